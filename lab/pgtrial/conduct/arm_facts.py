@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
 
 from pgtrial.conduct.progress import Listener, Preparing
+from pgtrial.conduct.same_rows import ArmRows, as_facts, as_told, findings_on_rows, rows_of_arms
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
@@ -42,6 +44,18 @@ class ArmFacts:
         self._is_audited = False
         self._told: set[str] = set()
         """The sentences that have been told in this run."""
+        self._rows: ArmRows = {}
+
+    def compare_rows(self, arms: Mapping[str, Arm]) -> None:
+        """Read the rows of the user's data on all arms, and tell at once if they are not the same.
+
+        They become facts with the others. Raises StudyError and ArmError.
+        """
+        plan = self._study.plan
+        if {arm for arm, _ in self._known} >= set(plan.arms):
+            return
+        self._rows = rows_of_arms(self._spec, arms, plan.seed, self._listener)
+        self._tell(Audit(findings=findings_on_rows(plan, self._rows)))
 
     def collect(self, block: int, arm: Arm, target: Target, place: int | None, program: str | None = None) -> None:
         """The facts of an arm that is being served in a block, once in each run of the study.
@@ -54,6 +68,8 @@ class ArmFacts:
             return
         if self._study.plan.load_points[0].programs:
             facts.facts["client"] |= _facts_of_program(self._spec.resolved(arm.name), program)
+        if rows := self._rows.get((arm.name, key[1] or 0)):
+            facts.facts["data"] = as_facts(rows)
         self._collected.add(key)
         self._is_audited = False
         if known is None:
@@ -77,7 +93,7 @@ class ArmFacts:
     def _tell(self, found: Audit) -> None:
         """Tells at once what will withhold the verdict: whoever can mend it need not wait for the end of the study."""
         for finding in found.findings:
-            sentence = f"no verdict as things are: {finding.message} {finding.cure}"
+            sentence = as_told(finding)
             if finding.severity == "withhold" and sentence not in self._told:
                 self._told.add(sentence)
                 self._listener(Preparing(sentence, stays=True))

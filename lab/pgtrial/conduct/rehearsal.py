@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psycopg
 
+from pgtrial.conduct.drawn_values import DrawnValues
 from pgtrial.conduct.engine_options import job_options, pack_options, suite_options
 from pgtrial.conduct.job import command_of
 from pgtrial.conduct.load_statements import are_listed, listed_statements
@@ -68,12 +69,13 @@ def rehearse(
 ) -> dict[str, Path]:
     """Rehearse the load on every arm; the files with values for variables, by variable. Raises StudyError and ArmError.
 
-    `shared`: the arms are sessions of one server. Values are sampled on the first arm. `plans` takes the plans of the
+    `shared`: the arms are sessions of one server. Values are sampled on the first arm, and looked for on the others.
+    `plans` takes the plans of the
     statements, of pgbench's own scripts, too; `passes_s` how long all queries of a suite took on each arm, seconds.
     """
-    values: dict[str, Path] = {}
+    values = DrawnValues(spec, seed, values_folder)
     if not has_own(spec) and plans is None:
-        return values
+        return values.files
     failures = RehearsalFailures(list(arms))
     points = list({(point.workload, point.scale): point for point in load_points(spec)}.values())
     for data in dict.fromkeys(data_of(spec, point) for point in points):
@@ -81,16 +83,15 @@ def rehearse(
         with written_scripts(spec) as folder, ExitStack() as of_all:
             for arm in arms.values():
                 say(f"{arm.name}: rehearsing the load")
-                with ExitStack() as of_arm, _as_study_error(arm.name):
+                with ExitStack() as of_arm, as_study_error(arm.name):
                     target = (of_all if shared else of_arm).enter_context(arm.rehearsal(data, folder / "log"))
-                    if spec.load.values and not values:
-                        values = _sampled(spec, target, seed, values_folder)
-                    stage = _Stage(spec, arm, target, data, folder, seed, values, say, passes_s)
+                    values.draw_or_check(arm, data, target)
+                    stage = _Stage(spec, arm, target, data, folder, seed, values.files, say, passes_s)
                     failures.add(arm.name, [failure for point in own_points for failure in stage.act(point)])
                     if plans is not None:
                         stage.explain(own_points, plans, several=len(points) > 1)
     failures.complain()
-    return values
+    return values.files
 
 
 def sampled_again(spec: StudySpec, arms: Mapping[str, Arm], seed: int, folder: Path) -> dict[str, Path]:
@@ -99,7 +100,7 @@ def sampled_again(spec: StudySpec, arms: Mapping[str, Arm], seed: int, folder: P
         return {}
     arm = next(iter(arms.values()))
     data = data_of(spec, load_points(spec)[0])
-    with written_scripts(spec) as logs, _as_study_error(arm.name), arm.rehearsal(data, logs / "log") as target:
+    with written_scripts(spec) as logs, as_study_error(arm.name), arm.rehearsal(data, logs / "log") as target:
         return _sampled(spec, target, seed, folder)
 
 
@@ -119,7 +120,8 @@ def _sampled(spec: StudySpec, target: Target, seed: int, folder: Path) -> dict[s
 
 
 @contextmanager
-def _as_study_error(arm: str) -> Iterator[None]:
+def as_study_error(arm: str) -> Iterator[None]:
+    """A server that does not serve the data, or does not answer, is a StudyError that names the arm."""
     try:
         yield
     except TrialError as error:

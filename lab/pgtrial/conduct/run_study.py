@@ -25,6 +25,7 @@ from pgtrial.conduct.rehearsal import has_own, rehearse, sampled_again
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
 from pgtrial.conduct.run_once_lengths import with_rehearsed_time
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
+from pgtrial.conduct.same_rows import as_told, findings_on_rows, rows_of_arms
 from pgtrial.conduct.scope import scope_of
 from pgtrial.conduct.selftest import take_certificate
 from pgtrial.conduct.statement_plans import missing_plans, take_plans
@@ -116,13 +117,11 @@ def run_study(
         needs = replace(Needs.of(given), at_once=at_once, sessions=sessions)
         _prepare(needs, given.load.cpus, arms, maker, listener)
         forget_dump(given)
-        values = _rehearsed(study, given, arms, workspace, listener)
+        facts = ArmFacts(study, given, listener)
+        values = _rehearsed(study, given, arms, workspace, listener, facts=facts)
         if shortage := workspace.shortage():
             listener(Preparing(shortage, stays=True))
-        try:
-            take_certificate(study)
-        except StoreError as error:
-            listener(Preparing(f"the report of this study will name no certificate: {error}", stays=True))
+        _take_certificate(study, listener)
         if extended is not None:
             study.extend(extended)
             listener(Preparing(announcement(extended, study.trials()), stays=True))
@@ -132,6 +131,7 @@ def run_study(
             arms,
             maker,
             listener,
+            facts=facts,
             locks=locks,
             engine_grace_s=engine_grace_s,
             values=values,
@@ -169,6 +169,9 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
         _check(needs, arms, maker, listener, set())
         made = {name: arm for name, arm in arms.items() if not isinstance(arm.setup, Given)}
         _load(needs, made, listener, set())
+        for found in findings_on_rows(plan, rows_of_arms(spec, arms, plan.seed, listener)):
+            if found.severity == "withhold":
+                listener(Preparing(as_told(found), stays=True))
         values = workspace.directory("values")
         rehearse(spec, arms, plan.seed, values, partial(_say, listener), shared=plan.shares_server, plans=plans)
     return plans
@@ -283,10 +286,28 @@ def _load(needs: Needs, arms: dict[str, Arm], listener: Listener, sentences: set
             _tell(arm, listener, sentences)
 
 
+def _take_certificate(study: StudyDirectory, listener: Listener) -> None:
+    """Keep the certificate of this machine with the study, or say why the report will name none."""
+    try:
+        take_certificate(study)
+    except StoreError as error:
+        listener(Preparing(f"the report of this study will name no certificate: {error}", stays=True))
+
+
 def _rehearsed(
-    study: StudyDirectory, spec: StudySpec, arms: dict[str, Arm], workspace: Workspace, listener: Listener
+    study: StudyDirectory,
+    spec: StudySpec,
+    arms: dict[str, Arm],
+    workspace: Workspace,
+    listener: Listener,
+    *,
+    facts: ArmFacts,
 ) -> dict[str, Path]:
-    """The files of which variables of scripts have values, after a rehearsal where no trial is stored yet."""
+    """The files of which variables of scripts have values, after a rehearsal where no trial is stored yet.
+
+    The rows of the arms are compared first.
+    """
+    facts.compare_rows(arms)
     folder = workspace.directory("values")
     if study.trials():
         return sampled_again(spec, arms, study.plan.seed, folder)
@@ -323,6 +344,7 @@ def _run_trials(
     maker: LoadMaker,
     listener: Listener,
     *,
+    facts: ArmFacts,
     locks: ServerLocks,
     engine_grace_s: float,
     values: Mapping[str, Path],
@@ -331,7 +353,6 @@ def _run_trials(
     """Run what is due until there is a reason to stop."""
     plan = find_lengths(study, spec, arms, listener, maker=maker, engine_grace_s=engine_grace_s, values=values)
     readings = Readings(study)
-    facts = ArmFacts(study, spec, listener)
     begun = len(readings.trials)
     listener(StudyBegins(study.path, len(plan.due), begun, plan.end, time_left(plan, readings.trials)))
     noise = _KeptNoise(spec, listener)

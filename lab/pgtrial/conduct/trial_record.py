@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import polars as pl
+
 from pgtrial.conduct.course import Course
+from pgtrial.conduct.load_statements import known_statements
 from pgtrial.evidence.observe import server_log
-from pgtrial.model.records.trial import Trial
+from pgtrial.evidence.observe.views import of_these
+from pgtrial.loads.parsed_statements import FINDS_ROWS, first_word
+from pgtrial.model.records.trial import StatementRows, Trial
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.store.files import writing
 
@@ -53,11 +58,26 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         shared_deltas=course.deltas if course.shared_server else {},
         statements=course.plans,
         statements_left_out=course.unplanned,
+        statement_rows=_statement_rows(course),
         huge_pages=host_seen,
         program=outcome.program,
         failure_spans=outcome.failure_spans,
         server_log_tail=course.server_said,
     )
+
+
+def _statement_rows(course: Course) -> dict[str, StatementRows]:
+    """Calls and rows of the statements that find rows or change them, where the server counts them."""
+    counts: dict[str, dict[str, int]] = {}
+    if course.observation is not None:
+        of_server = course.observation.observed.filter(pl.col("source") == "pg_stat_statements")
+        for name, value in of_server.select("name", "value").iter_rows():
+            counter, _, text = name.partition(": ")
+            if counter in StatementRows.model_fields and first_word(text) in FINDS_ROWS:
+                counts.setdefault(text, {})[counter] = round(value)
+    # the lab's own statements are counted as well
+    of_load = of_these(counts, known_statements(course.point, course.script)) if counts else ()
+    return {text: StatementRows(**counts[text]) for text in of_load if counts[text].keys() == {"calls", "rows"}}
 
 
 def write_measurements(course: Course) -> None:

@@ -15,6 +15,8 @@ from pgtrial.model.errors import one_line
 
 _READING = frozenset(("select", "values", "table", "show", "with"))
 _ROWS = _READING | {"insert", "update", "delete", "merge"}
+FINDS_ROWS = frozenset(("select", "table", "with", "update", "delete", "merge"))
+"""The first words of statements that look for rows, to return or to change them."""
 _TRANSACTION = frozenset(("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"))
 _CHANGES = re.compile(r"\b(insert|update|delete|merge|into)\b", re.IGNORECASE)
 _WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/|\()*([A-Za-z]+)", re.DOTALL)

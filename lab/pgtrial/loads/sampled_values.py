@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psycopg
@@ -28,14 +28,59 @@ _IS_NUMBER = """SELECT typcategory OPERATOR(pg_catalog.=) 'N'::pg_catalog."char"
 def sample_values(
     session: Session, columns: Mapping[str, str], seed: int, folder: Path, *, as_text: bool
 ) -> dict[str, Path]:
-    """Files with sampled values by variable, one value a line, below a folder; `session` is one of `connect_as_load`.
+    """Draw values and write them. Raises what `draw_values` raises."""
+    return write_values(session, columns, draw_values(session, columns, seed), folder, as_text=as_text)
 
-    `as_text`: the values stand in the text of statements, where those that are no numbers need quotes. Raises
-    StudyError for a column that is not there, or without values.
+
+_ABSENT = """SELECT pg_catalog.count(*) FROM pg_catalog.unnest(%s::pg_catalog.text[]) AS drawn (text)
+    WHERE NOT EXISTS (SELECT FROM {table}
+        WHERE {column}::pg_catalog.text COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) drawn.text)"""
+
+
+def draw_values(session: Session, columns: Mapping[str, str], seed: int) -> dict[str, list[str]]:
+    """Distinct values of each variable's column, drawn by a seed; `session` is one of `connect_as_load`.
+
+    Raises StudyError for a column that is not there, or without values.
+    """
+    return {name: _values(session, name, column, seed) for name, column in columns.items()}
+
+
+def check_values(
+    session: Session, columns: Mapping[str, str], drawn: Mapping[str, Sequence[str]], first: str, arm: str
+) -> None:
+    """Look for the values that were drawn on the first arm in the same columns of another one.
+
+    Raises StudyError where some are missing: statements would find no rows there, and be faster for that.
+    """
+    for name, column in columns.items():
+        try:
+            row = session.execute(_filled(_ABSENT, column), (list(drawn[name]),)).fetchone()
+        except psycopg.Error as error:
+            raise _refused(f"arms.{arm}: {_named(name, column)}", error) from None
+        absent = int(row[0]) if row is not None else 0
+        if absent:
+            raise StudyError(
+                f"arms.{arm}: {_named(name, column)}: {_share(absent, len(drawn[name]))} of the values that were drawn "
+                f"on {first} are not in the column on {arm}, where statements would find no rows for them; load one "
+                "dump into all arms, or have the SQL that makes the rows make the same ones each time (SELECT "
+                "setseed(0.5) before random(), constant values in place of gen_random_uuid())"
+            )
+
+
+def _share(absent: int, of: int) -> str:
+    return "all" if absent == of else f"{max(100.0 * absent / of, 0.1):.1f}%"
+
+
+def write_values(
+    session: Session, columns: Mapping[str, str], drawn: Mapping[str, Sequence[str]], folder: Path, *, as_text: bool
+) -> dict[str, Path]:
+    """Files with the values of each variable, one value a line, below a folder; `session` is one of `connect_as_load`.
+
+    `as_text`: the values stand in the text of statements, where those that are no numbers need quotes.
     """
     files = {}
     for name, column in columns.items():
-        values = _values(session, name, column, seed)
+        values = list(drawn[name])
         if as_text and not _is_number(session, column):
             values = [sql.Literal(value).as_string() for value in values]
         files[name] = folder / f"{name}.values"
@@ -45,18 +90,26 @@ def sample_values(
 
 
 def _values(session: Session, name: str, column: str, seed: int) -> list[str]:
-    where = f"[load] values: {name} = {column}"
+    where = _named(name, column)
     try:
         rows = session.execute(_filled(_SAMPLE, column), (str(seed), MOST)).fetchall()
     except psycopg.Error as error:
-        words = error.diag.message_primary or one_line(error)
-        raise StudyError(f"{where}: PostgreSQL says: {words}; name a table and a column of the data") from None
+        raise _refused(where, error) from None
     values = [str(text) for (text,) in rows]
     if not values:
         raise StudyError(f"{where} has no values to draw from; load rows first, or name another column")
     if any("\n" in value for value in values):
         raise StudyError(f"{where} has values with line breaks, which cannot be drawn; name another column")
     return values
+
+
+def _named(name: str, column: str) -> str:
+    return f"[load] values: {name} = {column}"
+
+
+def _refused(where: str, error: psycopg.Error) -> StudyError:
+    words = error.diag.message_primary or one_line(error)
+    return StudyError(f"{where}: PostgreSQL says: {words}; name a table and a column of the data")
 
 
 def _is_number(session: Session, column: str) -> bool:

@@ -25,6 +25,7 @@ from pgtrial.model.records.plan import AS_IT_IS, Drawn
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import patience_s
+from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.servers.session_values import differences, unequal_values
 
 LAB_CONNECTIONS = 4
@@ -145,6 +146,9 @@ class Arm(Protocol):
 
         A given server is as it is, and its caller changes nothing there. Raises as `serve` does.
         """
+
+    def loaded(self, tables: Data) -> Sequence[LoadedData]:
+        """The places where this data is once it is prepared: a template, or each given server of the arm."""
 
     def fetch_log(self, log: Path) -> None:
         """Bring `log` up to now, where the server being served does not write it itself. Raises TrialError."""

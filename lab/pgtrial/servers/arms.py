@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pgtrial.model.study.servers import Given, MadeBySsh, MadeHere, Server
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm, Needs, allow_settings
 from pgtrial.servers.given import GivenServer
+from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.servers.made import MadeArm
 from pgtrial.servers.session_values import differences, unequal_values
 from pgtrial.servers.workspace import Workspace
@@ -76,6 +78,13 @@ class GivenArm:
         """The first deployment, as it is."""
         yield self._servers[0].target
 
+    def loaded(self, tables: Data) -> list[LoadedData]:
+        """Each of them, as it is."""
+        return [
+            LoadedData(server.target.label, number, partial(_as_it_is, server.target))
+            for number, server in enumerate(self._servers)
+        ]
+
     def fetch_log(self, log: Path) -> None:
         """It stays there."""
 
@@ -83,6 +92,10 @@ class GivenArm:
         """Let go of the hosts."""
         for server in self._servers:
             server.close()
+
+
+def _as_it_is(target: Target, _log: Path) -> AbstractContextManager[Target]:
+    return nullcontext(target)
 
 
 class SharedServer:
@@ -167,6 +180,10 @@ class SessionArm:
             return
         with self._server.arm.rehearsal(tables, log) as target, self._shared(target) as sessions:
             yield sessions
+
+    def loaded(self, tables: Data) -> Sequence[LoadedData]:
+        """The server's."""
+        return self._server.arm.loaded(tables)
 
     @contextmanager
     def _shared(self, target: Target) -> Iterator[Target]:

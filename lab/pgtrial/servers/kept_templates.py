@@ -33,6 +33,7 @@ from pgtrial.store.state import is_own
 _RECORD = "template.json"
 _FILES = "files.json"
 _USES = "uses.json"
+_ROWS = "rows.json"
 _IN_USE = "lock"
 _MOST_STUDIES = 20
 """How many of the studies that used a template are remembered, the latest ones."""
@@ -103,6 +104,10 @@ class Templates:
         """The data directory of a template that can be used, or None."""
         home = self.root / key.name
         return home / "data" if _fault(home) is None else None
+
+    def rows_file(self, key: TemplateKey) -> Path | None:
+        """The file that keeps what is known of a template's rows; None for a template that is not in use here."""
+        return self.root / key.name / _ROWS if key.name in self._held else None
 
     def ensure(self, order: TemplateOrder, staging: Path, on_wait: Callable[[str], None], notes: list[str]) -> Path:
         """The data directory of the template, in use by this lab from now on.

@@ -33,6 +33,7 @@ from pgtrial.servers.builds.layouts import in_layout
 from pgtrial.servers.cluster import Cluster, check_settings, create_cluster, loading_settings
 from pgtrial.servers.installations import ServerBinaries, program_digest, resolve
 from pgtrial.servers.kept_templates import Templates
+from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.servers.machine_state import MachineState, page_settings, taking_pages
 from pgtrial.servers.room import copy_directory, move_wal
 from pgtrial.servers.rooms import HostRoom
@@ -117,6 +118,12 @@ class MadeArm:
         """A server on a copy of the template, whatever `reset` says."""
         with self._complaining(), self._tried(tables, log) as target:
             yield target
+
+    def loaded(self, tables: Data) -> list[LoadedData]:
+        """The template, which arms of one kind on one machine have in common."""
+        key, room = self._key(tables), self._site.room
+        kept = self._templates(tables).rows_file(key)
+        return [LoadedData((key, room.root), None, lambda log: self.rehearsal(tables, log), kept)]
 
     @contextmanager
     def _tried(self, tables: Data, log: Path) -> Iterator[Target]:

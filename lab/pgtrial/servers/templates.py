@@ -73,6 +73,9 @@ class RoomTemplates:
         """The data directory of a template, or None."""
         return self._made.get(key)
 
+    def rows_file(self, key: TemplateKey) -> None:
+        """None: nothing is kept of the rows, since the templates end with the run."""
+
     def ensure(self, order: TemplateOrder, staging: Path, on_wait: Callable[[str], None], notes: list[str]) -> Path:
         """The data directory of the template, which is `staging` if there is none yet."""
         del on_wait, notes  # nobody else is here

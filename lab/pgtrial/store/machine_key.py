@@ -32,6 +32,11 @@ def not_told(name: str, text: str) -> str:
     return f"set, not shown (digest {_digest(name, text)[:8]})"
 
 
+def digest_here(name: str, text: str) -> str:
+    """Returns a digest of what must not be told, of which only this account on this machine can try what it is of."""
+    return _digest(name, text)[:16]
+
+
 def _digest(of: str, text: str) -> str:
     return hmac.new(
         _key(state_root() / "machine.key"), f"{of}\0{text}".encode(errors="surrogatepass"), "sha256"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -161,7 +161,7 @@ class Views:
     def __init__(self, session: Session, known: Collection[str] | None = None):
         """`known`: the load's statements without values, where others use the server, whose statements stay there."""
         self._session = session
-        self._known = None if known is None else [_without_parameters(text) for text in known]
+        self._known = known
         self.refused: list[str] = []
         self.lacking: dict[str, int] = {}
         readable = []
@@ -192,15 +192,9 @@ class Views:
         if self._statements is None:
             return {}
         rows = _rows(self._session, self._statements)
-        return {row["statement"]: numbers(row) for row in rows if self._is_of_load(row["statement"])}
-
-    def _is_of_load(self, shown: str) -> bool:
-        if self._known is None:
-            return True
-        if len(shown) < _SHOWN:
-            return _without_parameters(shown) in self._known
-        beginning = _without_parameters(_CUT_PARAMETER.sub("", shown))
-        return any(known.startswith(beginning) for known in self._known)
+        texts = [row["statement"] for row in rows]
+        of_load = texts if self._known is None else of_these(texts, self._known)
+        return {row["statement"]: numbers(row) for row in rows if row["statement"] in of_load}
 
     def _statements_query(self) -> str | None:
         rows = self._session.execute(_COLUMNS).fetchall()
@@ -221,6 +215,19 @@ class Views:
             self.refused.append("pg_stat_statements")
             return None
         return query
+
+
+def of_these(shown: Iterable[str], known: Iterable[str]) -> set[str]:
+    """Those texts of pg_stat_statements, as they are shown, that are the beginnings of known statements."""
+    texts = [_without_parameters(text) for text in known]
+    return {one for one in shown if _is_known(one, texts)}
+
+
+def _is_known(shown: str, known: Sequence[str]) -> bool:
+    if len(shown) < _SHOWN:
+        return _without_parameters(shown) in known
+    beginning = _without_parameters(_CUT_PARAMETER.sub("", shown))
+    return any(text.startswith(beginning) for text in known)
 
 
 def _without_parameters(text: str) -> str:

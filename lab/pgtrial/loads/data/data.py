@@ -33,6 +33,11 @@ class Data(abc.ABC):
     making_is_measured: ClassVar[bool] = False
     """Whether reports say how long it took to be made: then each study makes its own."""
 
+    @property
+    def has_users_rows(self) -> bool:
+        """True if SQL or a program of the user's makes the rows, which may come out otherwise each time it runs."""
+        return False
+
     @classmethod
     @abc.abstractmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:

@@ -68,6 +68,10 @@ class PackTables(MarkedTables):
         )
 
     @property
+    def has_users_rows(self) -> bool:
+        return True
+
+    @property
     def label(self) -> str:
         return f"the pack {self.name}, scale {self.scale}"
 

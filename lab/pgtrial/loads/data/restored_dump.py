@@ -63,6 +63,10 @@ class RestoredDump(Data):
         path = dump_at(replay.data)
         return cls(replay.files.data_sha256, replay.files.data_bytes, (path,), f"the dump {path.name}")
 
+    @property
+    def has_users_rows(self) -> bool:
+        return True
+
     def relations(self, connection: Session) -> str:
         others = "SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_' OR nspname = 'information_schema'"
         return f"c.relnamespace NOT IN ({others})"

@@ -77,6 +77,10 @@ class SysbenchTables(MarkedTables):
         return cls(test, tuple(section.arguments(test)), threads, *section.sizes(test), scripts)
 
     @property
+    def has_users_rows(self) -> bool:
+        return bool(self.scripts)
+
+    @property
     def label(self) -> str:
         """With the size of the tables where it is known; of a script its name."""
         sized = self.tables is not None and self.table_size is not None

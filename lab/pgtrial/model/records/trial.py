@@ -221,6 +221,13 @@ class LoadStatement(Record):
     )
 
 
+class StatementRows(Record):
+    """How often a statement of the load ran, warm-up included, by pg_stat_statements of the server."""
+
+    calls: Count
+    rows: Count = Field(description="Rows that it returned or changed, in all calls together.")
+
+
 class Trial(Record):
     """trial.json: the outcome of one trial. A failed trial is kept, and counts as the worst possible rank."""
 
@@ -273,6 +280,11 @@ class Trial(Record):
     )
     statements_left_out: bool = added(
         False, "Whether the load sends further statements, or may do so: they are many, or a short run has found them."
+    )
+    statement_rows: dict[str, StatementRows] = added(
+        {},
+        "Of servers with pg_stat_statements: calls and rows of the statements that took longest, by the first 100 "
+        "characters of their texts without values.",
     )
     sessions_seen: Count = added(
         0, "So many times a session of the load was looked at for its last statement; 0: they are those of the scripts."

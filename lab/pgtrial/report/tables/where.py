@@ -66,7 +66,7 @@ def facts_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> Ta
     rows: list[Sequence[str]] = [
         [f"{group}.{name}", *values]
         for group, name, values in _side_by_side(known)
-        if group != "defaults" and len(set(values)) > 1
+        if group not in ("defaults", "data") and len(set(values)) > 1  # digests have a key of each machine
     ]
     caption = f"Facts that differ between the baselines, {one.plan.baseline} and {other.plan.baseline}."
     return Table(caption, rows, by_place("fact", *names))

@@ -21,8 +21,9 @@ from pgtrial.verdict.changes import Seconds
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.where_it_ran import THIS_MACHINE
 
-_NOT_COMPARED = ("defaults", "sources", "probes")
-"""Fact groups whose differences do not distinguish the arms: `settings` repeats the first two, the last is noisy."""
+_NOT_COMPARED = ("defaults", "sources", "probes", "data")
+"""Fact groups whose differences do not distinguish the arms: `settings` repeats the first two, the third is noisy, and
+the last has a rule of its own (`rows.py`)."""
 
 _TOLERATED = 1 / 8
 """Share of an arm's trials, or of the pairs of a comparison, that may be odd: rare accidents decide no verdict."""

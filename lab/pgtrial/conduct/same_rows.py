@@ -1,0 +1,211 @@
+"""Reads the rows of the user's data on all arms before the first trial, where they may not be the same.
+
+Arms with one template or one given server in common have the same rows, and so have tables that pgtrial's own
+generators fill: those are not read. What a template holds is read once and kept with it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pgtrial.conduct.progress import Listener, Preparing
+from pgtrial.conduct.rehearsal import as_study_error
+from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.sysbench_tables import SysbenchTables
+from pgtrial.loads.data.table_rows import (
+    Keys,
+    Table,
+    changed_in,
+    named_texts,
+    read_as_whole,
+    rows_of,
+    sample_keys,
+    tables_of,
+)
+from pgtrial.loads.target import Session
+from pgtrial.model.records.facts import Facts, Finding
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.rows import TableRows
+from pgtrial.model.study.packs import DATA, SCHEMA
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import plural
+from pgtrial.servers.arm import Arm, Needs
+from pgtrial.servers.loaded_data import LoadedData
+from pgtrial.store.machine_key import digest_here
+from pgtrial.verdict.rules.case import Case
+from pgtrial.verdict.rules.rows import unequal_data
+
+ArmRows = dict[tuple[str, int], dict[str, TableRows]]
+"""By arm and number of its deployment (0 if it has one), then by table, the rows that were read."""
+
+
+def rows_of_arms(spec: StudySpec, arms: Mapping[str, Arm], seed: int, listener: Listener) -> ArmRows:
+    """The rows of the user's data on each arm; nothing of arms whose rows are the same by construction.
+
+    `listener` is told what is read and how long it took. Raises StudyError and ArmError.
+    """
+    found: ArmRows = {}
+    all_data = Needs.of(spec).data
+    texts = _texts(spec)
+    for data in all_data:
+        places = [(arm.name, place) for arm in arms.values() for place in arm.loaded(data) if _is_read(data, place)]
+        distinct = {place.identity: place for _, place in places}
+        if len(distinct) < 2:
+            continue
+        owners = {place.identity: arm for arm, place in reversed(places)}
+        rows = _Reading(data, texts, seed, owners, listener).read(list(distinct.values()))
+        for arm, place in places:
+            of_arm = found.setdefault((arm, place.deployment or 0), {})
+            for table, one in rows[place.identity].items():
+                of_arm[f"{data.label}: {table}" if len(all_data) > 1 else table] = _hidden(table, one)
+    return found
+
+
+def as_facts(rows: Mapping[str, TableRows]) -> dict[str, Any]:
+    """The rows of one place as facts of its arm, by table."""
+    return {table: one.model_dump(exclude_defaults=True) for table, one in rows.items()}
+
+
+def findings_on_rows(plan: Plan, rows: ArmRows) -> list[Finding]:
+    """What the audit will find when the facts are complete."""
+    deployments = {
+        arm: [
+            Facts(
+                arm=arm, deployment=number if plan.deployments > 1 else None, collected="", facts={"data": as_facts(of)}
+            )
+            for (name, number), of in sorted(rows.items())
+            if name == arm
+        ]
+        for arm in plan.arms
+    }
+    known = {arm: facts for arm, facts in deployments.items() if facts}
+    case = Case(plan, {arm: facts[0] for arm, facts in known.items()}, deployments=known)
+    return [finding for finding, _ in unequal_data.findings(case)]
+
+
+def as_told(finding: Finding) -> str:
+    """A finding that withholds the verdict, as it is told before the trials that it is about have ended."""
+    return f"no verdict as things are: {finding.message} {finding.cure}"
+
+
+def _texts(spec: StudySpec) -> list[str]:
+    """The SQL of a load, which names the tables of a given server that it uses; columns of values name theirs."""
+    if spec.load.replays or spec.load.runs_programs:
+        return []
+    made = tuple(f"/{file}" for file in (SCHEMA, DATA))
+    scripts = [text for name, text in spec.scripts.items() if not name.endswith(made)]
+    return [*scripts, *(column.rpartition(".")[0] for column in spec.load.values.values())]
+
+
+def _is_read(data: Data, place: LoadedData) -> bool:
+    return data.has_users_rows or place.is_given
+
+
+def _hidden(table: str, rows: TableRows) -> TableRows:
+    """The rows with digests that say nothing of the values to anybody without this machine's key."""
+    columns = {name: digest_here(f"{table}.{name}", digest) for name, digest in rows.columns.items()}
+    digest = None if rows.digest is None else digest_here(table, rows.digest)
+    return rows.model_copy(update={"digest": digest, "columns": columns})
+
+
+@dataclass
+class _Reading:
+    """What is read of some data in all places; the first place decides which tables are read, and how."""
+
+    data: Data
+    texts: Sequence[str]
+    seed: int
+    owners: Mapping[Hashable, str]
+    """By the identity of a place, the first arm that has it."""
+    listener: Listener
+    keys: dict[str, Keys | None] | None = None
+    """By table, the keys that are looked up of a large one, () if it is not compared; None: all its rows are read.
+
+    None as a whole before the first place was looked at."""
+
+    def read(self, places: Sequence[LoadedData]) -> dict[Hashable, dict[str, TableRows]]:
+        """The rows by the identity of their place, then by table."""
+        rows = {place.identity: self._of_place(place) for place in places}
+        odd = {
+            label for label in self.keys or () if len({_whole(of_place.get(label)) for of_place in rows.values()}) > 1
+        }
+        for place in places if odd else ():
+            by_column = self._read(place, odd, by_column=True)
+            for label, found in by_column.items():
+                of_place = rows[place.identity]
+                of_place[label] = of_place[label].model_copy(update={"columns": found.columns})
+        return rows
+
+    def _of_place(self, place: LoadedData) -> dict[str, TableRows]:
+        known = place.known_rows()
+        if self.keys is None and known and all(map(_is_whole, known.values())):
+            self.keys = dict.fromkeys(known)
+        wanted = {
+            label
+            for label, keys in (self.keys or {}).items()
+            if keys or (keys is None and not _is_whole(known.get(label)))
+        }
+        if self.keys is not None and not wanted:
+            return {label: known[label] for label in self.keys if label in known}
+        rows = {**known, **self._read(place, wanted, by_column=False)}
+        place.keep_rows({label: found if _is_whole(found) else TableRows() for label, found in rows.items()})
+        return {label: rows[label] for label in self.keys or () if label in rows}
+
+    def _read(self, place: LoadedData, labels: Collection[str], *, by_column: bool) -> dict[str, TableRows]:
+        """Read these tables; in the first place, which knows none yet, find them."""
+        arm, began = self.owners[place.identity], time.monotonic()
+        with (
+            as_study_error(arm),
+            tempfile.TemporaryDirectory() as logs,
+            place.served(Path(logs) / "log") as target,
+            target.for_load.connect() as session,
+        ):
+            tables = tables_of(session, self.data, self.texts)
+            if self.keys is None:
+                self.keys = self._planned(session, tables)
+                labels = self.keys
+            keys = self.keys
+            chosen = [table for table in tables if table.label in labels and keys[table.label] != ()]
+            if not chosen:
+                return {}
+            size = sum(table.bytes_on_disk for table in chosen) / 1e6
+            what = f"{'columns' if by_column else 'rows'} of {plural(len(chosen), 'table')} of {size:,.0f} MB"
+            compared = "to compare them with those of the other arms"
+            self.listener(Preparing(f"{arm}: reading the {what}, {compared}"))
+            changed = changed_in(named_texts(session, self.texts)) if place.is_given else set()
+            is_lua = place.is_given and isinstance(self.data, SysbenchTables)  # whose texts name no table as a whole
+            rows = {
+                table.label: rows_of(session, table, keys[table.label], by_column=by_column).model_copy(
+                    update={"changed_by_load": is_lua or table.name.lower() in changed}
+                )
+                for table in chosen
+            }
+            self.listener(Preparing(f"{arm}: read the {what} in {time.monotonic() - began:.1f}s"))
+        return rows
+
+    def _planned(self, session: Session, tables: Sequence[Table]) -> dict[str, Keys | None]:
+        """How each table is compared, which is said of those that are not read as a whole."""
+        planned: dict[str, Keys | None] = dict.fromkeys(table.label for table in read_as_whole(tables))
+        for table in tables:
+            if table.label not in planned:
+                planned[table.label] = keys = sample_keys(session, table, self.seed) or ()
+                how = f"by {len(keys[0]):,} keys" if keys else "not at all, since it has no primary key"
+                size = table.bytes_on_disk / 1e6
+                text = f"the rows of the table {table.label} ({size:,.0f} MB) are compared {how}"
+                self.listener(Preparing(text, stays=True))
+        return planned
+
+
+def _is_whole(rows: TableRows | None) -> bool:
+    """True if all rows were read."""
+    return rows is not None and rows.digest is not None and not rows.sample
+
+
+def _whole(rows: TableRows | None) -> tuple[int | None, str | None] | None:
+    """What has to be the same; None for a table that is not there."""
+    return None if rows is None else (rows.rows, rows.digest)

@@ -1,0 +1,21 @@
+"""What is known of the rows of a table: how many there are, and digests that do not depend on their order."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pgtrial.model.records import Record
+
+
+class TableRows(Record):
+    """The rows of a table in one place where an arm's data are. Equal rows have equal digests on all versions."""
+
+    rows: int | None = Field(
+        None, description="How many rows the table has, or of a sample how many were found; None: they were not read."
+    )
+    digest: str | None = Field(None, description="Digest of these rows in any order; None: they were not read.")
+    columns: dict[str, str] = Field({}, description="The same for each column, where the arms' rows differ.")
+    sample: int = Field(0, description="How many keys were looked up of a large table; 0: all rows were read.")
+    changed_by_load: bool = Field(
+        False, description="Whether the load changes the table on a given server, which keeps what trials wrote."
+    )

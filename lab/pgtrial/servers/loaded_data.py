@@ -1,0 +1,49 @@
+"""A place where an arm's data are once they are loaded, and what is kept there of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from pgtrial.loads.target import Target
+from pgtrial.machines.machine import LOCAL
+from pgtrial.model.records.rows import TableRows
+
+_ROWS = TypeAdapter(dict[str, TableRows])
+
+
+@dataclass(frozen=True)
+class LoadedData:
+    """A template, of which trials get copies, or a given server."""
+
+    identity: Hashable
+    """Equal for arms that have one template, or one given server, in common: their rows are the same."""
+    deployment: int | None
+    """The number of a given server among those of its arm; None for a template."""
+    served: Callable[[Path], AbstractContextManager[Target]]
+    """A server with these data, on which nothing may be changed; its log is written to the path."""
+    kept: Path | None = None
+    """The file beside the template that keeps what is known of its rows; None: it is kept nowhere."""
+
+    @property
+    def is_given(self) -> bool:
+        """True for a given server, which keeps what trials write."""
+        return self.deployment is not None
+
+    def known_rows(self) -> dict[str, TableRows]:
+        """What is kept of the rows, by table; nothing where they were not read yet."""
+        if self.kept is not None:
+            with suppress(OSError, ValidationError):
+                return _ROWS.validate_json(self.kept.read_bytes())
+        return {}
+
+    def keep_rows(self, rows: Mapping[str, TableRows]) -> None:
+        """Keep what is known of the rows with the template. A disk that is full keeps nothing."""
+        if self.kept is not None:
+            # digests of values that few could guess: no other account reads them
+            with suppress(OSError):
+                LOCAL.write_text(self.kept, _ROWS.dump_json(dict(rows)).decode(), mode=0o600, durable=True)

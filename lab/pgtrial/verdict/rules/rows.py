@@ -1,0 +1,140 @@
+"""Rules on rows: whether the arms have the same data, and whether their statements find rows in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pgtrial.model.records.facts import Facts
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.rows import TableRows
+from pgtrial.model.units import plural, shortened
+from pgtrial.verdict.rules.case import Case, Concern, listed, rule
+
+_FEWEST_CALLS = 300
+"""Calls in each arm below which it may be chance that a statement has found no rows."""
+_FINDS = 0.01
+"""Rows for each call from which on a statement counts as one that finds rows."""
+_SHOWN = 60
+"""Characters of a statement in a message."""
+
+_SAME_ROWS = (
+    "Load one dump into all arms ([load] data, or pg_restore into given servers), or have the SQL that makes the rows "
+    "make the same ones each time: SELECT setseed(0.5) before random(), and constant values in place of "
+    "gen_random_uuid() and now()."
+)
+
+
+@rule("unequal_data", "the arms do not have the same rows")
+def unequal_data(case: Case) -> Iterator[Concern]:
+    """One concern for each arm, about the first table whose rows are not those of the baseline.
+
+    A table that the load itself changes on given servers, which keep that, is a warning alone.
+    """
+    places = [(arm, facts) for arm in case.arms for facts in case.deployments.get(arm, [case.facts[arm]])]
+    base = _tables(places[0][1]) if places and places[0][0] == case.baseline else {}
+    told = set()
+    for arm, facts in places[1:]:
+        tables = _tables(facts)
+        odd = [name for name in base if tables and _differ(base[name], tables.get(name))]
+        grave = [name for name in odd if not base[name].changed_by_load]
+        if odd and (arm, bool(grave)) not in told:
+            told.add((arm, bool(grave)))
+            yield _told(_Unlike(case.baseline, arm, facts.deployment, base, tables), grave or odd, grave=bool(grave))
+
+
+@rule("rows_in_one_arm", "a statement finds rows in one arm only", over_trials=True)
+def rows_in_one_arm(case: Case) -> Iterator[Concern]:
+    """A statement that finds rows in one arm and never in the other, which has nothing to do then.
+
+    Replays and suites have rules of their own, since they know the rows of each statement (`answers.py`, `suites.py`).
+    """
+    for arm in case.others:
+        for number, point in enumerate(case.plan.load_points):
+            if point.replay is not None or point.suite is not None:
+                continue
+            base, other = (_counted(case, name, point) for name in (case.baseline, arm))
+            odd = [text for text in base if text in other and _one_finds_none(base[text], other[text])]
+            if odd:
+                counts = listed(
+                    f"{of[1]:,} rows in {of[0]:,} calls in {name}"
+                    for name, of in ((case.baseline, base[odd[0]]), (arm, other[odd[0]]))
+                )
+                more = f"; so do {len(odd) - 1} more statements" if len(odd) > 1 else ""
+                yield Concern(
+                    [case.baseline, arm],
+                    f"The statement {shortened(odd[0], _SHOWN)!r} finds rows in one arm only: {counts}{more}.",
+                    f"What finds nothing is answered sooner. {_SAME_ROWS}",
+                    "withhold",
+                    cells=[(arm, number)],
+                )
+
+
+def _counted(case: Case, arm: str, point: LoadPoint) -> dict[str, tuple[int, int]]:
+    """Calls and rows of each statement over the trials of an arm."""
+    counted: dict[str, tuple[int, int]] = {}
+    for trial in case.completed(arm, point):
+        for text, one in trial.statement_rows.items():
+            calls, rows = counted.get(text, (0, 0))
+            counted[text] = calls + one.calls, rows + one.rows
+    return counted
+
+
+def _one_finds_none(base: tuple[int, int], other: tuple[int, int]) -> bool:
+    enough = min(base[0], other[0]) >= _FEWEST_CALLS
+    finds = max(rows / calls for calls, rows in (base, other)) >= _FINDS if enough else False
+    return finds and 0 in (base[1], other[1])
+
+
+def _tables(facts: Facts) -> dict[str, TableRows]:
+    return {name: TableRows.model_validate(rows) for name, rows in facts.facts.get("data", {}).items()}
+
+
+def _differ(base: TableRows, other: TableRows | None) -> bool:
+    """True if rows that both places let pgtrial read are not the same, or the table is in one of them alone."""
+    if other is None:
+        return True
+    return None not in (base.digest, other.digest) and (base.rows, base.digest) != (other.rows, other.digest)
+
+
+@dataclass(frozen=True)
+class _Unlike:
+    """The tables of the baseline, and those of an arm or of one of its deployments."""
+
+    baseline: str
+    arm: str
+    deployment: int | None
+    base: Mapping[str, TableRows]
+    tables: Mapping[str, TableRows]
+
+    @property
+    def place(self) -> str:
+        """Where the tables are, for people."""
+        return self.arm if self.deployment is None else f"deployment {self.deployment + 1} of {self.arm}"
+
+
+def _told(unlike: _Unlike, odd: list[str], *, grave: bool) -> Concern:
+    more = f"; {plural(len(odd) - 1, 'more table')} differ" if len(odd) > 1 else ""
+    kept = "" if grave else " (the load changes it, and given servers keep what earlier trials wrote)"
+    return Concern(
+        list(dict.fromkeys((unlike.baseline, unlike.arm))),
+        f"The arms do not have the same rows: {_words(unlike, odd[0])}{kept}{more}.",
+        _SAME_ROWS if grave else "Load the tables anew into all arms from one dump before a study, if that matters.",
+        "withhold" if grave else "warning",
+    )
+
+
+def _words(of: _Unlike, name: str) -> str:
+    """What differs in a table."""
+    base, other = of.base[name], of.tables.get(name)
+    if other is None:
+        return f"there is no table {name} in {of.place}"
+    looked_up = f", looked up by {base.sample:,} keys" if base.sample else ""
+    counts = f"{base.rows:,} rows in {of.baseline} and {other.rows:,} in {of.place}{looked_up}"
+    missing = sorted(base.columns.keys() ^ other.columns.keys())
+    unlike = [column for column, digest in base.columns.items() if other.columns.get(column, digest) != digest]
+    if missing:
+        return f"the table {name} has the column {missing[0]} in one of them alone ({counts})"
+    if unlike:
+        return f"the table {name} differs in the column {unlike[0]} ({counts})"
+    return f"the table {name} has the same values in each column, but in other combinations ({counts})"
