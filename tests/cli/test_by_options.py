@@ -49,7 +49,7 @@ def test_steps_and_the_verdict_in_short_are_reworded_too():
     hear(ends)
     assert heard == [Preparing("set --jobs", stays=True), ends]
     headline = Headline("withheld", "off against on", [Line("because", "raise [load] jobs")])
-    short = Brief([headline], "goodput", "none", None, [], "more ([load] clients, jobs)")
+    short = Brief([headline], "goodput", "none", None, None, [], "more ([load] clients, jobs)")
     console = Console(width=200)
     with console.capture() as shown:
         console.print(in_short(short, REWORD))

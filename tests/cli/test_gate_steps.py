@@ -204,7 +204,7 @@ def test_the_steps_of_the_action_run_a_gate(after_a_gate):
     assert outcome_in(runner.gate / "junit.xml") == "failure"
     text = (runner.gate / "summary.md").read_text()
     assert text.startswith("### pgtrial gate: fail\n")
-    assert "fail: slow failed in all 8 trials" in text
+    assert "fail: slow failed in all 6 trials" in text
     assert (runner.root / "steps.md").read_text() == f"{text}\n"
     assert (runner.root / "output").read_text() == "status=1\n"
 
@@ -267,7 +267,7 @@ def test_the_steps_fail_after_a_comparison_that_is_empty(runner):
     done = runner.action(base="jit=on", head="jit=off", **{**INPUTS, "budget": "1s"})
     assert [step.returncode for step in done.values()] == [0, 0, 0, 2], [step.stderr for step in done.values()]
     text = (runner.gate / "summary.md").read_text()
-    assert "no verdict: a verdict needs at least 8 blocks" in text
+    assert "no verdict: a verdict needs at least 6 blocks" in text
     assert "set --budget " in text
     assert outcome_in(runner.gate / "junit.xml") == "error"
     assert "no verdict" in runner.comments()["comment-7"]

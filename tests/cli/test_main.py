@@ -97,7 +97,7 @@ def test_no_command_explains_itself_with_libraries_that_take_as_long_as_all_the_
         (["compare", "default", "jit=on work_mem=4MB"], "separate settings by commas"),
         (["compare", "jit=on", "jit=off", "--clients", "0"], "the command line: --clients, item 1"),
         (["compare", "jit=on", "jit=off", "--clients", "eight"], "not a list of whole numbers"),
-        (["compare", "jit=on", "jit=off", "--budget", "1s"], "a verdict needs at least 8 blocks"),
+        (["compare", "jit=on", "jit=off", "--budget", "1s"], "a verdict needs at least 6 blocks"),
     ],
 )
 def test_an_error_is_one_line_and_a_status(pgtrial, arguments, message, tmp_path):

@@ -348,7 +348,7 @@ def test_a_budget_that_is_too_short_is_told_after_what_the_rehearsal_finds(clust
     with pytest.raises(StudyError, match=r'column "wrong" does not exist'):
         plan_command("s.toml", rehearse=True)
     with pytest.raises(
-        StudyError, match=r"a verdict needs at least 8 blocks .*; set \[verdict\] budget to 2min or more"
+        StudyError, match=r"a verdict needs at least 6 blocks .*; set \[verdict\] budget to 2min or more"
     ):
         plan_command("s.toml")
 
