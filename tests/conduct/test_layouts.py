@@ -141,7 +141,7 @@ def test_facts_are_those_of_the_build_and_the_report_names_its_layouts(study):
     assert {finding.rule for finding in findings}.isdisjoint({"undeclared_difference"})
     build_report(study)
     report = (study.path / "report.md").read_text()
-    assert "one of 3 layouts of the server's code drawn for each arm and block" in report
+    assert "one of these 3 layouts of the server's code, which come again, drawn for each arm and block" in report
     by_block = {arm: [trial.layout for trial in study.trials() if trial.arm == arm] for arm in "ab"}
     assert "; ".join(f"{arm} {one}, {two}" for arm, (one, two) in by_block.items()) in report
 
