@@ -99,9 +99,10 @@ def test_the_report_begins_with_the_failures_and_has_criteria_distribution_and_p
     result = build_report(study)
     assert result.sentences[0].startswith("Failures of napping: ")
     assert " of 80 tasks" in result.sentences[0]
-    assert "1 block of 2 x 80 tasks" in result.sentences[0]
+    assert ". No verdict on napping against awake: napping failed " in result.sentences[0]
     assert {row.what: row.values["napping"] for row in result.criteria}["failures"] == _of(study, "napping")[1].failed
     text = (study.path / "report.md").read_text()
+    assert "1 block of 2 x 80 tasks" in text
     assert "## Criteria" in text
     assert "| creation of the table |" in text
     charts = [figure.title for figure in draw("criteria", read_data(study))]
