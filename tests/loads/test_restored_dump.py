@@ -245,3 +245,17 @@ def test_rows_of_a_session_that_ends_late_are_counted_once(clusters, tmp_path, m
     with target.connect_as_user() as connection:
         wait_for_clients_to_leave(connection, 0, 60.0)
         assert connection.execute("SELECT n_live_tup FROM pg_stat_user_tables").fetchall() == [(60,)]
+
+
+@pytest.mark.server
+def test_rows_whose_commits_nobody_waited_for_are_all_visible(start_cluster, tmp_path):
+    """Else no plan has an index-only scan."""
+    cluster = start_cluster(18, settings={"synchronous_commit": "off", "wal_writer_delay": "10s"})
+    target = in_database(cluster.target, "seen")
+    path = tmp_path / "t.sql"
+    path.write_text("CREATE TABLE t (n int);\nINSERT INTO t SELECT generate_series(1, 50000);\n")
+    dump_of(path).make(target, lambda line: None)
+    with target.connect() as connection:
+        pages = "SELECT relallvisible, relpages FROM pg_class WHERE relname = 't'"
+        (visible, pages) = connection.execute(pages).fetchone() or (None, None)
+    assert visible == pages > 0

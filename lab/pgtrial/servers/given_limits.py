@@ -75,6 +75,10 @@ def _limits(connection: Session) -> list[tuple[int, int, str, str]]:
     return limits
 
 
+_READ_ONLY = "SELECT reset_val FROM pg_settings WHERE name = 'default_transaction_read_only'"
+"""What the role or the database has: the lab's own sessions have it otherwise."""
+
+
 def check_writable(arm: str, connection: Session) -> None:
     """Raise StudyError for a standby, and for a role or database whose transactions are read-only."""
     if value(connection, "SELECT pg_is_in_recovery()"):
@@ -82,7 +86,7 @@ def check_writable(arm: str, connection: Session) -> None:
             f"arms.{arm}: the server is a read-only standby, and tables are to be loaded or put back there; name the "
             'primary in the dsn, or load it there and use reset = "none" with workloads that only read'
         )
-    if value(connection, "SHOW default_transaction_read_only") == "on":
+    if value(connection, _READ_ONLY) == "on":
         raise StudyError(
             f"arms.{arm}: default_transaction_read_only is on for the role {connection.info.user} in the database "
             f"{connection.info.dbname}; set it off there, or name another role in the dsn"

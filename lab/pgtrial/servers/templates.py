@@ -12,7 +12,7 @@ from pathlib import Path
 from pgtrial import __version__
 from pgtrial.machines.machine import Machine
 
-DATA_FORMAT = 3
+DATA_FORMAT = 4
 """Raised when templates are made in another way, so that old ones are not used."""
 
 

@@ -16,7 +16,7 @@ import psycopg
 
 from pgtrial.files.reading import open_file
 from pgtrial.loads.client_processes import wait_for_clients_to_leave
-from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.data import Data, flush_commits
 from pgtrial.loads.data.dump_text import DumpText
 from pgtrial.loads.data.made_ready import make_ready
 from pgtrial.loads.data.plain_files import PlainFile
@@ -122,6 +122,7 @@ class RestoredDump(Data):
         with server.connect() as connection:
             # what a session that ends later reports would be added to what VACUUM counts
             wait_for_clients_to_leave(connection, 0)
+            flush_commits(connection)
             # hint bits and frozen rows are written now, not by the first reads of a trial; the functions of an index
             # run as the owner of its table
             try:
