@@ -116,6 +116,6 @@ def _cure(server: ServerBinaries, account: str | None, needs: DumpNeeds) -> str:
         if not _lacking(other, account, needs):
             return f'write postgres = "{other.bin}"'
     return (
-        f"install your system's package postgresql-{server.major}, with what is missing, and name it, e.g. "
-        f'postgres = "/usr/lib/postgresql/{server.major}/bin"'
+        f"install the package postgresql-{server.major} of your system or of apt.postgresql.org, with what is missing, "
+        f'and name it, e.g. postgres = "/usr/lib/postgresql/{server.major}/bin"'
     )

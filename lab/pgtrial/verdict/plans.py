@@ -16,6 +16,11 @@ _CHILD = re.compile(r"\s*->\s*")
 _NODE = re.compile(r"\S|\s*->")
 """The beginning of a line about a node; the other lines tell more of the node above them."""
 
+_RETURNS = re.compile(r"(InitPlan [\d?]+) \(returns [^)]*\)")
+_RESULT = re.compile(r"\(InitPlan [\d?]+\)\.col[\d?]+")
+"""The result of an InitPlan from PostgreSQL 17 on; before, it is `$0`, which is named behind the InitPlan."""
+_OF_BEFORE = re.compile(r"\$\d+")
+
 _KINDS = {"custom": "custom plan", "generic": "generic plan"}
 
 
@@ -39,18 +44,24 @@ class PlanPair:
     @property
     def is_same(self) -> bool:
         """True if both servers plan and execute the statement in the same way."""
-        return not self.kinds_differ and list(self.base.plan) == list(self.other.plan)
+        plans = [[_in_one_form(line) for line in plan] for plan in self.plans]
+        return not self.kinds_differ and plans[0] == plans[1]
 
     def first_difference(self) -> tuple[str, str]:
         """Returns the first nodes that differ; the first lines, where all nodes are the same."""
         nodes = [[line for line in plan if _NODE.match(line)] for plan in self.plans]
         pairs = [*zip_longest(*nodes, fillvalue="nothing more"), *zip_longest(*self.plans, fillvalue="nothing more")]
-        base, other = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+        base, other = next((pair for pair in pairs if _in_one_form(pair[0]) != _in_one_form(pair[1])), ("", ""))
         parts = [_CHILD.sub("", line).strip() for line in (base, other)]
         if self.kinds_differ:
             kinds = [_KINDS[one.chosen or ""] for one in (self.base, self.other)]
             parts = [": ".join(filter(None, pair)) for pair in zip(kinds, parts, strict=True)]
         return parts[0], parts[1]
+
+
+def _in_one_form(line: str) -> str:
+    """Returns a line of EXPLAIN with the results of InitPlans, which versions name differently, as `$`."""
+    return _OF_BEFORE.sub("$", _RESULT.sub("$", _RETURNS.sub(r"\1", line)))
 
 
 def load_statements(trials: Iterable[Trial]) -> dict[str, LoadStatement]:
