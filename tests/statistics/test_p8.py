@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.statistics import p8
+from pgtrial.statistics.rules import P8, Looks
 
 from . import oracle
 
@@ -36,6 +37,18 @@ log_ratios = st.lists(
     min_size=8,
     max_size=45,
 )
+
+
+def fewest_blocks(claims, planned=()):
+    return Looks(P8(), tuple(planned)).fewest(claims)
+
+
+def blocks_needed(y, margin, planned=()):
+    return Looks(P8(), tuple(planned)).needed(y, margin, 1)
+
+
+def chance_of_decision(y, margin, blocks, planned=()):
+    return Looks(P8(), tuple(planned)).chance(y, margin, 1, blocks)
 
 
 def attained_level(blocks: int, alpha: float) -> float:
@@ -111,7 +124,7 @@ def test_the_decision_is_the_oracles(y, margin, claims):
 
 @given(st.lists(st.floats(-0.1, 0.12), min_size=8, max_size=50), st.sampled_from([0.01, 0.03]))
 def test_the_forecast_of_blocks_is_the_oracles(y, margin):
-    assert p8.blocks_needed(y, margin) == oracle.blocks_needed(y, margin)
+    assert blocks_needed(y, margin) == oracle.blocks_needed(y, margin)
 
 
 @given(log_ratios)
@@ -213,24 +226,24 @@ def test_too_few_blocks_for_the_claims_leave_the_interval_unbounded():
         assert decision.shown is not None
         assert decision.shown.interval.low == -math.inf
         assert decision.shown.interval.established_margin == math.inf
-    assert p8.fewest_blocks(1) == 8
-    assert p8.fewest_blocks(8) == 12
-    assert p8.fewest_blocks(3, planned=[8, 10]) == 10
-    assert p8.fewest_blocks(1, planned=[6]) == 8
+    assert fewest_blocks(1) == 8
+    assert fewest_blocks(8) == 12
+    assert fewest_blocks(3, planned=[8, 10]) == 10
+    assert fewest_blocks(1, planned=[6]) == 8
 
 
 def test_before_the_first_look_nothing_is_decided_but_forecast():
     y = [0.20, 0.22, 0.19, 0.21, 0.2]
     decision = p8.decide(y, 0.01)
     assert (decision.readings, decision.verdict, decision.shown) == ((), "undecided", None)
-    assert p8.blocks_needed(y, 0.01, planned=[8]) == 8
-    assert p8.blocks_needed(y[:2], 0.01) is None
+    assert blocks_needed(y, 0.01, planned=[8]) == 8
+    assert blocks_needed(y[:2], 0.01) is None
 
 
 def test_a_forecast_beyond_the_table_is_unknown():
     rng = np.random.default_rng(5)
-    assert p8.blocks_needed(0.3 * rng.standard_normal(20), 0.001) in (None, *p8.LOOKS)
-    assert p8.blocks_needed([0.5, -0.5] * 6, 0.001) is None
+    assert blocks_needed(0.3 * rng.standard_normal(20), 0.001) in (None, *p8.LOOKS)
+    assert blocks_needed([0.5, -0.5] * 6, 0.001) is None
 
 
 def test_the_first_deciding_look_fixes_the_word_and_later_looks_sharpen_the_interval():
@@ -280,11 +293,11 @@ def test_the_chance_of_a_decision_is_how_often_it_comes_if_the_difference_is_as_
     told, found = [], []
     while len(told) < 40:
         y = effect + 0.06 * rng.standard_normal(12)
-        needed = p8.blocks_needed(y, margin, planned=[8, 12, 18, 27, 40])
+        needed = blocks_needed(y, margin, planned=[8, 12, 18, 27, 40])
         now = p8.present(y, margin, planned=[8, 12, 18, 27, 40])
         if p8.decide(y, margin).verdict != "undecided" or needed is None or needed > 40 or now is None:
             continue
-        told.append(p8.chance_of_decision(y, margin, needed, planned=[8, 12, 18, 27, 40]))
+        told.append(chance_of_decision(y, margin, needed, planned=[8, 12, 18, 27, 40]))
         decided = 0
         for _ in range(50):
             more = rng.standard_normal(needed - 12)
@@ -296,8 +309,8 @@ def test_the_chance_of_a_decision_is_how_often_it_comes_if_the_difference_is_as_
 
 def test_without_spread_the_chance_is_certain_and_beyond_the_looks_unknown():
     steady = [0.2 + 1e-9 * number for number in range(5)]
-    assert p8.chance_of_decision(steady, 0.01, 8) == 1
-    assert p8.chance_of_decision(steady, 0.01, 9) is None
-    assert p8.chance_of_decision(steady[:2], 0.01, 8) is None
+    assert chance_of_decision(steady, 0.01, 8) == 1
+    assert chance_of_decision(steady, 0.01, 9) is None
+    assert chance_of_decision(steady[:2], 0.01, 8) is None
     assert p8.Present(12, 0.2, 0.0, 0.01).chance(18, 2.5) == 1
     assert p8.Present(12, 0.0, 1.0, 0.01).chance(12, 2.5) == 0

@@ -22,8 +22,13 @@ def by_p9(plan: Plan, claims: int = 1) -> Plan:
     return plan.model_copy(update={"spending": Spending(end=plan.max_blocks, kept=p9.KEPT), "looks": looks})
 
 
+def with_failures(trial: Trial, code: str, failed: int) -> Trial:
+    """The trial with so many failed transactions beside those that it committed."""
+    return trial.model_copy(update={"measured": trial.measured.model_copy(update={"failures": {code: failed}})})
+
+
 def failing(share: float, speed: float, *, arm="off", seed=7):
-    """Changes of trials at a rate: an arm fails a share of its transactions, the others take 1 ms / speed."""
+    """Returns a change of trials at a rate: an arm fails a share of its transactions; the others take 1 ms / speed."""
     rng = np.random.default_rng(seed)
 
     def of(planned, trial: Trial) -> Trial:
@@ -85,10 +90,7 @@ def test_equal_shares_of_failures_are_no_difference_and_forbid_nothing():
     plan = by_p9(make_plan(blocks=12))
     rng = np.random.default_rng(1)
     trials = [
-        trial.model_copy(
-            update={"measured": trial.measured.model_copy(update={"failures": {"40001": int(rng.integers(30, 50))}})}
-        )
-        for trial in run(plan, noisy({"off": 1.02}, sd=0.002))
+        with_failures(trial, "40001", int(rng.integers(30, 50))) for trial in run(plan, noisy({"off": 1.02}, sd=0.002))
     ]
     result = verdict_of(plan, trials)
     assert result.primary[0].verdict == "better"
@@ -107,9 +109,7 @@ def test_without_failures_the_speed_has_the_whole_error():
 def test_failures_in_some_blocks_alone_are_seen_by_their_share_of_all():
     plan = by_p9(make_plan(blocks=12, margin=0.02))
     trials = [
-        trial.model_copy(
-            update={"measured": trial.measured.model_copy(update={"failures": {"57014": trial.measured.transactions}})}
-        )
+        with_failures(trial, "57014", trial.measured.transactions)
         if trial.arm == "off" and trial.block in (4, 9)
         else trial
         for trial in run(plan, noisy({"off": 1.5}))
@@ -122,12 +122,7 @@ def test_failures_in_some_blocks_alone_are_seen_by_their_share_of_all():
 def test_equal_arms_with_failures_are_called_different_in_at_most_five_percent_of_all_orders():
     plan = by_p9(make_plan(blocks=8))
     rng = np.random.default_rng(3)
-    trials = [
-        trial.model_copy(
-            update={"measured": trial.measured.model_copy(update={"failures": {"40001": int(rng.integers(0, 50))}})}
-        )
-        for trial in run(plan, noisy({}))
-    ]
+    trials = [with_failures(trial, "40001", int(rng.integers(0, 50))) for trial in run(plan, noisy({}))]
     orders = list(ways(8))
     called = 0
     for swapped in orders:

@@ -31,8 +31,17 @@ def blocks_for_all(spec: StudySpec) -> int | None:
     Up to then each block has layouts of its own, so what the verdict finds is a difference of the sources. Further
     blocks measure the same layouts more exactly, and layouts differ.
     """
-    servers = Counter(layouts_of(spec).values())
-    return min((count // arms for count, arms in servers.items()), default=None)
+    return min((count // arms for count, arms in _arms_by_count(spec).items()), default=None)
+
+
+def layouts_for(spec: StudySpec, blocks: int) -> int:
+    """Returns how many layouts give each of so many blocks layouts of its own; some arm has layouts."""
+    return blocks * max(_arms_by_count(spec).values())
+
+
+def _arms_by_count(spec: StudySpec) -> Counter[int]:
+    """Returns how many arms draw from one list of layouts, by the number of layouts in it."""
+    return Counter(layouts_of(spec).values())
 
 
 def draw_layouts(spec: StudySpec, trials: Sequence[PlannedTrial], seed: int, *, one_server: bool) -> list[PlannedTrial]:

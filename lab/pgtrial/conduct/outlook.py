@@ -15,6 +15,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.statistics.lengths import Proposal, proposal, spread_at, started_spread
 from pgtrial.statistics.precision import blocks_for, precision
+from pgtrial.statistics.rules import Looks
 from pgtrial.verdict.family import primary_sharing
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.pace import measured_spread
@@ -37,7 +38,7 @@ class Outlook(Record):
 def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
     """What the plan can tell; None where no look can decide, or deployments are the units."""
     claims = primary_sharing(plan)
-    if are_units(spec) or precision(looks_of(plan).within(plan.max_blocks), claims, 0.0) is None:
+    if are_units(spec) or precision(_looks(plan), claims, 0.0) is None:
         return None
     try:
         noise = noise_under_conditions(spec, plan.interleaving, plan.duration_s)
@@ -46,7 +47,7 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
     if noise is None:
         return Outlook()
     spread = spread_at(noise, plan.duration_s)
-    reach = precision(looks_of(plan).within(plan.max_blocks), claims, spread)
+    reach = precision(_looks(plan), claims, spread)
     length = None
     if plan.interleaving is not None and plan.lengths is None:
         length = proposal(noise, plan.duration_s, len(plan.load_points), plan.interleaving.slice_s)
@@ -57,11 +58,12 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
 def precision_so_far(grid: Grid) -> Precision | None:
     """What the plan can tell by its end in the noise of its own blocks; None before the fourth."""
     measured = measured_spread(grid)
-    return (
-        precision(looks_of(grid.plan).within(grid.plan.max_blocks), primary_sharing(grid.plan), measured[0])
-        if measured
-        else None
-    )
+    return precision(_looks(grid.plan), primary_sharing(grid.plan), measured[0]) if measured else None
+
+
+def _looks(plan: Plan) -> Looks:
+    """Returns the looks that the plan's own blocks reach."""
+    return looks_of(plan).within(plan.max_blocks)
 
 
 def in_words(reach: Precision) -> str:

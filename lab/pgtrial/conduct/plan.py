@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,7 @@ from pgtrial.conduct.block_estimates import claims_of, fewest_for_a_verdict, kep
 from pgtrial.conduct.declared import metric_warnings
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
 from pgtrial.conduct.interleaving import interleaving_of
-from pgtrial.conduct.layouts import blocks_for_all, draw_layouts, layouts_of
+from pgtrial.conduct.layouts import blocks_for_all, draw_layouts, layouts_for
 from pgtrial.conduct.lengths import LEAST_BUDGET_S, expected_lengths
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
 from pgtrial.conduct.stopping import OVERRUN, as_option, longest_planned, waiting
@@ -146,7 +145,7 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
     if all_layouts is not None and plan.max_blocks > all_layouts:
         sentences.append(
             f"the layouts come again after {plural(all_layouts, 'block')}, so the verdict is about these layouts and "
-            f"not about the source; for {plan.max_blocks} blocks take layouts = {_layouts_for(spec, plan.max_blocks)}"
+            f"not about the source; for {plan.max_blocks} blocks take layouts = {layouts_for(spec, plan.max_blocks)}"
         )
     sentences += metric_warnings(spec, plan)
     if spec.has_given and spec.load.capacity is not None and spec.load.capacity.at_most is None:
@@ -162,11 +161,6 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
             f"{format_duration(spec.verdict.budget)}, which ends the study"
         )
     return sentences
-
-
-def _layouts_for(spec: StudySpec, blocks: int) -> int:
-    """Returns how many layouts give each of so many blocks layouts of its own."""
-    return blocks * max(Counter(layouts_of(spec).values()).values())
 
 
 def _looks(spec: StudySpec, max_blocks: int) -> list[int]:

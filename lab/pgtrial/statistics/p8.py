@@ -163,12 +163,6 @@ def looks(max_blocks: int, claims: int = 1) -> list[int]:
     return sorted({first, *between, max_blocks})
 
 
-def looks_until(blocks: int, planned: Sequence[int]) -> list[int]:
-    """The planned looks with those that come after them up to `blocks` blocks, for a study that goes on to there."""
-    later = takewhile(lambda look: look.blocks <= blocks, islice(plan_and_beyond(planned), len(planned), None))
-    return [*planned, *(look.blocks for look in later)]
-
-
 def schedule(planned: Sequence[int]) -> list[Look]:
     """The planned looks with their errors: the first look spends the first alpha of the table, and so on."""
     return [Look(blocks, look.alpha) for blocks, look in zip(planned, open_ended_looks(), strict=False)]
@@ -247,27 +241,6 @@ def can_decide(look: Look, claims: int) -> bool:
     return rejection_threshold(look.blocks, look.alpha / claims) >= 0
 
 
-def fewest_blocks(claims: int, planned: Planned = None) -> int:
-    """The first look, planned or later, at which any of `claims` that share the error can be decided at all."""
-    return next(look.blocks for look in plan_and_beyond(planned) if can_decide(look, claims))
-
-
-def blocks_needed(log_ratios: Values, margin: float, *, claims: int = 1, planned: Planned = None) -> int | None:
-    """Blocks in total at which the present estimate and spread would decide; None if not within the frozen table.
-
-    The forecast: the later look N with z(alpha_N / 2) s / sqrt(N) below the gap, where s is the spread that the present
-    interval implies and the gap the larger of the distances to no difference and to the margin. Needs three blocks.
-    """
-    now = present(log_ratios, margin, claims=claims, planned=planned)
-    if now is None:
-        return None
-    for look in _ahead(planned):
-        deciding = _quantile(look.alpha / claims) * now.spread / math.sqrt(look.blocks) < now.gap
-        if look.blocks > now.n and deciding and can_decide(look, claims):
-            return look.blocks
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Present:
     """What so many values say now, on which a forecast rests."""
@@ -316,30 +289,14 @@ def present(log_ratios: Values, margin: float, *, claims: int = 1, planned: Plan
     return Present(n, now.estimate, (now.high - now.low) * math.sqrt(n) / (2 * _quantile(level)), margin)
 
 
-def chance_of_decision(
-    log_ratios: Values, margin: float, blocks: int, *, claims: int = 1, planned: Planned = None
-) -> float | None:
-    """Probability that the look after so many blocks decides, if the difference is as estimated; None if unknown."""
-    now = present(log_ratios, margin, claims=claims, planned=planned)
-    look = next((look for look in _ahead(planned) if look.blocks == blocks), None)
-    if now is None or look is None or not can_decide(look, claims):
-        return None
-    return now.chance(blocks, _quantile(look.alpha / claims))
-
-
 def _ahead(planned: Planned) -> list[Look]:
-    """The looks for which forecasts are made."""
+    """Returns the looks for which forecasts are made."""
     furthest = max((LOOKS[-1], *(planned or ())))
     return list(takewhile(lambda look: look.blocks <= furthest, plan_and_beyond(planned)))
 
 
 def _quantile(alpha: float) -> float:
     return -float(ndtri(alpha / 2))
-
-
-def next_look(planned: Planned, blocks: int) -> int:
-    """The first look, planned or later, after so many blocks."""
-    return next(look.blocks for look in plan_and_beyond(planned) if look.blocks > blocks)
 
 
 def waiting(planned: Planned, blocks: int) -> int:
