@@ -45,7 +45,7 @@ ArmRows = dict[tuple[str, int], dict[str, TableRows]]
 
 
 def rows_of_arms(spec: StudySpec, arms: Mapping[str, Arm], seed: int, listener: Listener) -> ArmRows:
-    """The rows of the user's data on each arm; nothing of arms whose rows are the same by construction.
+    """Returns the rows of the user's data on each arm, and nothing of arms whose rows are the same by construction.
 
     `listener` is told what is read and how long it took. Raises StudyError and ArmError.
     """
@@ -72,7 +72,7 @@ def as_facts(rows: Mapping[str, TableRows]) -> dict[str, Any]:
 
 
 def findings_on_rows(plan: Plan, rows: ArmRows) -> list[Finding]:
-    """What the audit will find when the facts are complete."""
+    """Returns what the audit will find once the facts of all arms are complete."""
     deployments = {
         arm: [
             Facts(
@@ -157,7 +157,7 @@ class _Reading:
         return {label: rows[label] for label in self.keys or () if label in rows}
 
     def _read(self, place: LoadedData, labels: Collection[str], *, by_column: bool) -> dict[str, TableRows]:
-        """Read these tables; in the first place, which knows none yet, find them."""
+        """Reads the rows of these tables in a place. The first place decides which tables there are."""
         arm, began = self.owners[place.identity], time.monotonic()
         with (
             as_study_error(arm),
@@ -189,7 +189,7 @@ class _Reading:
         return rows
 
     def _planned(self, session: Session, tables: Sequence[Table]) -> dict[str, Keys | None]:
-        """How each table is compared, which is said of those that are not read as a whole."""
+        """Returns how each table is compared, and tells the listener of those that are not read as a whole."""
         planned: dict[str, Keys | None] = dict.fromkeys(table.label for table in read_as_whole(tables))
         for table in tables:
             if table.label not in planned:
@@ -207,5 +207,5 @@ def _is_whole(rows: TableRows | None) -> bool:
 
 
 def _whole(rows: TableRows | None) -> tuple[int | None, str | None] | None:
-    """What has to be the same; None for a table that is not there."""
+    """Returns what has to be the same in two places: count and digest. None: the table is not in this place."""
     return None if rows is None else (rows.rows, rows.digest)

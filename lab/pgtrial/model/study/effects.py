@@ -38,7 +38,7 @@ class Effect:
     kind: str
     """One of KINDS."""
     text: str
-    """A description of one or several lines. Control characters are still in it."""
+    """What the study does, in one line or several. Texts of the study in it may hold control characters."""
 
 
 _HARMLESS = frozenset(

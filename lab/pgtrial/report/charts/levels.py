@@ -110,13 +110,13 @@ def _in_full(unit: str) -> str:
 
 
 def _of_trial(unit: str) -> list[str | Channel]:
-    """What is shown at the dot of a trial."""
+    """Returns what the tooltip at the dot of a trial shows, its speed in this unit."""
     speed = channel("tps:Q", format=",.0f", **({} if unit == "tps" else {"title": unit}))
     return ["arm:N", channel("where:N", title="at"), "block:Q", "trial:Q", speed]
 
 
 def _of_median(unit: str) -> list[str | Channel]:
-    """What is shown at the mark of a median trial."""
+    """Returns what the tooltip at the mark of a median trial shows, its speed in this unit."""
     return [
         "arm:N",
         channel("where:N", title="at"),
