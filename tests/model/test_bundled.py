@@ -4,9 +4,9 @@ import pytest
 
 from pgtrial.conduct.plan import make_plan, study_estimate, warnings
 from pgtrial.model.study.variants import Build
-from pgtrial.statistics.p8 import fewest_blocks
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
 from pgtrial.verdict.metrics.criteria import SECONDARY
+from pgtrial.verdict.units import looks_of
 
 PUBLISHED = ["os-comparison", "huge-pages", "filesystem-durability", "app-tasks"]
 BUILDS = [Build(f"{major}.1", f"/pg/{major}/bin", "wheel") for major in (18, 17, 16, 15)]
@@ -105,5 +105,5 @@ def test_quick_builds_are_compared_with_checksums_in_all_of_them():
 def test_the_tasks_have_blocks_enough_for_every_criterion():
     for profile in ("quick", "full"):
         _, plan = planned("app-tasks", profile)
-        assert plan.max_blocks >= fewest_blocks(SECONDARY)
+        assert plan.max_blocks >= looks_of(plan).fewest(SECONDARY)
         assert not plan.stop_early

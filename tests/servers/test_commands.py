@@ -53,8 +53,11 @@ def test_facts_of_a_study_come_with_the_audit(tmp_path, capsys):
     ]
 
 
-def test_facts_that_are_ended_by_a_signal_stop_their_servers_and_leave_nothing(tmp_path, monkeypatch, capsys):
+def test_facts_that_are_ended_by_a_signal_stop_their_servers_and_leave_nothing(
+    tmp_path, fresh_state, monkeypatch, capsys
+):
     require_server(18)
+    monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
     monkeypatch.setattr("pgtrial.cli.facts.facts_of_server", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
     study = tmp_path / "study.toml"
     study.write_text("[arms.A]\n[arms.B]\n")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.machines.locks import holding_name
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.kept_templates import TemplateInUse, Templates
 from pgtrial.servers.templates import TemplateKey, TemplateOrder
@@ -237,6 +238,13 @@ def test_a_directory_without_its_record_is_no_template(store):
     assert store.unfinished() == [store.root / KEY.name]
     assert store.remove_unfinished() == [store.root / KEY.name]
     assert list(store.root.iterdir()) == []
+
+
+def test_a_directory_that_a_lab_is_just_removing_is_nobodys_leftover(store):
+    (store.root / KEY.name / "data").mkdir(parents=True)
+    with holding_name(store.root / KEY.name, lambda: None):
+        assert _another(store).unfinished() == []
+    assert [path.name for path in _another(store).unfinished()] == [KEY.name]
 
 
 def test_what_is_listed_says_what_a_template_holds_and_which_studies_used_it(store, tmp_path):

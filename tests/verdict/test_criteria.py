@@ -9,7 +9,8 @@ import pytest
 
 from pgtrial.model.records.facts import Audit, Finding
 from pgtrial.model.records.results import Criterion, StudyResult
-from pgtrial.statistics.p8 import fewest_blocks, interval, schedule
+from pgtrial.statistics.p8 import interval, schedule
+from pgtrial.statistics.rules import P8, Looks
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.criteria import SECONDARY, criteria
 from tests.verdict.studies import deployed, make_plan, make_trial, verdict_of
@@ -67,7 +68,7 @@ def test_eight_blocks_decide_the_mean_and_no_secondary_criterion():
     result = analysed(8, slow=noisy(1.0), fast=noisy(0.5))
     assert row(result, "mean").winner == "fast"
     assert {entry.winner for entry in result.criteria if not entry.primary} == {"undecided"}
-    assert fewest_blocks(SECONDARY) == 12
+    assert Looks(P8(), ()).fewest(SECONDARY) == 12
 
 
 def test_failed_tasks_count_with_the_time_until_they_failed():

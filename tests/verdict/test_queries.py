@@ -12,7 +12,8 @@ from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.results import QueryClaim
 from pgtrial.report.brief import brief
 from pgtrial.report.words import query_times_as_long
-from pgtrial.statistics.p8 import fewest_blocks, first_look
+from pgtrial.statistics.p8 import first_look
+from pgtrial.statistics.rules import P8, Looks
 from tests.verdict.studies import exchanged, verdict_of
 from tests.verdict.suite_trials import LIMIT_S, Queries, Query, run_suites
 
@@ -99,8 +100,9 @@ def test_a_study_goes_on_until_its_queries_are_decided() -> None:
         return [Query(2.0 if planned.arm == "b" else 1.0) for _ in range(22)]
 
     plan, trials = run_suites(24, queries)
-    needed = fewest_blocks(22, plan.looks)
-    assert needed > fewest_blocks(1, plan.looks)
+    looks = Looks(P8(), tuple(plan.looks))
+    needed = looks.fewest(22)
+    assert needed > looks.fewest(1)
 
     def ends(blocks: int) -> bool:
         step = next_step(plan, 1e9, [trial for trial in trials if trial.block < blocks])

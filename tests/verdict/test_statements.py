@@ -11,7 +11,8 @@ import pytest
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.replay import MOST_STATEMENTS
-from pgtrial.statistics.p8 import ALPHAS, fewest_blocks, interval, schedule
+from pgtrial.statistics.p8 import ALPHAS, interval, schedule
+from pgtrial.statistics.rules import P8, Looks
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.statements import statement_claims
 from tests.verdict.replays import Template, Templates, run_replays
@@ -71,7 +72,7 @@ def test_the_interval_is_that_of_the_signed_ranks_at_the_shared_error(rng):
 
 
 def test_as_many_templates_as_there_may_be_are_decided_by_twelve_blocks(rng):
-    assert fewest_blocks(MOST_STATEMENTS) == 12
+    assert Looks(P8(), ()).fewest(MOST_STATEMENTS) == 12
     found = claims_of(12, noisy(rng, *[2.0] * 20, sd=0.01))
     assert len(found) == MOST_STATEMENTS
     assert all(claim.is_slower for claim in found.values())

@@ -56,13 +56,18 @@ def wait_for(lock: IO[bytes] | int, *, shared: bool = False) -> None:
     fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
 
+def is_name_held(home: Path) -> bool:
+    """Returns whether a process holds the lock of a directory's name: it makes, checks or removes that directory."""
+    return is_held(_name_lock(home))
+
+
 @contextmanager
 def holding_name(home: Path, wait: Callable[[], None]) -> Iterator[None]:
     """Hold the lock of a directory that is there, or is to be made; the lock file goes with the directory.
 
     `wait` is called before another process is waited for, and may raise.
     """
-    path = home.with_name(f"{home.name}{NAME_LOCK}")
+    path = _name_lock(home)
     while True:
         with open_lock(path) as file:
             if not take(file):
@@ -76,3 +81,7 @@ def holding_name(home: Path, wait: Callable[[], None]) -> Iterator[None]:
                 if not home.exists():
                     path.unlink(missing_ok=True)
             return
+
+
+def _name_lock(home: Path) -> Path:
+    return home.with_name(f"{home.name}{NAME_LOCK}")

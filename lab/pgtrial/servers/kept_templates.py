@@ -22,7 +22,7 @@ from typing import IO, NoReturn
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from pgtrial import __version__
-from pgtrial.machines.locks import NAME_LOCK, holding_name, is_held, open_lock, take, wait_for
+from pgtrial.machines.locks import NAME_LOCK, holding_name, is_held, is_name_held, open_lock, take, wait_for
 from pgtrial.model.errors import ArmError
 from pgtrial.model.records import Record
 from pgtrial.model.units import format_size, plural
@@ -157,8 +157,8 @@ class Templates:
         return removed
 
     def unfinished(self) -> list[Path]:
-        """Directories without a record."""
-        return [path for path in self._present() if not (path / _RECORD).is_file()]
+        """Returns the directories without a record that no lab makes or removes now."""
+        return [path for path in self._present() if not (path / _RECORD).is_file() and not is_name_held(path)]
 
     def kept(self) -> list[KeptTemplate]:
         """All templates, by name."""

@@ -18,7 +18,7 @@ from typing import IO, Any, NoReturn
 from pydantic import AwareDatetime, ValidationError
 
 from pgtrial import __version__
-from pgtrial.machines.locks import holding_name, is_held, open_lock, take, wait_for
+from pgtrial.machines.locks import holding_name, is_held, is_name_held, open_lock, take, wait_for
 from pgtrial.model.errors import ArmError, StoreError, StudyError
 from pgtrial.model.records import Record
 from pgtrial.servers.trees import bytes_below
@@ -182,7 +182,7 @@ class Builds:
 
     def unfinished(self) -> list[Path]:
         """Directories without a record that no lab works in."""
-        return [path for path in self._present() if not (path / _RECORD).is_file() and not _is_being_made(path)]
+        return [path for path in self._present() if not (path / _RECORD).is_file() and not is_name_held(path)]
 
     def log(self, name: str) -> Path:
         """What the last failed build of this name printed."""
@@ -249,12 +249,6 @@ def _record(home: Path) -> BuildRecord | None:
         if is_own(home):
             return BuildRecord.model_validate_json((home / _RECORD).read_bytes())
     return None
-
-
-def _is_being_made(home: Path) -> bool:
-    with suppress(ArmError), holding_name(home, lambda: _refuse("")):
-        return False
-    return True
 
 
 def _refuse(what: str) -> NoReturn:
