@@ -1,0 +1,124 @@
+"""Arms that would win by failing: on real servers no verdict calls them better or equal, and no gate passes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.run_study import run_study
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.results import StudyResult
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.report.data import read_measured
+from pgtrial.report.gate.outcome import Rules, outcome
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.study_file import build_study
+from tests.conduct.small import small_study
+from tests.conftest import require_engine, require_server
+
+pytestmark = pytest.mark.server
+
+BLOCKS = 8
+"""Two primary claims, on speed and on failures, can be decided of so many."""
+
+DATA = "CREATE TABLE orders AS SELECT i AS id FROM generate_series(1, 1000) AS i;\n"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch, workspace):
+    require_engine()
+    require_server(18)
+    monkeypatch.chdir(tmp_path)
+
+
+def measured(load: dict[str, Any], arms: dict[str, Any], **sections: Any) -> tuple[StudyDirectory, StudyResult]:
+    """A study of loads of a second."""
+    short = {"warmup": "100ms", "duration": "1s", "interleave": "auto", **load}
+    verdict = {"allow_busy_client": True, "stop_early": False, **sections.pop("verdict", {})}
+    study = small_study(Path("results"), BLOCKS, load=short, arms=arms, verdict=verdict, **sections)
+    run_study(study, lambda event: None)
+    return study, read_measured(study).result
+
+
+def work(body: str) -> list[str]:
+    """The statements by which an arm has a function of this body, which the load calls."""
+    return [f"CREATE FUNCTION work() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {body} END $$"]
+
+
+def calls_of_work(
+    base: dict[str, Any], head: dict[str, Any], rate: float = 100, **verdict: Any
+) -> tuple[StudyDirectory, StudyResult]:
+    """A study of two arms which call that function at a rate."""
+    Path("orders.sql").write_text(DATA)
+    Path("work.sql").write_text("SELECT work();\n")
+    load = {"workload": "work.sql", "data": "orders.sql", "clients": 8, "rate": rate}
+    return measured(load, {"base": base, "head": head}, verdict=verdict)
+
+
+def suite(keys: dict[str, Any]) -> tuple[StudySpec, Plan]:
+    load = {"workload": "suite:queries", "data": "orders.sql", "suite": keys}
+    arms = {"base": {}, "head": {"settings": {"jit": "off"}}}
+    spec = build_study({"load": load, "arms": arms, "verdict": {"blocks": BLOCKS, "canary": False}}, "test")
+    return spec, make_plan(spec, 11, "now")
+
+
+def passes_nowhere(study: StudyDirectory, result: StudyResult, arm: str) -> None:
+    assert result.primary[0].verdict in ("worse", "withheld"), result.primary[0]
+    assert [(claim.arm, claim.verdict) for claim in result.failure_claims] == [(arm, "worse")]
+    assert result.exit_status == 1
+    gate = outcome(result, study.plan, Rules(accept_undecided=True))
+    assert (gate.status, arm in gate.reason) == (1, True)
+
+
+def test_repeatable_read_that_fails_to_serialize_is_not_faster_than_read_committed():
+    load = {"workload": "tpcb-like", "scale": 1, "clients": 16, "rate": 120}
+    arms = {
+        level: {"settings": {"default_transaction_isolation": level}} for level in ("read committed", "repeatable read")
+    }
+    study, result = measured(load, arms)
+    assert all("40001" in trial.measured.failures for trial in study.trials() if trial.arm == "repeatable read")
+    passes_nowhere(study, result, "repeatable read")
+
+
+@pytest.mark.parametrize(
+    ("base", "head"),
+    [
+        ("PERFORM pg_sleep(0.1 * (random() < 0.3)::int);", "IF random() < 0.3 THEN RAISE SQLSTATE '40001'; END IF;"),
+        ("PERFORM pg_sleep(0.001);", "IF random() < 0.5 THEN RAISE SQLSTATE '40P01'; END IF; PERFORM pg_sleep(0.001);"),
+    ],
+    ids=["its slow work", "half at once"],
+)
+def test_a_function_that_fails_in_place_of_work_passes_no_gate(base, head):
+    passes_nowhere(*calls_of_work({"setup_sql": work(base)}, {"setup_sql": work(head)}), "head")
+
+
+def test_an_arm_whose_clients_end_at_an_error_is_slower():
+    """A statement that is cancelled at its limit ends its client, as it does with pgbench."""
+    slow = work("IF random() < 0.1 THEN PERFORM pg_sleep(0.3); END IF;")
+    study, result = calls_of_work({"setup_sql": slow}, {"setup_sql": slow, "settings": {"statement_timeout": "100ms"}})
+    assert {trial.status for trial in study.trials() if trial.arm == "head"} == {"failed"}
+    assert result.primary[0].verdict == "worse"
+    assert outcome(result, study.plan, Rules(accept_undecided=True)).status == 1
+
+
+def test_a_percentile_that_is_a_failed_transaction_in_both_arms_is_not_equal():
+    fails = {"setup_sql": work("IF random() < 0.7 THEN RAISE SQLSTATE '40001'; END IF;")}
+    study, result = calls_of_work(fails, fails, rate=300, metrics=["p50", "p90"])
+    assert {claim.verdict for claim in (*result.primary, *result.metrics)} <= {"undecided", "withheld"}
+    assert outcome(result, study.plan, Rules()).status == 2
+
+
+def test_a_query_that_is_cancelled_at_its_limit_in_all_runs_of_both_arms_is_not_equal():
+    Path("orders.sql").write_text(DATA)
+    Path("queries").mkdir()
+    Path("queries/quick.sql").write_text("SELECT count(*) FROM orders;\n")
+    Path("queries/endless.sql").write_text("SELECT pg_sleep(60);\n")
+    study = StudyDirectory.create(Path("results"), *suite({"limit": "200ms", "runs": 1}))
+    run_study(study, lambda event: None)
+    result = read_measured(study).result
+    assert {claim.query: claim.verdict for claim in result.queries}["endless"] == "undecided"
+    assert result.primary[0].verdict in ("undecided", "withheld")
+    assert outcome(result, study.plan, Rules()).status == 2
