@@ -77,7 +77,10 @@ def test_the_peak_is_where_the_curve_is_highest():
     ],
 )
 def test_intervals_of_95_percent_cover_the_truth(truth, clients):
-    """At least 90 of 100, as the simulations of the method have it where the numbers end below the peak."""
+    """At least 90 of 100, as the simulations of the method have it where the numbers end below the peak.
+
+    The test of fit rejects a law that holds in at most 10 of 100, so that 255 of 300 is three standard deviations off.
+    """
     rng = np.random.default_rng(1)
     studies = 300
     covered = dict.fromkeys(("single", "serial", "mutual", "peak", "highest", "bands", "fits"), 0)
@@ -95,8 +98,8 @@ def test_intervals_of_95_percent_cover_the_truth(truth, clients):
             covered[name] += holds(getattr(found, name), value)
         covered["bands"] += holds(found.bands[3], truth.speed(clients[3]))
         covered["fits"] += found.fits
+    assert covered.pop("fits") >= 0.85 * studies
     assert {name: number for name, number in covered.items() if number < 0.9 * studies} == {}
-    assert covered["fits"] == studies
 
 
 @pytest.mark.parametrize(
@@ -110,7 +113,37 @@ def test_a_throughput_that_does_not_follow_the_law_is_said_not_to(rng, truth):
     found = scalability(CLIENTS, blocks_of(rng, truth))
     assert found is not None
     assert not found.fits
-    assert found.misfit > 2 * found.noise
+
+
+def plateau(n: float) -> float:
+    """Throughput that grows with the clients up to eight of them, and then stays."""
+    return 1000.0 * n / (1 + (n / 8) ** 4) ** 0.25
+
+
+@pytest.mark.parametrize(("sd", "blocks", "most"), [(0.05, 8, 0), (0.1, 20, 6), (0.15, 20, 40)])
+def test_a_plateau_is_no_law_though_it_misses_by_less_than_twice_the_noise_of_a_block(sd, blocks, most):
+    rng = np.random.default_rng(5)
+    clients = [1, 2, 4, 8, 16, 32]
+    found = [scalability(clients, blocks_of(rng, plateau, clients, sd=sd, blocks=blocks)) for _ in range(100)]
+    known = [law for law in found if law is not None]
+    assert len(known) == 100
+    assert sum(law.fitted_by_p8 for law in known) >= 90
+    assert sum(law.fits for law in known) <= most
+
+
+@pytest.mark.parametrize("blocks", [4, 12])
+def test_noise_that_is_larger_at_one_number_of_clients_or_has_heavy_tails_does_not_speak_against_a_law(blocks):
+    """A law that holds is rejected in 10 of 100; 46 of 200 is more than a right test ever rejects."""
+    rng = np.random.default_rng(9)
+    clients, truth = [1, 2, 4, 8, 16, 32], Curve(1000.0, 0.03, 0.002)
+    logs = np.log([truth.speed(number) for number in clients])
+    uneven = 0.02 * np.array([5.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    for noise in (
+        lambda: uneven * rng.standard_normal((blocks, 6)),
+        lambda: 0.02 * rng.standard_t(2, (blocks, 6)),
+    ):
+        found = [scalability(clients, logs + noise()) for _ in range(200)]
+        assert sum(law is not None and not law.fits for law in found) < 46
 
 
 def test_what_all_trials_of_a_block_have_in_common_is_no_noise(rng):

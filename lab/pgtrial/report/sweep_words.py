@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from pgtrial.model.records.load_point import LoadPoint, rate_unit
 from pgtrial.model.records.results import StudyResult
-from pgtrial.model.records.sweeps import Bounds, Cliff, Scaling, SizeCurve
+from pgtrial.model.records.sweeps import Bounds, Cliff, Law, Scaling, SizeCurve
 from pgtrial.model.units import percent, plural
 from pgtrial.report.words import bounds_text, signed
 
@@ -99,6 +100,11 @@ def reads_text(cliff: Cliff) -> str:
     return f"{' and '.join(cliff.reads)} begin to rise there"
 
 
+def noise_of_means(of_arm: Scaling, law: Law) -> float:
+    """Returns how far the means over the blocks lie from a law that holds, as a standard deviation of ln throughput."""
+    return law.noise / math.sqrt(of_arm.blocks)
+
+
 def sweep_remarks(result: StudyResult) -> Iterator[str]:
     """What a reader has to know of curves: laws that do not fit, and cliffs."""
     curves: list[Scaling | SizeCurve] = [*result.scaling, *result.cliffs]
@@ -110,10 +116,10 @@ def sweep_remarks(result: StudyResult) -> Iterator[str]:
             )
     for of_arm in result.scaling:
         if of_arm.law is not None and not of_arm.law.fits:
-            misses, noise = percent(of_arm.law.misfit), percent(of_arm.law.noise)
+            misses, noise = percent(of_arm.law.misfit), percent(noise_of_means(of_arm, of_arm.law))
             yield (
                 f"the scalability law does not fit {of_arm.arm} at {sweep_label(result.load_points, of_arm)}: it "
-                f"misses by {misses}, and a block's noise is {noise}; read each number of clients by itself"
+                f"misses by {misses}, and noise alone would explain {noise}; read each number of clients by itself"
             )
     for of_sizes in result.cliffs:
         for cliff in of_sizes.cliffs:

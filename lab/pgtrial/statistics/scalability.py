@@ -8,8 +8,12 @@ Hanson 1974).
 
 Intervals are those of the delete-one-block jackknife (Tukey 1958) with Student's quantile. In 2,000 simulated studies
 each, of 4 and 10 blocks with noise of 3%, they covered the peak and the largest throughput in 94.8 to 95.9%, also where
-the tested numbers end at 0.6 of the peak. The law is a description, not a theory of servers. So its lack of fit is
-compared with the noise of a block; where it is twice as large, the curve is not to be believed.
+the tested numbers end at 0.6 of the peak. The law is a description, not a theory of servers, and where it does not
+hold, its intervals are those of a number that does not exist. So a test compares how far the means over the blocks lie
+from the curve with the noise of these means (Box 1954, Some theorems on quadratic forms applied in the study of
+analysis of variance problems, Annals of Mathematical Statistics 25, 290 to 302; Brunner, Dette and Munk 1997, Box-type
+approximations in nonparametric factorial designs, JASA 92, 1494 to 1502). Unlike the F test of the analysis of
+variance, it allows for noise that is larger at some numbers of clients.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from functools import partial
 
 import numpy as np
 from scipy.optimize import nnls
+from scipy.special import fdtrc
 
 from pgtrial.statistics.describe import interactions
 from pgtrial.statistics.p8 import Floats, Interval
@@ -32,8 +37,12 @@ FEWEST_NUMBERS = 6
 FEWEST_BLOCKS = 4
 """Blocks below which a jackknife says nothing."""
 
-_LACK = 2.0
-"""Lack of fit, by the noise of a block, above which the law does not describe the throughput."""
+_LEVEL = 0.1
+"""Share of laws that hold which the test of fit rejects. It is more than 5%, because a law that is wrongly rejected
+costs a number, and one that is wrongly kept gives a wrong peak."""
+
+_LACK_BY_P8 = 2.0
+"""Lack of fit, by the noise of a block, above which studies by the rule P8 did not believe the law."""
 
 _STEPS = 50
 _CONVERGED = 1e-10
@@ -112,10 +121,18 @@ class Scalability:
     noise: float
     """Standard deviation of a block's log throughput about the means, without what all its numbers have in common."""
 
+    p: float
+    """How probable so large a lack of fit, or a larger one, is if the law holds."""
+
     @property
     def fits(self) -> bool:
-        """Whether the law describes the throughput."""
-        return self.misfit <= _LACK * self.noise
+        """True if the blocks do not speak against the law."""
+        return self.p > _LEVEL
+
+    @property
+    def fitted_by_p8(self) -> bool:
+        """True if a study by the rule P8 believed the law, so that the verdict on its bundle stays."""
+        return self.misfit <= _LACK_BY_P8 * self.noise
 
 
 def scalability(clients: Sequence[int], blocks: Floats) -> Scalability | None:
@@ -147,7 +164,31 @@ def scalability(clients: Sequence[int], blocks: Floats) -> Scalability | None:
         bands=tuple(ratio(partial(Curve.speed, clients=number)) for number in clients),
         misfit=math.sqrt(float(np.sum((means - fitted) ** 2)) / (numbers - 3)),
         noise=math.sqrt(float(np.sum(interactions(blocks) ** 2)) / ((n - 1) * (numbers - 1))),
+        p=_lack_of_fit(clients, curve, blocks - fitted),
     )
+
+
+def _lack_of_fit(clients: Sequence[int], curve: Curve, residuals: Floats) -> float:
+    """Returns the probability that a law which holds is missed by so much, from the distances of the blocks to it.
+
+    Only what no change of the law's parameters explains counts. That leaves out what all numbers of a block have in
+    common. The mean square of the blocks' means is compared with that of their noise; both have the degrees of freedom
+    of a chi-squared variable with the same mean and variance. A parameter at its bound, such as a peak at infinity, is
+    not one that was fitted.
+    """
+    numbers = np.asarray(clients, dtype=np.float64)
+    terms = np.column_stack([np.ones(len(numbers)), numbers, numbers * (numbers - 1)])
+    speeds = np.asarray([curve.speed(number) for number in clients])
+    fitted = [curve.serial < 1, curve.serial > _NEGLIGIBLE, curve.mutual > _NEGLIGIBLE]
+    gradient = (terms * (speeds / numbers)[:, None])[:, fitted]
+    unexplained = residuals @ np.linalg.qr(gradient, mode="complete")[0][:, gradient.shape[1] :]
+    n = len(unexplained)
+    covariance = np.cov(unexplained.T)
+    noise, lack = float(np.trace(covariance)), n * float(np.sum(unexplained.mean(axis=0) ** 2))
+    if noise <= _NEGLIGIBLE**2:
+        return float(lack <= _NEGLIGIBLE**2)
+    freedom = noise**2 / float(np.sum(covariance**2))
+    return float(fdtrc(freedom, (n - 1) * freedom, lack / noise))
 
 
 def jackknife(value: float, replicates: Sequence[float]) -> Interval:

@@ -28,7 +28,8 @@ class Law(Record):
     misfit: float = Field(description="Root of the mean square distance of the means from the curve, in ln tps.")
     noise: float = Field(description="Standard deviation of a block's ln tps about the means.")
     fits: bool = Field(
-        description="Whether the misfit is at most twice the noise; else the curve is not to be believed."
+        description="True if the blocks do not speak against the law (10%); else the curve is not to be believed. "
+        "Studies by the rule P8: true if the misfit is at most twice the noise."
     )
 
 

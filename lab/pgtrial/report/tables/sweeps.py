@@ -10,7 +10,7 @@ from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.sweeps import Bounds, Cliff, Law, Scaling, SizeCurve
 from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
-from pgtrial.report.sweep_words import between_text, number_text, peak_place, reads_text, sweep_label
+from pgtrial.report.sweep_words import between_text, noise_of_means, number_text, peak_place, reads_text, sweep_label
 from pgtrial.report.table import Column, Table, number, range_text
 from pgtrial.report.words import signed
 
@@ -22,8 +22,9 @@ def law_table(data: StudyData) -> Table[Scaling]:
     return Table(
         "The universal scalability law: X(n) = g n / (1 + a (n - 1) + b n (n - 1)) for n clients, with 95% jackknife "
         f"intervals over blocks. The largest {unit} is that of the law within the tested numbers; its difference to "
-        "the baseline's is the Hodges-Lehmann estimate over blocks with its sequential interval. Where the law misses "
-        "by more than twice the noise of a block it does not describe the arm, and only what was measured is shown.",
+        "the baseline's is the Hodges-Lehmann estimate over blocks with its sequential interval. Where the blocks "
+        "speak against the law, because it misses by more than their noise explains, it does not describe the arm, and "
+        "only what was measured is shown.",
         data.result.scaling,
         [
             Column("load", lambda row: sweep_label(points, row)),
@@ -34,9 +35,7 @@ def law_table(data: StudyData) -> Table[Scaling]:
             number("peak", _peak),
             number(f"largest {unit}", _parameter(lambda law: law.highest, ",.0f")),
             number("most measured", _most_measured),
-            number(
-                "misses by / noise", lambda row: row.law and f"{percent(row.law.misfit)} / {percent(row.law.noise)}"
-            ),
+            number("misses by / noise explains", _misfit),
             number("difference", lambda row: row.difference and signed(row.difference.value)),
             number("95% interval", lambda row: row.difference, Estimate.text),
             Column("verdict", lambda row: row.verdict, verdict=lambda row: row.verdict),
@@ -65,6 +64,10 @@ def _parameter(of: Callable[[Law], Bounds], form: str) -> Callable[[Scaling], st
 
 def _peak(row: Scaling) -> str | None:
     return "the law does not fit" if row.law is not None and not row.law.fits else peak_place(row)
+
+
+def _misfit(row: Scaling) -> str | None:
+    return f"{percent(row.law.misfit)} / {percent(noise_of_means(row, row.law))}" if row.law is not None else None
 
 
 def _most_measured(row: Scaling) -> str | None:

@@ -2,7 +2,8 @@
 
 Arms are compared at each number of clients by the claims of the load points. Their peaks, the largest throughput of the
 law within the tested numbers, are a family of their own: fitted block by block, so that the study's rule reads their
-log-ratios. There is no verdict on a peak where the law does not fit.
+log-ratios. There is no verdict on a peak where the law does not fit. Studies by the rule P8 keep the judgement of the
+fit that they had.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _arms(grid: Grid, sweep: Sweep, primary: Sequence[Claim], family: int) -> li
     by_arm = {arm: curves(grid, sweep, arm) for arm in grid.plan.arms}
     rows = {arm: of_units(grid, sweep, of_blocks) for arm, of_blocks in by_arm.items()}
     laws = {arm: scalability(sweep.numbers, rows[arm]) if arm not in changing else None for arm in rows}
-    believed = {arm for arm, law in laws.items() if law is not None and law.fits}
+    believed = {arm for arm, law in laws.items() if law is not None and _fits(grid, law)}
     claims = {claim.arm: claim for claim in primary}
 
     def compared(arm: str) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def _arms(grid: Grid, sweep: Sweep, primary: Sequence[Claim], family: int) -> li
             blocks=len(rows[arm]),
             left_out=spoilt(grid, sweep, arm),
             tps=[float(value) for value in np.exp(rows[arm].mean(axis=0))] if len(rows[arm]) else [],
-            law=_law(law) if law is not None else None,
+            law=_law(law, fits=arm in believed) if law is not None else None,
             claims=family,
             **compared(arm),
         )
@@ -62,7 +63,11 @@ def _arms(grid: Grid, sweep: Sweep, primary: Sequence[Claim], family: int) -> li
     ]
 
 
-def _law(law: Scalability) -> Law:
+def _fits(grid: Grid, law: Scalability) -> bool:
+    return law.fits if grid.plan.spending is not None else law.fitted_by_p8
+
+
+def _law(law: Scalability, *, fits: bool) -> Law:
     intervals = {
         "single": law.single,
         "serial": law.serial,
@@ -75,7 +80,7 @@ def _law(law: Scalability) -> Law:
         tps=[bounds(band) for band in law.bands],
         misfit=law.misfit,
         noise=law.noise,
-        fits=law.fits,
+        fits=fits,
     )
 
 
