@@ -50,10 +50,12 @@ def measured(monkeypatch):
             if ratio is None:
                 return 143
             arms = tuple(spec.arms)
+            created = f"2026-11-20T14:{len(started):02}:00+00:00"
             plan = make_plan(arms, blocks=12)
-            plan = plan.model_copy(update={"looks": p8.looks(12, len(arms) - 1)})
+            plan = plan.model_copy(update={"looks": p8.looks(12, len(arms) - 1), "created": created})
             trials = run(plan, noisy({arms[1]: ratio}, sd=sd))
-            conclude(write_study(results or Path("results/s"), plan, trials, Audit(findings=[]), spec.study.question))
+            path = results or Path("results", "s" if len(started) == 1 else f"s-{len(started)}")
+            conclude(write_study(path, plan, trials, Audit(findings=[]), spec.study.question, spec=spec))
             return 0
 
         monkeypatch.setattr(gate, "start", start)
@@ -118,6 +120,8 @@ def test_a_gate_writes_its_files_and_has_the_status(folder, measured, monkeypatc
     measured(0.94)
     assert run_gate("jit=on", "jit=off", json=True) == 1
     result = json.loads(capsys.readouterr().out)
+    of_gate = result.pop("gate")
+    assert (of_gate["status"], of_gate["try"], of_gate["earlier"]) == (1, 1, [])
     assert result == json.loads(Path("results/s/verdict.json").read_text())
     text = Path("gate.md").read_text()
     assert text.startswith("### pgtrial gate: fail\n\n**fail: jit=off is 5.99% slower than jit=on.**")
@@ -150,7 +154,7 @@ def test_a_gate_that_is_stopped_leaves_no_pass_behind(folder, measured):
     measured(1.0)
     assert run_gate("jit=on", "jit=off") == 0
     measured(None)
-    assert run_gate("jit=on", "jit=off") == 143
+    assert run_gate("jit=on", "jit=off", new=True) == 143
     assert outcome_in("gate.xml") == "error"
     assert "pgtrial gate: error" in Path("gate.md").read_text()
     assert not Path("gate.tar.xz").exists()
@@ -179,6 +183,111 @@ def test_a_step_summary_that_cannot_be_written_costs_no_result(folder, measured,
     measured(1.0)
     assert run_gate("jit=on", "jit=off") == 0
     assert "the summary is not appended to GITHUB_STEP_SUMMARY=absent/steps.md: No such" in capsys.readouterr().err
+
+
+def told_of_tries(capsys) -> tuple[int, str, int, list[int]]:
+    """What the last gate said of its tries, from its JSON; its summary and its JUnit file say the same number."""
+    of_gate = json.loads(capsys.readouterr().out)["gate"]
+    assert property_in("gate.xml", "try") == str(of_gate["try"])
+    assert (f"Try {of_gate['try']} of the same set-ups" in Path("gate.md").read_text()) == (of_gate["try"] > 1)
+    statuses = [gate["status"] for gate in of_gate["earlier"]]
+    return of_gate["status"], of_gate["measured"], of_gate["try"], statuses
+
+
+def property_in(file: str, name: str) -> str | None:
+    properties = ElementTree.parse(file).iter("property")
+    return next((found.get("value") for found in properties if found.get("name") == name), None)
+
+
+def test_a_gate_that_failed_and_is_started_again_repeats_its_verdict(folder, measured, capsys):
+    started = measured(0.94)
+    assert run_gate("jit=on", "jit=off") == 1
+    measured(1.0)
+    capsys.readouterr()
+    assert run_gate("jit=on", "jit=off", json=True) == 1
+    assert len(started) == 1, "nothing is measured again"
+    assert told_of_tries(capsys) == (1, "2026-11-20T14:01:00+00:00", 1, [])
+    assert "is the result of 2026-11-20 14:01 UTC on the same set-ups, which stands" in Path("gate.md").read_text()
+    assert "which stands" in Path("gate.xml").read_text()
+    assert run_gate("jit=on", "jit=off", new=True, json=True) == 0
+    assert told_of_tries(capsys) == (0, "now", 2, [1])
+    assert (
+        "Try 2 of the same set-ups, after 1 x fail. Each try that measures errs in 5%." in Path("gate.md").read_text()
+    )
+    assert run_gate("jit=on", "jit=off") == 1, "the first verdict stands"
+
+
+def test_the_bundle_of_the_first_run_brings_its_verdict_to_another_machine(folder, measured, capsys):
+    started = measured(0.94)
+    assert run_gate("jit=on", "jit=off") == 1
+    shutil.rmtree("results")
+    capsys.readouterr()
+    assert run_gate("jit=on", "jit=off", json=True) == 1
+    assert told_of_tries(capsys) == (1, "2026-11-20T14:01:00+00:00", 1, [])
+    assert len(started) == 1
+    assert run_gate("jit=on", "jit=off", results=Path("other"), json=True) == 1
+    assert (told_of_tries(capsys)[2], len(started)) == (1, 1)
+    measured(1.0)
+    assert run_gate("jit=on", "jit=off", new=True, json=True) == 0
+    assert told_of_tries(capsys) == (0, "now", 2, [1])
+    shutil.rmtree("results")
+    assert run_gate("jit=on", "jit=off", new=True, json=True) == 0
+    assert told_of_tries(capsys) == (0, "now", 3, [1, 0]), "a bundle knows the tries before its own"
+    assert run_gate("jit=on", "seq_page_cost=2", json=True) == 0
+    assert told_of_tries(capsys) == (0, "now", 1, []), "other set-ups are another gate"
+
+
+def test_a_bundle_without_the_values_that_may_be_secrets_is_a_try_and_no_verdict(folder, measured, capsys):
+    """Whether the values were the same, nobody can tell from their marks."""
+    started = measured(0.94)
+    assert run_gate("a=my.key=one", "b=my.key=two") == 1
+    shutil.rmtree("results")
+    capsys.readouterr()
+    measured(1.0)
+    assert run_gate("a=my.key=other", "b=my.key=two", json=True) == 0
+    assert len(started) == 2
+    assert told_of_tries(capsys) == (0, "now", 2, [1])
+
+
+def test_a_gate_without_a_verdict_is_measured_again_and_counted(folder, measured, capsys):
+    started = measured(0.985, 0.03)
+    assert run_gate("jit=on", "jit=off") == 2
+    measured(0.94)
+    capsys.readouterr()
+    assert run_gate("jit=on", "jit=off", json=True) == 1
+    assert told_of_tries(capsys) == (1, "now", 2, [2])
+    assert "after 1 x no verdict" in Path("gate.md").read_text()
+    assert len(started) == 2
+
+
+def test_the_directory_of_an_ended_gate_is_no_second_try(folder, measured, capsys):
+    started = measured(0.985, 0.03)
+    assert run_gate("jit=on", "jit=off", results=Path("mine")) == 2
+    capsys.readouterr()
+    assert run_gate("jit=on", "jit=off", results=Path("mine"), json=True) == 2
+    assert told_of_tries(capsys) == (2, "2026-11-20T14:01:00+00:00", 1, [])
+    assert len(started) == 1
+
+
+def test_an_attempt_of_github_is_counted_although_the_attempts_before_left_nothing(
+    folder, measured, capsys, monkeypatch
+):
+    monkeypatch.setenv("GITHUB_RUN_ATTEMPT", "3")
+    measured(1.0)
+    assert run_gate("jit=on", "jit=off", json=True) == 0
+    assert told_of_tries(capsys) == (0, "now", 3, [])
+    assert "Try 3 of the same set-ups; 2 attempts before left no result here." in Path("gate.md").read_text()
+
+
+@pytest.mark.parametrize("bundle", [b"", b"\xfd7zXZ\0 cut short"])
+def test_a_damaged_bundle_of_an_earlier_gate_is_no_earlier_gate(folder, measured, bundle):
+    measured(1.0)
+    Path("gate.tar.xz").write_bytes(bundle)
+    if bundle:
+        with pytest.raises(StudyError, match="not written by an earlier pgtrial"):
+            run_gate("jit=on", "jit=off")
+    else:
+        assert run_gate("jit=on", "jit=off") == 0
 
 
 # ---- with real servers and the real engine
@@ -224,3 +333,25 @@ def test_files_are_tried_before_the_load(pgtrial, tmp_path):
         done = pgtrial("gate", "jit=on", "jit=off", "--study", "s.toml", option, "absent/f", cwd=tmp_path)
         assert done.returncode == 3
         assert f"{option} absent/f cannot be written; name a file in a directory that is there" in done.stderr
+
+
+@pytest.mark.server
+def test_a_gate_whose_arms_do_not_have_the_same_rows_passes_nothing(pgtrial, tmp_path, workspace):
+    """Two set-ups that load the data apart, and drew other rows: not even --accept-undecided lets that pass."""
+    (tmp_path / "codes.sql").write_text(
+        "CREATE TABLE codes (n int PRIMARY KEY, code uuid);\n"
+        "INSERT INTO codes SELECT i, gen_random_uuid() FROM generate_series(1, 500) AS i;\n"
+    )
+    (tmp_path / "read.sql").write_text("SELECT 1 FROM codes WHERE n = 7;\n")
+    (tmp_path / "s.toml").write_text(
+        '[load]\nworkload = "read.sql"\ndata = "codes.sql"\nclients = 1\nwarmup = "0s"\nduration = "1s"\n'
+        '[server]\npostgres = "18"\n[arms.base]\n[arms.head]\ninitdb = ["--no-data-checksums"]\n'
+    )
+    files = ["--summary", "gate.md", "--junit", "gate.xml", "--bundle", "gate.tar.xz"]
+    options = ["--study", "s.toml", "--budget", "45s", "--accept-undecided", *files]
+    done = pgtrial("gate", "base", "head", *options, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    for text in (done.stdout.replace("\n", " "), (tmp_path / "gate.xml").read_text()):
+        assert "The arms do not have the same rows: the table public.codes differs in the column code" in text
+    assert (tmp_path / "gate.md").read_text().startswith("### pgtrial gate: no verdict\n")
+    assert outcome_in(tmp_path / "gate.xml") == "error"

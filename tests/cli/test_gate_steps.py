@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.test_gate import outcome_in
+from pgtrial.cli import gate
+from tests.cli.test_gate import measured, outcome_in, property_in  # noqa: F401, a fixture
 from tests.conftest import require_engine
 
 ROOT = Path(__file__).parents[2]
@@ -290,6 +292,59 @@ def test_root_in_a_container_works_in_the_directories_of_the_runners_account(run
     done = runner.action(base="jit=on", head="jitt=off", **INPUTS)
     assert done["Conclude"].returncode == 3
     assert "did you mean jit" in (runner.gate / "summary.md").read_text()
+
+
+def red_bundle(runner: Runner, monkeypatch, folder: Path) -> None:
+    """Leaves in a folder the bundle of a gate that failed, as an attempt before has kept it."""
+    folder.mkdir(exist_ok=True)
+    monkeypatch.chdir(runner.work)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    pair = {"base": "jit=on", "head": "jit=off", "study": "gate.toml", "budget": "40s"}
+    assert gate.gate_command(**pair, bundle=folder / "gate.tar.xz") == 1
+    shutil.rmtree("results")
+
+
+@pytest.mark.server
+def test_a_re_run_of_the_action_repeats_the_verdict_of_the_attempt_before(runner, measured, monkeypatch):  # noqa: F811
+    measured(0.94)
+    red_bundle(runner, monkeypatch, runner.temporary / "pgtrial-earlier")
+    runner.variables["GITHUB_RUN_ATTEMPT"] = "2"
+    done = runner.action(base="jit=on", head="jit=off", **INPUTS)
+    assert [step.returncode for step in done.values()] == [0, 0, 0, 1], [step.stderr for step in done.values()]
+    assert "which stands: nothing was measured again" in (runner.gate / "summary.md").read_text()
+    assert "which stands" in runner.comments()["comment-7"]
+    assert property_in(str(runner.gate / "junit.xml"), "try") == "1"
+    assert json.loads((runner.gate / "verdict.json").read_text())["gate"]["measured"] == "2026-11-20T14:01:00+00:00"
+    kept = runner.temporary / "pgtrial-earlier" / "gate.tar.xz"
+    assert kept.read_bytes() == (runner.gate / "gate.tar.xz").read_bytes()
+    done = runner.action(base="jit=on", head="jitt=off", **INPUTS)
+    assert (done["Conclude"].returncode, kept.exists()) == (3, True), "an error loses no verdict"
+
+
+def test_the_cache_of_the_action_is_of_the_commit_and_of_what_the_steps_leave():
+    restore, save = (
+        next(step for step in ACTION["runs"]["steps"] if step.get("uses") == f"actions/cache/{what}@v4")
+        for what in ("restore", "save")
+    )
+    assert save["with"] == {key: text for key, text in restore["with"].items() if key != "restore-keys"}
+    assert save["with"]["path"] == "${{ runner.temp }}/pgtrial-earlier"
+    assert save["with"]["key"].startswith(restore["with"]["restore-keys"])
+    assert "github.sha" in restore["with"]["restore-keys"]
+    assert save["if"] == "always()", "a red gate is what a re-run has to find"
+
+
+@pytest.mark.server
+def test_a_retry_of_the_job_of_gitlab_repeats_the_verdict(runner, measured, monkeypatch):  # noqa: F811
+    measured(0.94)
+    assert JOB["cache"] == {**JOB["cache"], "paths": ["pgtrial-gate/gate.tar.xz"], "when": "always"}
+    red_bundle(runner, monkeypatch, runner.work / "pgtrial-gate")
+    variables = {**MERGE_REQUEST, "PGTRIAL_BASE": "jit=on", "PGTRIAL_HEAD": "jit=off", "PGTRIAL_BUDGET": "40s"}
+    done = job(runner, **variables)
+    assert [part.returncode for part in done] == [0, 1, 0], [part.stderr for part in done]
+    assert "which stands: nothing was measured again" in done[1].stdout
+    assert (runner.work / "pgtrial-gate" / "gate.tar.xz").exists()
+    done = job(runner, **{**variables, "PGTRIAL_NEW": "true"})
+    assert done[1].returncode == 2, "a budget that is too short refuses what would be measured"
 
 
 def test_a_gate_that_passes_without_a_result_fails(tmp_path):

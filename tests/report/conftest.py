@@ -49,10 +49,12 @@ def write_study(
     changes: Changes | None = None,
     published: str | None = None,
     slices: Mapping[int, list[SliceRow]] | None = None,
+    spec: StudySpec | None = None,
 ) -> StudyDirectory:
-    """A study directory as `pgtrial run` leaves it, without the engine's events."""
+    """A study directory as `pgtrial run` leaves it, without the engine's events; `spec` is by default one of the plan's
+    arms and load points."""
     load = plan.load_points
-    spec = StudySpec(
+    spec = spec or StudySpec(
         study=StudySection(question=question, name=plan.name, published=published),
         load=LoadSection(
             workload=list(dict.fromkeys(point.workload for point in load)),

@@ -111,6 +111,14 @@ def test_a_gate_says_why(case, said):
     assert sentence(case).startswith(said)
 
 
+def test_a_pass_that_is_slower_within_the_margin_says_so():
+    assert re.fullmatch(
+        r"pass: head is \d\.\d+% slower, by less than the margin of 5%, than base, and a gate lets pass what is slower "
+        r"by less than its margin\.",
+        sentence("slower within the margin"),
+    )
+
+
 def text_of(case: str, bundle: str | None = "gate.tar.xz") -> str:
     data = CASES[case][0]
     return summary(data, outcome(data.result, data.plan, Rules()), bundle)

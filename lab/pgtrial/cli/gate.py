@@ -8,11 +8,11 @@ import platform
 import shlex
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -20,8 +20,9 @@ from rich.text import Text
 
 from pgtrial.cli.by_options import by_options
 from pgtrial.cli.conduct import start
+from pgtrial.cli.earlier_gates import OUTCOME, bundled_gate, earlier_gates
 from pgtrial.cli.invocation import same_command
-from pgtrial.cli.output import json_text, say, warn
+from pgtrial.cli.output import json_line, say, warn
 from pgtrial.cli.study_options import Profile, Seed, parsed, read
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.trust import warn_of_cut_values
@@ -30,6 +31,7 @@ from pgtrial.conduct.outlook import in_words, outlook
 from pgtrial.conduct.place import plan_now
 from pgtrial.files.writing import open_own
 from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError, StoreError, StudyError
+from pgtrial.model.records.gate import GateRecord
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, parse_duration
 from pgtrial.report.brief import brief
@@ -38,6 +40,7 @@ from pgtrial.report.data import StudyData, read_measured
 from pgtrial.report.gate.junit import junit
 from pgtrial.report.gate.outcome import FailOn, Outcome, Rules, outcome
 from pgtrial.report.gate.summary import summary, summary_without_study
+from pgtrial.report.gate.tries import Tries
 from pgtrial.servers.configured_values import why_equal
 from pgtrial.store.bundle import open_study, write_bundle
 from pgtrial.store.certificates import study_certificate
@@ -83,20 +86,32 @@ def gate_command(
         Path | None, typer.Option("--junit", help="Write JUnit XML.", metavar="FILE", show_default=False)
     ] = None,
     bundle: Annotated[
-        Path | None, typer.Option(help="Write the study's bundle.", metavar="FILE", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Write the study's bundle. The bundle of an earlier gate there is read first: if it has a verdict on "
+            "the same set-ups, that stands.",
+            metavar="FILE",
+            show_default=False,
+        ),
     ] = None,
     results: Annotated[
         Path | None, typer.Option(help="The study's directory; default: results/NAME-DATE-TIME.", show_default=False)
     ] = None,
     seed: Seed = None,
-    new: Annotated[bool, typer.Option("--new", help="Start anew even if the same gate is unfinished.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, as verdict.json has it.")] = False,
+    new: Annotated[
+        bool,
+        typer.Option("--new", help="Start anew even if the same gate is unfinished, or has ended with a verdict."),
+    ] = False,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the result as JSON, as verdict.json has it, with the outcome of the gate."),
+    ] = False,
 ) -> int:
     """Compare HEAD with BASE under the load of a study, and say whether HEAD passes.
 
     Exit status: 0 HEAD is not worse, 1 it is worse than BASE, 2 no verdict, 3 an error. A comparison that is empty, of
     arms that are the same, or too short for any verdict has status 2. A gate that was interrupted goes on when it is
-    run again.
+    run again. One that has ended with a verdict repeats it, and measures the same set-ups again only with --new.
 
     The summary is appended to $GITHUB_STEP_SUMMARY, too. Files of a gate before are removed first; any other file stays
     and is an error.
@@ -104,15 +119,17 @@ def gate_command(
     Example: pgtrial gate postgres=git:.@main postgres=git:.@HEAD --study load.toml --junit gate.xml
     """
     files = Files(summary_file, junit_file, bundle)
-    files.prepare()
-    change = with_arms([base, head], again=base_twice)
-    try:
-        spec = study_of(study, change, budget, profile=profile, seed=seed)
-    except PgtrialError as error:
-        files.write_without_study(Outcome(ERROR_STATUS, str(error).removesuffix(".")))
-        raise
-    rules = Rules(fail_on, accept_undecided)
-    return run_gate(spec, rules, files, results, anew=new, as_json=json)
+    files.check()
+    with bundled_gate(bundle) as bundled:
+        files.remove()
+        change = with_arms([base, head], again=base_twice)
+        try:
+            spec = study_of(study, change, budget, profile=profile, seed=seed)
+        except PgtrialError as error:
+            files.write_without_study(Outcome(ERROR_STATUS, str(error).removesuffix(".")))
+            raise
+        rules = Rules(fail_on, accept_undecided)
+        return run_gate(spec, rules, files, results, anew=new, as_json=json, bundled=bundled)
 
 
 def run_gate(
@@ -123,12 +140,21 @@ def run_gate(
     *,
     anew: bool = False,
     as_json: bool = False,
+    bundled: StudyDirectory | None = None,
 ) -> int:
-    """Run a study whose first two arms are BASE and HEAD, write the files, and return the exit status."""
+    """Run a study whose first two arms are BASE and HEAD, write the files, and return the exit status.
+
+    A verdict that an earlier gate has on the same study stands unless `anew`: it is repeated, and nothing is measured.
+    `bundled` is the study of an earlier gate's bundle.
+    """
     base, head = list(spec.arms)[:2]
     files = replace(files or Files(), base=base, head=head)
+    rules = replace(rules, equal=why_equal(spec, base, head))
     try:
-        return _run(spec, replace(rules, equal=why_equal(spec, base, head)), files, results, anew=anew, as_json=as_json)
+        earlier = earlier_gates(spec, rules, results, bundled)
+        standing = earlier.here or (None if anew else earlier.standing)
+        gate = _Gate(rules, files, earlier.tries(standing), as_json=as_json)
+        return gate.repeat(standing) if standing is not None else gate.run(spec, results, anew=anew)
     except BudgetError as error:
         of_gate = Outcome(2, _too_short(error, spec))
         files.write_without_study(of_gate)
@@ -164,35 +190,67 @@ def _too_short(error: BudgetError, spec: StudySpec) -> str:
     return f"{words}; {within} {in_words(known.precision)}"
 
 
-def _run(spec: StudySpec, rules: Rules, files: Files, results: Path | None, *, anew: bool, as_json: bool) -> int:
-    """Run the study, write the files, and return the exit status."""
-    ended: list[tuple[StudyData, Outcome]] = []
-    began = monotonic()
+@dataclass
+class _Gate:
+    """One gate, from its study to its files and its exit status."""
 
-    def conclude(study: StudyDirectory) -> RenderableType:
+    rules: Rules
+    files: Files
+    tries: Tries
+    as_json: bool
+    ended: tuple[StudyData, Outcome] | None = None
+    began: float = field(default_factory=monotonic)
+
+    def run(self, spec: StudySpec, results: Path | None, *, anew: bool) -> int:
+        """Run the study, write the files, and return the exit status."""
+        console = Terminal(file=sys.stderr) if self.as_json else None
+        status = start(
+            spec, results, anew=anew, conclude=self._conclude, console=console, reword=_by_options, again=same_command
+        )
+        if self.ended is None:
+            # a signal has ended it
+            self.files.write_without_study(
+                Outcome(ERROR_STATUS, "the gate was stopped; the same command goes on with it")
+            )
+            return status
+        return self._status()
+
+    def repeat(self, standing: StudyDirectory) -> int:
+        """Write the files of a study that has its verdict already, and return the exit status."""
+        console = Terminal(file=sys.stderr) if self.as_json else Terminal()
+        console.print(self._conclude(standing))
+        return self._status()
+
+    def _conclude(self, study: StudyDirectory) -> RenderableType:
         build_report(study)
         data = replace(read_measured(study), certificate=study_certificate(study))
-        of_gate = outcome(data.result, data.plan, rules)
-        ended.append((data, of_gate))
-        files.write(study, data, of_gate, monotonic() - began)
+        of_gate = outcome(data.result, data.plan, self.rules)
+        self.ended = data, of_gate
+        self.files.write(study, data, of_gate, self.tries, monotonic() - self.began)
         run, gate = f"pgtrial run {shlex.quote(str(study.path))} goes on", f"{same_command(study.path)} goes on"
         short = in_short(brief(data.result, data.plan, study.path, data.trials), lambda text: text.replace(run, gate))
-        return Group(short, Text(f"gate: {of_gate.sentence}", "bold"))
+        told = [] if self.tries.sentence is None else [Text(self.tries.sentence)]
+        return Group(short, Text(f"gate: {of_gate.sentence}", "bold"), *told)
 
-    console = Terminal(file=sys.stderr) if as_json else None
-    status = start(spec, results, anew=anew, conclude=conclude, console=console, reword=_by_options, again=same_command)
-    if not ended:
-        # a signal has ended it
-        files.write_without_study(Outcome(ERROR_STATUS, "the gate was stopped; the same command goes on with it"))
-        return status
-    data, of_gate = ended[0]
-    if as_json:
-        json_text(data.result.model_dump_json(indent=1))
-    return of_gate.status
+    def _status(self) -> int:
+        assert self.ended is not None
+        data, of_gate = self.ended
+        if self.as_json:
+            of_json = {**json.loads(data.result.model_dump_json()), "gate": _record(of_gate, self.tries)}
+            json_line(of_json, indent=1)
+        return of_gate.status
 
 
-_OUTCOME = "gate.json"
-"""In the directory of a gate's study, and so in its bundle."""
+def _record(of_gate: Outcome, tries: Tries) -> dict[str, Any]:
+    """Returns the outcome of a gate for programs."""
+    return {
+        "status": of_gate.status,
+        "outcome": of_gate.sentence,
+        "try": tries.number,
+        "measured": tries.stands or "now",
+        "earlier": [gate.model_dump() for gate in tries.earlier],
+    }
+
 
 _MARKS = {"--summary": ("### pgtrial gate: ",), "--junit": ('package="pgtrial"', 'name="pgtrial gate"')}
 """By option, the texts that stand near the beginning of every such file that a gate writes."""
@@ -204,7 +262,7 @@ def _check_bundle(path: Path) -> None:
         return
     if path.is_file():
         with suppress(StoreError), open_study(path, head=True) as study:
-            if (study.path / _OUTCOME).is_file():
+            if (study.path / OUTCOME).is_file():
                 return
     raise not_replaced(path, "--bundle")
 
@@ -219,12 +277,10 @@ class Files:
     base: str = "base"
     head: str = "head"
 
-    def prepare(self) -> None:
-        """Remove files of a gate before, which would pass for this one's. Raises StudyError for one that cannot be
-        written, not after ten minutes of load, and for a file that no gate has written; nothing is removed then."""
-        named = [("--summary", self.summary), ("--junit", self.junit), ("--bundle", self.bundle)]
-        given = {option: path for option, path in named if path is not None}
-        for option, path in given.items():
+    def check(self) -> None:
+        """Raise StudyError for a file that cannot be written, not after ten minutes of load, and for one that no gate
+        has written."""
+        for option, path in self._given.items():
             if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
                 raise StudyError(f"{option} {path} cannot be written; name a file in a directory that is there")
             check_place(path.parent, option)
@@ -232,25 +288,45 @@ class Files:
                 _check_bundle(path)
             else:
                 check_replaceable(path, option, *_MARKS[option])
-        for path in given.values():
+
+    def remove(self) -> None:
+        """Remove the files of a gate before, which would pass for this one's."""
+        for path in self._given.values():
             path.unlink(missing_ok=True)
 
-    def write(self, study: StudyDirectory, data: StudyData, of_gate: Outcome, seconds: float) -> None:
+    @property
+    def _given(self) -> dict[str, Path]:
+        named = [("--summary", self.summary), ("--junit", self.junit), ("--bundle", self.bundle)]
+        return {option: path for option, path in named if path is not None}
+
+    def write(self, study: StudyDirectory, data: StudyData, of_gate: Outcome, tries: Tries, seconds: float) -> None:
         """Write all files of a study that has run. Raises StoreError."""
-        study.write_file(_OUTCOME, json.dumps({"status": of_gate.status, "outcome": of_gate.sentence}) + "\n")
+        record = GateRecord(status=of_gate.status, outcome=of_gate.sentence, earlier=list(tries.earlier))
+        study.write_file(OUTCOME, record.model_dump_json() + "\n")
         if self.bundle is not None:
             with new_file(self.bundle, "--bundle", replace=True) as new:
                 write_bundle(study, new.file, everything=False)
             warn_of_cut_values(study.spec)
-        text = summary(data, of_gate, self.bundle.name if self.bundle is not None else None)
-        self._write(text, of_gate, seconds, data.plan.created, "\n".join([of_gate.sentence, *data.result.sentences]))
+        text = summary(data, of_gate, self.bundle.name if self.bundle is not None else None, tries)
+        told = [] if tries.sentence is None else [tries.sentence]
+        details = "\n".join([of_gate.sentence, *told, *data.result.sentences])
+        self._write(text, of_gate, seconds=seconds, created=data.plan.created, details=details, tries=tries)
 
     def write_without_study(self, of_gate: Outcome) -> None:
         """Write what a gate says that has measured nothing; it has no bundle."""
         text = summary_without_study(self.base, self.head, of_gate)
-        self._write(text, of_gate, 0.0, datetime.now(UTC).isoformat(timespec="seconds"), "")
+        self._write(text, of_gate, seconds=0.0, created=datetime.now(UTC).isoformat(timespec="seconds"))
 
-    def _write(self, text: str, of_gate: Outcome, seconds: float, created: str, details: str) -> None:
+    def _write(
+        self,
+        text: str,
+        of_gate: Outcome,
+        *,
+        seconds: float,
+        created: str,
+        details: str = "",
+        tries: Tries | None = None,
+    ) -> None:
         if self.summary is not None:
             write_atomically(self.summary, text, "--summary")
         if self.junit is not None:
@@ -262,6 +338,7 @@ class Files:
                 created=created,
                 host=platform.node(),
                 details=details,
+                tries=tries,
             )
             write_atomically(self.junit, of_case, "--junit")
         if (step := os.environ.get(_STEP_SUMMARY)) is not None:

@@ -43,7 +43,7 @@ def find_or_create(
     check_place(results or RESULTS)
     if results is not None:
         if (results / "study.toml").exists():
-            return _same_study(spec, results), True
+            return same_study(spec, results), True
         spec = dump_to_be_taken(spec)
         return StudyDirectory.create(results, spec, _planned(spec, results.absolute().parent)), False
     if not anew:
@@ -111,9 +111,15 @@ def _subject(spec: StudySpec) -> tuple[object, ...]:
     return public.load, public.server, public.arms, spec.scripts
 
 
-def _same_study(spec: StudySpec, results: Path) -> StudyDirectory:
+def is_same(spec: StudySpec, stored: StudySpec) -> bool:
+    """True if a stored study is this one in all its keys and scripts; a dump that it has taken since is its own."""
+    return freeze(with_dump(stored, None)) == freeze(spec) and stored.scripts == spec.scripts
+
+
+def same_study(spec: StudySpec, results: Path) -> StudyDirectory:
+    """Returns the stored study of a directory. Raises StoreError if it is not this one."""
     study = StudyDirectory.open(results)
-    if freeze(with_dump(study.spec, None)) != freeze(spec) or study.spec.scripts != spec.scripts:
+    if not is_same(spec, study.spec):
         raise StoreError(f"{results} holds another study than this one; choose another directory with --results")
     return study
 

@@ -8,12 +8,23 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from pgtrial.model.printable import printable
 from pgtrial.report.gate.outcome import Outcome
+from pgtrial.report.gate.tries import Tries
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 has no way to write."""
 
 
-def junit(base: str, head: str, of_gate: Outcome, *, seconds: float, created: str, host: str, details: str = "") -> str:
+def junit(
+    base: str,
+    head: str,
+    of_gate: Outcome,
+    *,
+    seconds: float,
+    created: str,
+    host: str,
+    details: str = "",
+    tries: Tries | None = None,
+) -> str:
     """The file. `created` is a UTC time, ISO 8601; `seconds` is what was spent; `details` is plain text."""
     failures, errors = int(of_gate.status == 1), int(of_gate.status > 1)
     suites = Element("testsuites")
@@ -33,7 +44,8 @@ def junit(base: str, head: str, of_gate: Outcome, *, seconds: float, created: st
         },
     )
     properties = SubElement(suite, "properties")
-    for name, value in (("base", base), ("head", head), ("outcome", of_gate.word)):
+    of_tries = [("try", str(tries.number)), ("verdict of", tries.stands or "this run")] if tries is not None else []
+    for name, value in (("base", base), ("head", head), ("outcome", of_gate.word), *of_tries):
         SubElement(properties, "property", {"name": name, "value": _xml(value)})
     case = SubElement(
         suite,

@@ -29,6 +29,8 @@ class Outcome:
     """Exit status, as of `pgtrial verdict`: 0 pass, 1 fail, 2 no verdict, 3 an error."""
     reason: str
     """One sentence without its full stop."""
+    decided: bool = False
+    """True if a verdict on the arms led to it: the same set-ups need not be measured again."""
 
     @property
     def word(self) -> str:
@@ -65,7 +67,7 @@ def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
         or _different(claim, plan, rules)
         or _same(claim, plan, rules)
         or _open(claim, plan, result, rules)
-        or Outcome(0, _lower(headline(claim, plan)))
+        or Outcome(0, _passed(claim, plan), decided=True)
     )
 
 
@@ -91,17 +93,26 @@ def _fails_more(result: StudyResult, plan: Plan) -> Outcome | None:
     if claim is None or claim.verdict != "worse":
         return None
     ours, theirs = (percent(claim.shares[arm]) if claim.shares[arm] else "none" for arm in (claim.arm, claim.baseline))
-    return Outcome(1, f"{claim.arm} fails {ours} of its transactions and {claim.baseline} {theirs}")
+    words = f"{claim.arm} fails {ours} of its transactions and {claim.baseline} {theirs}"
+    return Outcome(1, words, decided=True)
 
 
 def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
     """The outcome where HEAD differs by more than the margin may hide."""
     words = {part.verdict for part in claim.read if not part.within_margin}
     if "worse" in words:
-        return Outcome(1, headline(claim, plan))
+        return Outcome(1, headline(claim, plan), decided=True)
     if "better" in words and rules.fail_on == "not-equivalent":
-        return Outcome(1, f"{headline(claim, plan)}, and only what is equivalent may pass")
+        return Outcome(1, f"{headline(claim, plan)}, and only what is equivalent may pass", decided=True)
     return None
+
+
+def _passed(claim: Claim, plan: Plan) -> str:
+    """Returns the words of a pass; an arm that is slower by less than the margin passes, and is said to be so."""
+    words = _lower(headline(claim, plan))
+    if any(part.verdict == "worse" for part in claim.read):
+        return f"{words}, and a gate lets pass what is slower by less than its margin"
+    return words
 
 
 def _same(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:

@@ -14,6 +14,7 @@ from pgtrial.model.records.results import Cost, StudyResult
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.gate.outcome import Outcome
+from pgtrial.report.gate.tries import Tries
 from pgtrial.report.markdown import escaped, table_lines
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.certificate import dated
@@ -32,9 +33,9 @@ _MOST_COSTS = 8
 _MOST_NOTES = 6
 
 
-def summary(data: StudyData, of_gate: Outcome, bundle: str | None) -> str:
+def summary(data: StudyData, of_gate: Outcome, bundle: str | None, tries: Tries | None = None) -> str:
     """The summary of a study that has run; `bundle` is the name of its bundle, if one is written."""
-    return "\n".join(_lines(data, of_gate, bundle)).rstrip() + "\n"
+    return "\n".join(_lines(data, of_gate, bundle, tries)).rstrip() + "\n"
 
 
 def summary_without_study(base: str, head: str, of_gate: Outcome) -> str:
@@ -42,12 +43,14 @@ def summary_without_study(base: str, head: str, of_gate: Outcome) -> str:
     return f"{_title(of_gate)}\n\n**{_text(head)} against {_text(base)}**: {_text(of_gate.sentence)}\n"
 
 
-def _lines(data: StudyData, of_gate: Outcome, bundle: str | None) -> Iterator[str]:
+def _lines(data: StudyData, of_gate: Outcome, bundle: str | None, tries: Tries | None) -> Iterator[str]:
     result, plan = data.result, data.plan
     head = plan.arms[1]
     claim = next(claim for claim in result.primary if claim.arm == head)
     yield f"{_title(of_gate)}\n"
     yield f"**{_text(of_gate.sentence)}**\n"
+    if tries is not None and tries.sentence is not None:
+        yield f"{_text(tries.sentence)}\n"
     yield from _table(_comparison(data, claim))
     more = len(result.claims(head)) - _MOST_ROWS
     if more > 0:

@@ -1,0 +1,114 @@
+"""The gates of the same set-ups that ended before one: in the results directory, and in the bundle that it replaces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.conduct.place import RESULTS, asks_the_same, is_same, same_study
+from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.records.gate import EarlierGate, GateRecord
+from pgtrial.model.study.cut_values import cut
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.report.data import read_measured
+from pgtrial.report.gate.outcome import Rules, outcome
+from pgtrial.report.gate.tries import Tries
+from pgtrial.store.bundle import open_study
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.files import read_record
+
+OUTCOME = "gate.json"
+"""In the directory of a gate's study, and so in its bundle."""
+
+_ATTEMPT = "GITHUB_RUN_ATTEMPT"
+"""Environment variable of GitHub's runners: which attempt of its workflow run this is, from 1."""
+
+
+@contextmanager
+def bundled_gate(path: Path | None) -> Iterator[StudyDirectory | None]:
+    """The study of the gate whose bundle is at `path`; None if no gate's bundle is there that can be read."""
+    if path is None or not path.is_file() or path.stat().st_size == 0:
+        yield None
+        return
+    bundle = open_study(path)
+    try:
+        study = bundle.__enter__()
+    except StoreError:
+        yield None
+        return
+    try:
+        yield study if (study.path / OUTCOME).is_file() else None
+    finally:
+        bundle.__exit__(None, None, None)
+
+
+@dataclass(frozen=True)
+class EarlierGates:
+    """The gates of the same set-ups that ended before."""
+
+    here: StudyDirectory | None
+    """The ended study in the directory that was named for this one."""
+    standing: StudyDirectory | None
+    """The first study of these very set-ups, load and budget that gave a verdict."""
+    known: tuple[EarlierGate, ...]
+    """All that are known, the oldest first."""
+
+    def tries(self, standing: StudyDirectory | None) -> Tries:
+        """Returns which try a gate is: one that measures, or one that repeats what a study has said."""
+        if standing is None:
+            return Tries(self.known, attempt=_attempt())
+        begun = standing.plan.created
+        return Tries(tuple(gate for gate in self.known if gate.created < begun), stands=begun)
+
+
+def earlier_gates(spec: StudySpec, rules: Rules, results: Path | None, bundled: StudyDirectory | None) -> EarlierGates:
+    """Returns the gates before one of this study in `results`; `bundled` is the study of the bundle that it replaces.
+
+    Raises StoreError if the directory `results` holds another study.
+    """
+    here = _ended_in(spec, results)
+    found = [study for study in _beside(results) if asks_the_same(spec, study.spec)]
+    if bundled is not None and asks_the_same(cut(spec)[0], bundled.spec):
+        found.append(bundled)
+    known: dict[str, EarlierGate] = {}
+    standing = []
+    for study in found:
+        try:
+            record = read_record(study.path / OUTCOME, GateRecord, "remove it")
+            data = read_measured(study)
+        except (StoreError, StudyError):
+            continue
+        created = study.plan.created
+        known.update({gate.created: gate for gate in record.earlier})
+        known[created] = EarlierGate(created=created, status=record.status)
+        # a bundle has marks in place of values that may be secrets: whether they were the same is not known then
+        if is_same(spec, study.spec) and outcome(data.result, data.plan, rules).decided:
+            standing.append(study)
+    return EarlierGates(
+        here,
+        min(standing, key=lambda study: study.plan.created, default=None),
+        tuple(known[created] for created in sorted(known)),
+    )
+
+
+def _ended_in(spec: StudySpec, results: Path | None) -> StudyDirectory | None:
+    """Returns this study if its gate has ended in the directory."""
+    if results is None or not (results / OUTCOME).is_file():
+        return None
+    return same_study(spec, results)
+
+
+def _beside(results: Path | None) -> Iterator[StudyDirectory]:
+    """Yields the studies of gates that have ended, in results/ and beside the directory of this one."""
+    folders = {folder.resolve() for folder in (RESULTS, *(() if results is None else (results.absolute().parent,)))}
+    for file in sorted(file for folder in folders for file in folder.glob(f"*/{OUTCOME}")):
+        with suppress(StoreError, StudyError):
+            yield StudyDirectory.open(file.parent)
+
+
+def _attempt() -> int:
+    text = os.environ.get(_ATTEMPT, "")
+    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 6 else 1

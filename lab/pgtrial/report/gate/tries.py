@@ -1,0 +1,53 @@
+"""Which try of the same set-ups a gate is: a gate that is run again until it passes errs more often than 5%."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from pgtrial.model.records.gate import EarlierGate
+from pgtrial.model.units import plural
+from pgtrial.report.gate.outcome import WORDS
+
+
+@dataclass(frozen=True)
+class Tries:
+    """The gates of the same set-ups up to this one."""
+
+    earlier: Sequence[EarlierGate] = ()
+    """Those before this one, as far as known, the oldest first."""
+    stands: str | None = None
+    """When the study of this gate was begun, if its verdict is repeated and nothing was measured; ISO 8601."""
+    attempt: int = 1
+    """Which attempt of its job this is, as the runner says."""
+
+    @property
+    def number(self) -> int:
+        """Returns which try this is, counted from 1."""
+        return max(len(self.earlier) + 1, 1 if self.stands else self.attempt)
+
+    @property
+    def sentence(self) -> str | None:
+        """Returns what a reader has to know beside the outcome; None of a first try."""
+        told = []
+        if self.stands is not None:
+            told.append(
+                f"This is the result of {_day(self.stands)} on the same set-ups, which stands: nothing was measured "
+                "again (`pgtrial gate --new` does)."
+            )
+        if self.number > 1:
+            before = f", after {self._before()}" if self.earlier else ""
+            unknown = self.number - 1 - len(self.earlier)
+            more = f"; {plural(unknown, 'attempt')} before left no result here" if unknown else ""
+            told.append(f"Try {self.number} of the same set-ups{before}{more}. Each try that measures errs in 5%.")
+        return " ".join(told) or None
+
+    def _before(self) -> str:
+        words = (WORDS[gate.status] for gate in self.earlier)
+        return ", ".join(f"{len(list(same))} x {word}" for word, same in groupby(words))
+
+
+def _day(moment: str) -> str:
+    return f"{datetime.fromisoformat(moment):%Y-%m-%d %H:%M} UTC"
