@@ -1,4 +1,4 @@
-"""Studies with all defaults and a budget of 5 minutes: how many call a planted difference, and how many equal arms.
+"""Studies with all defaults: how many call a planted difference within a budget, how soon, and how many equal arms.
 
 `python -m bench.campaign defaults` runs what is missing of them and writes bench/by_default.json after each, which is
 committed. The arms are those of the self-test. The slower one also has a setting of the server that no session can set,
@@ -23,17 +23,16 @@ from pgtrial.conduct.selftest import Wanted
 from pgtrial.model.records import Record
 from pgtrial.model.records.claims import Word
 from pgtrial.model.study.setup import WORK
-from pgtrial.model.units import as_written, format_duration, percent
+from pgtrial.model.units import as_written, format_duration
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from pgtrial.verdict.pace import under_way_s
 
 _FIGURES = Path(__file__).with_name("by_default.json")
-_BUDGET = "5min"
-_PLANTED = 0.05
-_STUDIES = {_PLANTED: 10, 0.0: 20}
-"""How many studies of each planted share."""
+_STUDIES = {(0.05, "5min"): 10, (0.03, "8min"): 10, (0.02, "15min"): 4, (0.0, "2min"): 20}
+"""How many studies of each planted share and budget."""
+_RULE = "P9"
 _OWN_SERVER = {"bgwriter_delay": "201ms"}
 """A setting that needs a server of its own and changes nothing here."""
 
@@ -44,6 +43,9 @@ class ByDefault(Record):
     created: str
     slower_by: float
     """Planted; 0: two equal arms."""
+    budget: str = "5min"
+    rule: str = "P8"
+    """By which the study was decided."""
     verdict: Word
     difference: float | None
     warmup_s: float
@@ -54,58 +56,62 @@ class ByDefault(Record):
     measured_share: float
     """Of that time."""
 
+    @property
+    def kind(self) -> tuple[float, str]:
+        """What was asked."""
+        return self.slower_by, self.budget
 
-def run_missing(planted: int | None, same: int | None) -> None:
-    """Run the studies that are missing of so many, by default of all."""
-    wanted = {
-        share: number if asked is None else asked
-        for (share, number), asked in zip(_STUDIES.items(), (planted, same), strict=True)
-    }
+
+def run_missing(wanted: int | None) -> None:
+    """Run the studies that are missing of so many of each kind, by default of all, the kinds in turn."""
     known = read()
-    missing = {share: number - sum(study.slower_by == share for study in known) for share, number in wanted.items()}
-    work = _work() if missing[_PLANTED] > 0 else 1
+    missing = {
+        kind: number - sum(study.kind == kind and study.rule == _RULE for study in known)
+        for kind, number in ((kind, min(number, wanted or number)) for kind, number in _STUDIES.items())
+    }
+    work = {share: _work(share) for (share, _), number in missing.items() if share and number > 0}
     while any(number > 0 for number in missing.values()):
-        share = max(missing, key=lambda share: missing[share])
-        known.append(_run(share, work))
-        missing[share] -= 1
+        kind = max(missing, key=lambda kind: missing[kind] / _STUDIES[kind])
+        known.append(_run(*kind, work.get(kind[0], 1)))
+        missing[kind] -= 1
         write_figures(_FIGURES, known)
 
 
 def read() -> list[ByDefault]:
-    """The studies so far."""
+    """Returns the studies so far."""
     return read_figures(_FIGURES, ByDefault)
 
 
 def table() -> Iterator[str]:
-    """What the studies found, as Markdown."""
+    """Yields what the studies found, as Markdown."""
     known = read()
     if not known:
         return
-    yield "| planted | studies | called slower | called faster | median time | a verdict after | measured of the time |"
-    yield "|---|---|---|---|---|---|---|"
-    for share in _STUDIES:
-        studies = [study for study in known if study.slower_by == share]
+    yield "| rule | planted | budget | studies | called slower | called faster | median time | a verdict after |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for rule, share, budget in sorted({(study.rule, *study.kind) for study in known}, reverse=True):
+        studies = [study for study in known if (study.rule, *study.kind) == (rule, share, budget)]
         called = [study for study in studies if study.verdict in ("better", "worse")]
-        if studies:
-            cells = [
-                as_written(share) if share else "nothing",
-                str(len(studies)),
-                str(sum(study.verdict == "worse" for study in studies)),
-                str(sum(study.verdict == "better" for study in studies)),
-                format_duration(round(median(study.seconds for study in studies))),
-                format_duration(round(median(study.seconds for study in called))) if called else "-",
-                percent(median(study.measured_share for study in studies), 0),
-            ]
-            yield f"| {' | '.join(cells)} |"
+        cells = [
+            rule,
+            as_written(share) if share else "nothing",
+            budget,
+            str(len(studies)),
+            str(sum(study.verdict == "worse" for study in studies)),
+            str(sum(study.verdict == "better" for study in studies)),
+            format_duration(round(median(study.seconds for study in studies))),
+            format_duration(round(median(study.seconds for study in called))) if called else "-",
+        ]
+        yield f"| {' | '.join(cells)} |"
 
 
-def _work() -> int:
-    """The work that takes the planted share of a point lookup here."""
-    (planted,) = calibrated(Wanted(planted=[_PLANTED]), as_json=False).planted
+def _work(share: float) -> int:
+    """Returns the work that takes this share of a point lookup here."""
+    (planted,) = calibrated(Wanted(planted=[share]), as_json=False).planted
     return planted.work
 
 
-def _run(slower_by: float, work: int) -> ByDefault:
+def _run(slower_by: float, budget: str, work: int) -> ByDefault:
     base: dict[str, Any] = {"settings": {WORK: "1"}}
     other = {"settings": {WORK: str(work), **_OWN_SERVER}} if slower_by else base
     spec = build_study(
@@ -114,7 +120,7 @@ def _run(slower_by: float, work: int) -> ByDefault:
             "load": {"workload": "point-lookup.sql", "scale": 10},
             "arms": {"as it is": base, "the other": other},
             # client and servers share the machine; the client's part of the work is the same for both arms
-            "verdict": {"budget": _BUDGET, "allow_busy_client": True},
+            "verdict": {"budget": budget, "allow_busy_client": True},
         },
         "bench.campaign",
         Path(str(files(pgtrial.conduct))),
@@ -130,6 +136,8 @@ def _run(slower_by: float, work: int) -> ByDefault:
     figures = ByDefault(
         created=plan.created,
         slower_by=slower_by,
+        budget=budget,
+        rule=_RULE,
         verdict=claim.verdict,
         difference=round(claim.difference.value, 4) if claim.difference else None,
         warmup_s=plan.warmup_s,

@@ -79,13 +79,12 @@ def main() -> None:
     short.add_argument("--interleave", choices=("auto", "off"), default="auto")
     short.add_argument("--planted", type=parse_share, nargs="*", default=[], help="shares, such as 3%% 5%%")
     defaults = commands.add_parser("defaults", help="run what is missing of the studies with all defaults")
-    defaults.add_argument("--planted", type=int, help="studies of a planted difference in all; default: 10")
-    defaults.add_argument("--same", type=int, help="studies of two equal arms in all; default: 20")
+    defaults.add_argument("--studies", type=int, help="of each kind, at most; default: as many as the table has")
     commands.add_parser("show", help="print the tables, draw the picture")
     given = parser.parse_args()
     if given.command == "defaults":
         try:
-            by_default.run_missing(given.planted, given.same)
+            by_default.run_missing(given.studies)
         except StudyError as error:
             parser.error(str(error))
     if given.command in ("defaults", "show"):

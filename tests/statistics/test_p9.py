@@ -217,3 +217,11 @@ def test_the_flips_are_a_group_and_turn_each_unit_in_half_of_them():
     ]
     assert len({int(word) for word in words}) == 40
     assert np.all(code_words(range(2000))[:40] == words)
+
+
+def test_the_interval_excludes_no_difference_only_where_a_look_rejects_it():
+    """Here the last look rejects differences of 0.01 and less, but not zero itself."""
+    steps = steps_of(np.round(np.random.default_rng(35).standard_normal(41) + 0.47108, 4), 60)
+    assert not any(p9.rejections(steps, 0.0, 1))
+    assert p9.rejects(steps, 0.01, 1)
+    assert p9.interval(steps).low == 0.0

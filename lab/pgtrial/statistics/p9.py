@@ -19,7 +19,7 @@ of deployments.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count, takewhile
@@ -54,6 +54,9 @@ common, and a long plan is no reason to measure them for longer."""
 
 _TAIL = 1.5
 """Standard deviations of a sum beyond which the rejected flips are looked for first: 7% of all lie there."""
+
+_TRIED = 8
+"""Cells that are tried where the bound is expected, before intervals of cells are halved."""
 
 _STEP = 1e-9
 """Slack for rounding when a share of the group is turned into a number of flips."""
@@ -165,46 +168,77 @@ def limit(steps: tuple[Step, ...], side: int, share: float = 0.5) -> float:
     """Returns the lower (side 1) or upper (side -1) bound of the interval after the last of these looks.
 
     `share` is the part of the error on this side: a half for an interval that is to hold on both sides. The bound is
-    a Walsh average, for only there the ranks and signs of the values minus theta change.
+    a Walsh average, for only there the ranks and signs of the values minus theta change. Which flips earlier looks have
+    rejected depends on theta, too, so a look may spare a theta beyond one that it rejects. Zero decides the verdict: it
+    is outside only if a look rejects it.
     """
     before = limit(steps[:-1], side, share) if len(steps) > 1 else -side * math.inf
     averages = side * _walsh(steps[-1].values)[::side]
-    # the first cells between averages are rejected, those above the bound are not; it lies near the bound of before
     low = int(np.searchsorted(averages, side * before)) if math.isfinite(before) else 0
-    spared = _first_spared(lambda cell: _rejects_cell(steps, averages, cell, side, share), low, len(averages))
-    return before if spared == 0 else side * max(side * before, float(averages[spared - 1]))
+    spared = _first_spared(steps, averages, low, side, share)
+    bound = side * before if spared == 0 else max(side * before, float(averages[spared - 1]))
+    if side * before <= 0 < bound and not rejects(steps, 0.0, side, share):
+        bound = 0.0
+    return side * bound
 
 
-def _first_spared(rejected: Callable[[int], bool], low: int, high: int) -> int:
-    """Returns the first cell from `low` on that is not rejected, by steps that double and then by bisection."""
-    at, step = low, 1
-    while at < high and rejected(at):
-        low, at, step = at + 1, at + step, 2 * step
-    high = min(at, high)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if rejected(middle) else (low, middle)
-    return low
+def _first_spared(steps: tuple[Step, ...], averages: Floats, low: int, side: int, share: float) -> int:
+    """Returns the first cell between averages, from `low` on, in which the last look does not reject theta.
+
+    The sum of signed ranks in a cell is the number of averages minus twice the cell. So the bound that one cell has
+    names the cell that is expected to be the first; its neighbours are tried next, and halves where that does not end.
+    """
+    number = len(averages)
+    if low == number:
+        return low
+    rejected, expected = _at_cell(steps, averages, low, side, share)
+    if not rejected:
+        return low
+    high, step = number, 1
+    for tried in count():
+        if high - low == 1:
+            break
+        if low < expected < high and tried < _TRIED:
+            at = expected
+        else:
+            at = (low + high) // 2 if tried >= _TRIED else low + step if expected <= low else high - step
+            step *= 2
+        at = min(max(at, low + 1), high - 1)
+        rejected, expected = _at_cell(steps, averages, at, side, share)
+        low, high = (at, high) if rejected else (low, at)
+    return high
 
 
-def _rejects_cell(steps: tuple[Step, ...], averages: Floats, cell: int, side: int, share: float) -> bool:
-    """True if the last look rejects the values of theta in the cell below an average; above all averages never."""
-    if cell == len(averages):
-        return False
+def _at_cell(steps: tuple[Step, ...], averages: Floats, cell: int, side: int, share: float) -> tuple[bool, int]:
+    """Returns whether the last look rejects theta in the cell below an average, and the cell that the bound there names
+    as the first that it does not reject."""
     above = float(averages[cell])
     below = float(averages[cell - 1]) if cell else above - 1.0
-    return rejects(steps, side * (below + above) / 2, side, share)
+    *_, (seen, bound) = _readings(steps, side * (below + above) / 2, side, share)
+    number = len(averages)
+    return seen > bound, math.ceil(min(max((number - bound) / 2, 0), number))
 
 
 def rejects(steps: tuple[Step, ...], theta: float, side: int, share: float = 0.5) -> bool:
     """True if the last of these looks rejects that the log-ratio is `theta`, in favour of a larger one (side 1) or a
-    smaller one (side -1). `share` is the part of the error on this side.
+    smaller one (side -1). `share` is the part of the error on this side."""
+    *_, last = rejections(steps, theta, side, share)
+    return last
+
+
+def rejections(steps: Iterable[Step], theta: float, side: int, share: float = 0.5) -> Iterator[bool]:
+    """Yields for each look whether it rejects `theta`, as in `rejects`."""
+    return (seen > bound for seen, bound in _readings(steps, theta, side, share))
+
+
+def _readings(steps: Iterable[Step], theta: float, side: int, share: float) -> Iterator[tuple[float, float]]:
+    """Yields for each look the observed sum of signed ranks and the highest that is not rejected.
 
     At each look the flips that earlier looks have rejected are set aside; of the rest those with the highest sums are
     rejected, never more than the error spent until then allows. Tied sums are rejected together or not at all.
     """
     alive = np.ones(1, dtype=bool)
-    rejected, now = 0, False
+    rejected = 0
     for step in steps:
         sums = _flipped(step, theta, side)
         grown = len(sums) // len(alive)
@@ -213,15 +247,14 @@ def rejects(steps: tuple[Step, ...], theta: float, side: int, share: float = 0.5
         elif len(sums) < len(alive):
             sums = np.tile(sums, len(alive) // len(sums))
         may = int(step.spent * share * len(sums) + _STEP) - rejected
-        living = sums[alive]
         if may <= 0:
-            now = False
+            yield float(sums[0]), math.inf
             continue
+        living = sums[alive]
         bound = _highest_spared(living, may, len(step.values))
-        now = bool(sums[0] > bound)
         alive &= sums <= bound
         rejected += len(living) - int(np.count_nonzero(alive))
-    return now
+        yield float(sums[0]), bound
 
 
 def _highest_spared(sums: Sums, may: int, units: int) -> float:
