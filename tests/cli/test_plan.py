@@ -92,7 +92,7 @@ def test_the_published_comparison_of_systems_is_planned_on_hosts_that_do_not_exi
     assert "load from this machine" in lines
     assert (
         "scope these 5 hosts (centos, debian, freebsd, opensuse, ubuntu), a fresh copy of the data for every trial, "
-        "each arm with its own host"
+        "planner statistics drawn for each copy, each arm with its own host"
     ) in lines
     assert "interleaved all servers are up at once, and the load alternates between them every 250 ms" in lines
     assert "time about 37d 10h, less if an earlier look at the verdict decides; loading comes on top" in lines

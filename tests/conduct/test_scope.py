@@ -7,7 +7,8 @@ import pytest
 from pgtrial.conduct.plan import make_plan
 from pgtrial.store.study_file import build_study
 
-FRESH = "this host, a fresh copy of the data for every trial"
+STATISTICS = "planner statistics drawn for each copy"
+FRESH = f"this host, a fresh copy of the data for every trial, {STATISTICS}"
 OWN = "each arm with its own"
 EXT4 = {"fs": "ext4"}
 
@@ -77,7 +78,7 @@ EXT4 = {"fs": "ext4"}
             {"dsn": "host=one"},
             {},
             "this host and this given server as it is deployed, a fresh copy of the data for every trial of b"
-            f", {OWN} server",
+            f", {STATISTICS}, {OWN} server",
         ),
     ],
 )

@@ -98,7 +98,7 @@ def test_the_scope_names_the_hosts_and_that_they_are_not_swapped():
     assert scope_of(two, 8).startswith("these 2 hosts (a.example, b.example), a fresh copy of the data for every trial")
     assert "each arm with its own host" in scope_of(two, 8)
     one = study(a=THERE, b={**THERE, "settings": {"jit": "off"}})
-    copied = "the host a.example, a fresh copy of the data for every trial"
+    copied = "the host a.example, a fresh copy of the data for every trial, planner statistics drawn for each copy"
     assert scope_of(one, 8) == f"{copied}, all arms as sessions of one server"
     builds = study(a=THERE, b={**THERE, "settings": {"fsync": "off"}})
     assert scope_of(builds, 8) == copied

@@ -106,3 +106,34 @@ def test_an_arm_that_plans_each_execution_is_named_with_what_planning_weighs():
     assert finding.message.endswith("planning is where the time of off goes.")
     result, _ = told((SCAN, SCAN))
     assert "planned_each_time" not in [one.rule for one in result.findings]
+
+
+def drawn(plan_of):
+    """As `told`, where ANALYZE drew statistics: `plan_of` returns the plan of an arm in a block."""
+    plan = make_plan()
+    trials = []
+    for trial in run(plan, noisy({"off": 1.4})):
+        lines = plan_of(trial.arm, trial.block)
+        nodes = {ONE: [line for line in lines if "->" in line or not line.startswith(" ")]}
+        first = {ONE: statement(lines)} if trial.block == 0 else {}
+        trials.append(trial.model_copy(update={"statements": first, "plan_nodes": nodes}))
+    return studies.verdict_of(plan, trials)
+
+
+def test_a_plan_that_the_sample_of_analyze_chooses_is_named_with_its_share_and_is_no_difference_of_the_arms():
+    result = drawn(lambda arm, block: BY_INDEX if arm == "off" and block % 3 == 0 else SCAN)
+    (finding,) = [finding for finding in result.findings if finding.rule == "plans_vary"]
+    blocks = make_plan().max_blocks
+    by_index = len(range(0, blocks, 3))
+    assert (finding.severity, finding.arms) == ("info", ["off"])
+    assert finding.message == (
+        f"In off the plan is another one from trial to trial, as ANALYZE samples: {ONE}: Seq Scan on t in "
+        f"{blocks - by_index} of {blocks} trials and Index Scan using t_b on t in {by_index} of {blocks} trials."
+    )
+    assert result.plans == [], "the first block alone shows a difference, and both arms had the plan"
+
+
+def test_plans_that_differ_in_every_block_are_a_difference_of_the_arms():
+    result = drawn(lambda arm, block: BY_INDEX if arm == "off" else SCAN)
+    assert [(one.at_baseline, one.at_arm) for one in result.plans] == [("Seq Scan on t", "Index Scan using t_b on t")]
+    assert "plans_vary" not in [finding.rule for finding in result.findings]

@@ -60,6 +60,8 @@ class Course:
     """By variable the file of which each transaction draws a value."""
     statements: FindStatements | None = None
     """Finds the statements of the load; None: they are known already, or not asked for."""
+    with_drawn_statistics: bool = False
+    """Whether ANALYZE drew the planner's statistics for this trial, so that its plans may be others than before."""
     loads_begin: float | None = None
     """When all loads that alternate begin, by time.monotonic(); None: it runs by itself, or has not got there."""
     inbox: Inbox | None = None
@@ -74,6 +76,7 @@ class Course:
     notes: list[str] = field(default_factory=list)
     deltas: Counters = field(default_factory=dict)
     plans: dict[str, LoadStatement] = field(default_factory=dict)
+    plan_nodes: dict[str, list[str]] = field(default_factory=dict)
     unplanned: bool = False
     """True if the load sends, or may send, further statements that have no plan here."""
     relations_before: Counters = field(default_factory=dict)

@@ -18,6 +18,7 @@ from pgtrial.model.study.programs import ClientKeys
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, MadeHere, Server, parts_of
 from pgtrial.model.study.setup import SESSION_SETTINGS
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.statistics import statistics_of
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import format_duration, setting_bytes
 from pgtrial.servers.connection_errors import address_of, with_defaults
@@ -33,6 +34,9 @@ _MEMORY_SHARE = 0.6
 """The share of the machine's memory for the shared buffers of all servers."""
 
 _ROUNDING = 1e-9
+
+_OF_ANALYZE = "default_statistics_target"
+"""A setting of sessions that changes what ANALYZE draws: where each arm's copy is analysed, each arm takes a server."""
 
 
 def interleaving_of(spec: StudySpec) -> Interleaving | None:
@@ -86,7 +90,8 @@ def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]]:
         return {}
     names = {name for server in servers.values() for name in server.settings}
     differing = {name for name in names if len({server.settings.get(name) for server in servers.values()}) > 1}
-    if not (differing or spec.load.runs_programs) or not {name.lower() for name in differing} <= SESSION_SETTINGS:
+    of_sessions = SESSION_SETTINGS - ({_OF_ANALYZE} if statistics_of(spec) == "drawn" else set())
+    if not (differing or spec.load.runs_programs) or not {name.lower() for name in differing} <= of_sessions:
         return {}
     return {
         arm: {name: value for name, value in server.settings.items() if name in differing}

@@ -38,8 +38,10 @@ def statements_of(
     `values` are the files of which variables of scripts have values.
     """
     load, point = study.spec.load, study.plan.load_points[due.load_point]
-    if due.block > 0 or not load.observe or load.replays or load.runs_job or load.runs_programs:
+    if not load.observe or load.replays or load.runs_job or load.runs_programs:
         return None
+    if due.block > 0 and not (study.plan.statistics == "drawn" and are_listed(point)):
+        return None  # the first block has shown the plans of all others
     script, seed = study.script(point), study.plan.seed
     if not are_listed(point):
         return SentStatements(load, point, script, seed)

@@ -19,6 +19,7 @@ from pgtrial.conduct.start_load import check_script, probing, start_engine, star
 from pgtrial.evidence.collect.network import median_round_trip
 from pgtrial.evidence.observe import views
 from pgtrial.evidence.observe.host import read_host
+from pgtrial.evidence.observe.plans import nodes_of
 from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_leave
 from pgtrial.loads.data.order_entry_tables import violated_condition
 from pgtrial.loads.data.task_table import creation_s
@@ -177,7 +178,12 @@ class MeasuredLoad:
         found = course.statements(target)
         # to plan a statement may call functions of the data
         with target.connect_as_load() as reader:
-            course.plans = found.plans(reader)
+            plans = found.plans(reader)
+        if course.with_drawn_statistics:
+            course.plan_nodes = {text: nodes_of(statement.plan) for text, statement in plans.items() if statement.plan}
+        if course.planned.block > 0:
+            return
+        course.plans = plans
         course.unplanned = not found.are_complete
         if found.left_out:
             kept = len(found.sent)

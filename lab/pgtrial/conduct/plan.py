@@ -32,6 +32,7 @@ from pgtrial.model.records.plan import Extension, Lengths, Plan, PlannedTrial, S
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.places import draw_places
 from pgtrial.model.study.spec import StudySpec, load_points, metrics_of, prices_of
+from pgtrial.model.study.statistics import statistics_of
 from pgtrial.model.units import format_duration, plural
 from pgtrial.servers.configured_values import equal_arms
 from pgtrial.statistics import p8, p9
@@ -78,6 +79,7 @@ def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | 
         trial_estimate_s=lengths.block_s / lengths.trials,
         declared={arm: declared(spec, arm) for arm in arms},
         scope=scope_of(spec, max_blocks),
+        statistics=statistics_of(spec),
         scripts={name: digest(text) for name, text in spec.scripts.items()},
         deployments=deployments,
         hosts=hosts_of(spec),
@@ -245,7 +247,8 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
     done = {trial.index for trial in stored}
     after = next((planned.block for planned in plan.wanted if planned.index not in done), plan.max_blocks)
     end = after + _blocks(more, plan, after, stored)
-    trials = _continued(plan, spec, max(plan.max_blocks, end))
+    blocks = max(plan.max_blocks, end)
+    trials = _continued(plan, spec, blocks)
     step = Extension(
         created=created,
         pgtrial=pgtrial.__version__,
@@ -256,8 +259,8 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
     )
     return plan.model_copy(
         update={
-            "max_blocks": max(plan.max_blocks, end),
-            **({"scope": scope_of(spec, max(plan.max_blocks, end))} if blocks_for_all(spec) is not None else {}),
+            "max_blocks": blocks,
+            **({"scope": scope_of(spec, blocks, statistics=plan.statistics)} if blocks_for_all(spec) else {}),
             "looks": looks_of(plan).until(end),
             "extensions": [*plan.extensions, step],
             "trials": trials,

@@ -18,6 +18,7 @@ from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.noise import keep
 from pgtrial.conduct.outlook import precision_so_far
 from pgtrial.conduct.plan import More, announcement, extend, takes_canaries
+from pgtrial.conduct.planner_statistics import give_statistics
 from pgtrial.conduct.preliminary import find_lengths
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.readings import Readings
@@ -117,6 +118,7 @@ def run_study(
         needs = replace(Needs.of(given), at_once=at_once, sessions=sessions)
         _prepare(needs, given.load.cpus, arms, maker, listener)
         forget_dump(given)
+        give_statistics(study, given, arms, listener)
         facts = ArmFacts(study, given, listener)
         values = _rehearsed(study, given, arms, workspace, listener, facts=facts)
         if shortage := workspace.shortage():
@@ -216,7 +218,8 @@ def _take_for_one(study: StudyDirectory, spec: StudySpec, arms: list[str], serve
         what = _one_server(spec, arms, server)
         listener(Preparing(f"{what}: only what their sessions ask for can make a difference", stays=True))
     if not study.trials():
-        study.extend(study.plan.model_copy(update={"scope": scope_of(spec, study.plan.max_blocks, arms)}))
+        scope = scope_of(spec, study.plan.max_blocks, arms, statistics=study.plan.statistics)
+        study.extend(study.plan.model_copy(update={"scope": scope}))
 
 
 def _one_server(spec: StudySpec, arms: list[str], server: Target) -> str:

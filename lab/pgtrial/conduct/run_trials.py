@@ -166,6 +166,7 @@ def _run(
                     pack=sql_files(study.spec, point),
                     values=values or {},
                     statements=statements,
+                    with_drawn_statistics=study.plan.statistics == "drawn",
                     inbox=inbox,
                     rounds=rounds,
                     start_rate=begin_rate(point, due.block) if begin_rate is not None else None,

@@ -13,15 +13,17 @@ from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, Server, parts_of
 from pgtrial.model.study.setup import ENVIRONMENT, KEYS
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.statistics import statistics_of
 from pgtrial.model.study.storage import Volume
 from pgtrial.verdict.rules.case import listed
 from pgtrial.verdict.units import FEWEST
 
 
-def scope_of(spec: StudySpec, blocks: int, one_server: Collection[str] = ()) -> str:
+def scope_of(spec: StudySpec, blocks: int, one_server: Collection[str] = (), *, statistics: str | None = None) -> str:
     """The scope of so many blocks in words, e.g. `this host, a fresh copy of the data for every trial`.
 
-    `one_server`: arms that have turned out to be one given server by several names.
+    `one_server`: arms that have turned out to be one given server by several names. `statistics`: as the plan has
+    them; None: as the study asks for them.
     """
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     given = [server for server in servers.values() if isinstance(server, Given)]
@@ -29,7 +31,7 @@ def scope_of(spec: StudySpec, blocks: int, one_server: Collection[str] = ()) -> 
     names = {tuple(server.dsn) for arm, server in servers.items() if arm in one_server and isinstance(server, Given)}
     number = len(_dsns(given)) - max(0, len(names) - 1)
     where = [place for place in (_hosts(made.values()), *_given_words(given, number)) if place]
-    parts = [" and ".join(where), *_data(spec, servers)]
+    parts = [" and ".join(where), *_data(spec, servers, statistics or statistics_of(spec))]
     if layouts := sorted(set(layouts_of(spec).values())):
         counts = " or ".join(map(str, layouts))
         which = (
@@ -77,14 +79,19 @@ def _dsns(given: Sequence[Given]) -> set[str]:
     return {dsn for server in given for dsn in server.dsn}
 
 
-def _data(spec: StudySpec, servers: dict[str, Server]) -> list[str]:
-    """How trials get their data: a fresh copy, or places that the coin swaps."""
+def _data(spec: StudySpec, servers: dict[str, Server], statistics: str) -> list[str]:
+    """How trials get their data: a fresh copy, with its statistics of the planner, or places that the coin swaps."""
     shared = shared_places(spec)
     listed = [" and ".join(group.places) for group in shared if group.places]
     copied = [arm for arm, server in servers.items() if server.reset == "copy"]
+    words = {
+        "drawn": "planner statistics drawn for each copy",
+        "same": f"planner statistics of {spec.baseline} in all arms",
+        "once": "planner statistics drawn once",
+    }
     whose = "" if len(copied) == len(servers) else f" of {' and '.join(copied)}"
     return [
-        *([f"a fresh copy of the data for every trial{whose}"] if copied else []),
+        *([f"a fresh copy of the data for every trial{whose}", words[statistics]] if copied else []),
         *([f"its place swapped by the coin between {' or between '.join(listed)}"] if listed else []),
         *(["kept copies of the data swapped by the coin"] if any(not group.places for group in shared) else []),
     ]

@@ -57,6 +57,7 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         server_deltas={} if course.shared_server else course.deltas,
         shared_deltas=course.deltas if course.shared_server else {},
         statements=course.plans,
+        plan_nodes=course.plan_nodes,
         statements_left_out=course.unplanned,
         statement_rows=_statement_rows(course),
         huge_pages=host_seen,

@@ -25,6 +25,7 @@ from pgtrial.model.records.plan import AS_IT_IS, Drawn
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import patience_s
+from pgtrial.servers.copy_statistics import CopyStatistics
 from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.servers.session_values import differences, unequal_values
 
@@ -149,6 +150,9 @@ class Arm(Protocol):
 
     def loaded(self, tables: Data) -> Sequence[LoadedData]:
         """The places where this data is once it is prepared: a template, or each given server of the arm."""
+
+    def use_statistics(self, statistics: CopyStatistics) -> None:
+        """Have each fresh copy of a trial begin with these statistics of the planner; given servers keep theirs."""
 
     def fetch_log(self, log: Path) -> None:
         """Bring `log` up to now, where the server being served does not write it itself. Raises TrialError."""

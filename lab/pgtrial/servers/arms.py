@@ -19,6 +19,7 @@ from pgtrial.model.records.plan import AS_IT_IS, Drawn
 from pgtrial.model.study.servers import Given, MadeBySsh, MadeHere, Server
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm, Needs, allow_settings
+from pgtrial.servers.copy_statistics import CopyStatistics
 from pgtrial.servers.given import GivenServer
 from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.servers.made import MadeArm
@@ -84,6 +85,9 @@ class GivenArm:
             LoadedData(server.target.label, number, partial(_as_it_is, server.target))
             for number, server in enumerate(self._servers)
         ]
+
+    def use_statistics(self, statistics: CopyStatistics) -> None:
+        """Nothing: a given server keeps its own."""
 
     def fetch_log(self, log: Path) -> None:
         """It stays there."""
@@ -184,6 +188,10 @@ class SessionArm:
     def loaded(self, tables: Data) -> Sequence[LoadedData]:
         """The server's."""
         return self._server.arm.loaded(tables)
+
+    def use_statistics(self, statistics: CopyStatistics) -> None:
+        """Have the server's copies, which all arms share, begin with these."""
+        self._server.arm.use_statistics(statistics)
 
     @contextmanager
     def _shared(self, target: Target) -> Iterator[Target]:

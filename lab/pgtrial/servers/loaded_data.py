@@ -14,6 +14,7 @@ from pgtrial.machines.machine import LOCAL
 from pgtrial.model.records.rows import TableRows
 
 _ROWS = TypeAdapter(dict[str, TableRows])
+_ANALYSIS = "analysis.json"
 
 
 @dataclass(frozen=True)
@@ -47,3 +48,16 @@ class LoadedData:
             # digests of values that few could guess: no other account reads them
             with suppress(OSError):
                 LOCAL.write_text(self.kept, _ROWS.dump_json(dict(rows)).decode(), mode=0o600, durable=True)
+
+    def known_analysis_s(self) -> float | None:
+        """Returns the time that ANALYZE of these data took, in seconds; None where it was not measured yet."""
+        if self.kept is not None:
+            with suppress(OSError, ValueError):
+                return float(self.kept.with_name(_ANALYSIS).read_text())
+        return None
+
+    def keep_analysis_s(self, seconds: float) -> None:
+        """Keeps the time that ANALYZE took with the template. A disk that is full keeps nothing."""
+        if self.kept is not None:
+            with suppress(OSError):
+                LOCAL.write_text(self.kept.with_name(_ANALYSIS), f"{seconds:.3f}\n", mode=0o644, durable=True)

@@ -31,6 +31,7 @@ from pgtrial.servers.access import LOOPBACK_ACCESS, Access, access_to
 from pgtrial.servers.arm import Needs, check_clients, check_data, check_sessions, timed
 from pgtrial.servers.builds.layouts import in_layout
 from pgtrial.servers.cluster import Cluster, check_settings, create_cluster, loading_settings
+from pgtrial.servers.copy_statistics import CopyStatistics
 from pgtrial.servers.installations import ServerBinaries, program_digest, resolve
 from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.loaded_data import LoadedData
@@ -78,6 +79,7 @@ class MadeArm:
         self._needs = needs
         self._workspace = workspace
         self._maker = maker
+        self._statistics: CopyStatistics | None = None
         self._served: Cluster | None = None
         self._checked = 0
         """How often the host was lost when it was checked last: disks may have other names since."""
@@ -179,6 +181,9 @@ class MadeArm:
                     # the data of a trial before, brought near its first state
                     with cluster.target.connect() as connection:
                         tables.reset(connection)
+                if reset == "copy" and self._statistics is not None:
+                    with timed(timings, "statistics"):
+                        self._statistics.give(tables, cluster.served)
                 yield cluster.served
             except KeyboardInterrupt:
                 room.hurry()
@@ -191,6 +196,10 @@ class MadeArm:
                     stack.close()
                 if watches:
                     self.host_seen["after"] = huge_page_counters(room.machine)
+
+    def use_statistics(self, statistics: CopyStatistics) -> None:
+        """Have each fresh copy of a trial begin with these statistics of the planner."""
+        self._statistics = statistics
 
     def restart(self, log: Path, *, cold: bool) -> None:
         """Restart the server being served, so that its shared buffers are empty; `cold`: and the kernel's cache.

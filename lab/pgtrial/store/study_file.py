@@ -31,6 +31,7 @@ from pgtrial.model.study.spec import (
     objection_to_metrics,
     objection_to_prices,
 )
+from pgtrial.model.study.statistics import objection_to_statistics
 from pgtrial.model.study.storage import Storage, Volume
 from pgtrial.model.study.suites import SuiteSection
 from pgtrial.model.study.sysbench import SysbenchSection
@@ -209,8 +210,9 @@ def _objections(spec: StudySpec) -> Iterator[tuple[Location, str]]:
         yield ("arms",), _TWO_ARMS
     if (objection := objection_to_metrics(spec)) is not None:
         yield ("verdict", "metrics"), f"[verdict] {objection}"
-    for objection in (objection_to_prices(spec), objection_to_job(spec), objection_to_fleet(spec)):
-        if objection is not None:
+    of_the_study = (objection_to_prices, objection_to_job, objection_to_fleet, objection_to_statistics)
+    for find in of_the_study:
+        if (objection := find(spec)) is not None:
             yield (), objection
     if (objection := objection_to_table(spec.server)) is not None:
         yield ("server",), f"[server] {objection}"

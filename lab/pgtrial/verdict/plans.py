@@ -64,6 +64,48 @@ def _in_one_form(line: str) -> str:
     return _OF_BEFORE.sub("$", _RESULT.sub("$", _RETURNS.sub(r"\1", line)))
 
 
+@dataclass(frozen=True)
+class PlanInTrials:
+    """A plan that a statement had in some trials of an arm, whose statistics ANALYZE drew for each trial."""
+
+    node: str
+    """The first node in which it differs from the statement's most frequent plan; of that one, from the next."""
+    trials: Sequence[Trial]
+    """The trials of the arm with this plan."""
+    of: int
+    """How many trials of the arm have a plan of the statement."""
+
+
+def varying_plans(trials: Iterable[Trial]) -> dict[str, list[PlanInTrials]]:
+    """Returns the statements that had several plans in the trials of an arm at a load point, with these plans.
+
+    The most frequent plan comes first.
+    """
+    by_plan: dict[str, dict[tuple[str, ...], list[Trial]]] = {}
+    for trial in trials:
+        for text, nodes in trial.plan_nodes.items():
+            plan = tuple(_in_one_form(line) for line in nodes)
+            by_plan.setdefault(text, {}).setdefault(plan, []).append(trial)
+    return {text: _told_apart(plans) for text, plans in by_plan.items() if len(plans) > 1}
+
+
+def _told_apart(by_plan: Mapping[tuple[str, ...], Sequence[Trial]]) -> list[PlanInTrials]:
+    plans = sorted(by_plan.items(), key=lambda item: (-len(item[1]), item[0]))
+    of = sum(len(trials) for _, trials in plans)
+    usual, next_one = plans[0][0], plans[1][0]
+    others = [next_one, *[usual] * (len(plans) - 1)]
+    return [
+        PlanInTrials(_first_node(plan, beside), trials, of)
+        for (plan, trials), beside in zip(plans, others, strict=True)
+    ]
+
+
+def _first_node(plan: Sequence[str], other: Sequence[str]) -> str:
+    """Returns the first node of a plan that is not the same in another plan."""
+    pairs = zip_longest(plan, other, fillvalue="nothing more")
+    return next(_CHILD.sub("", mine).strip() for mine, its in pairs if mine != its)
+
+
 def load_statements(trials: Iterable[Trial]) -> dict[str, LoadStatement]:
     """Returns the statements of an arm's load, by their text without values."""
     return {text: statement for trial in trials for text, statement in trial.statements.items()}
@@ -75,13 +117,29 @@ def plan_pairs(base: Mapping[str, LoadStatement], other: Mapping[str, LoadStatem
     return {text: pair for text, pair in pairs.items() if all(pair.plans)}
 
 
+def _plans_by_statement(trials: Iterable[Trial]) -> dict[str, set[tuple[str, ...]]]:
+    """Returns by statement the plans that it had in the trials of an arm, whose statistics ANALYZE drew."""
+    plans: dict[str, set[tuple[str, ...]]] = {}
+    for trial in trials:
+        for text, nodes in trial.plan_nodes.items():
+            plans.setdefault(text, set()).add(tuple(map(_in_one_form, nodes)))
+    return plans
+
+
+def _is_luck(base: set[tuple[str, ...]], other: set[tuple[str, ...]]) -> bool:
+    """True if the arms had a plan in common and some trials had another one: the sample of ANALYZE chooses."""
+    return len(base | other) > 1 and bool(base & other)
+
+
 def plan_differences(plan: Plan, trials: Sequence[Trial]) -> list[PlanDifference]:
     """Returns the statements whose plans differ, by arm; none of trials that are older than plans for known values."""
     of_arms = {arm: load_statements(trial for trial in trials if trial.arm == arm) for arm in plan.arms}
+    drawn = {arm: _plans_by_statement(trial for trial in trials if trial.arm == arm) for arm in plan.arms}
     differences = []
     for arm in plan.others:
         for text, pair in plan_pairs(of_arms[plan.baseline], of_arms[arm]).items():
-            if not pair.is_same and None not in (pair.base.chosen, pair.other.chosen):
+            is_luck = _is_luck(drawn[plan.baseline].get(text, set()), drawn[arm].get(text, set()))
+            if not pair.is_same and None not in (pair.base.chosen, pair.other.chosen) and not is_luck:
                 at_baseline, at_arm = pair.first_difference()
                 differences.append(
                     PlanDifference(

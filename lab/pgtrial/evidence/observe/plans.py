@@ -211,6 +211,11 @@ def _explained(session: Session, text: str, options: str = "") -> list[str]:
     return [str(line) for (line,) in rows]
 
 
+def nodes_of(plan: Sequence[str]) -> list[str]:
+    """Returns the lines of a plan that are about its nodes, without the conditions that they check."""
+    return [line for line in plan if _NODE.match(line)]
+
+
 def _without_costs(explained: Sequence[str]) -> list[str]:
     """Returns the plan without costs and times."""
     return [_COSTS.sub("", line) for line in explained if not _PLANNING_TIME.match(line)]

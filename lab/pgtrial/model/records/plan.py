@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -175,6 +175,11 @@ class Plan(Record):
     trial_estimate_s: float = Field(description="Expected wall time of one trial, all phases.")
     declared: dict[str, list[str]] = Field(description="Per arm, the keys in which the study says that it differs.")
     scope: str = Field(description="What the verdict speaks of, e.g. `this host, data directory swapped every trial`.")
+    statistics: Literal["drawn", "same", "once"] = added(
+        "once",
+        "The planner's statistics of fresh copies: drawn by ANALYZE for each trial, the same in all arms, or once when "
+        "the template was loaded, as in all studies that are older than this.",
+    )
     deployments: int = added(
         1,
         "Given servers of one product that each arm names. With several, all trials of a block run on "

@@ -244,7 +244,8 @@ class Trial(Record):
     started: Moment
     ended: Moment
     phases_s: dict[str, float] = Field(
-        description="Wall time of restore, start, warm, load, collect, stop; with a pack of check and measure."
+        description="Wall time of restore, start, statistics, warm, load, collect, stop; with a pack of check and "
+        "measure."
     )
     checkpoint_s: float | None = Field(None, description="Duration of the lab's CHECKPOINT at half of the warm-up.")
     warmup: Phase | None = None
@@ -277,6 +278,11 @@ class Trial(Record):
     )
     statements: dict[str, LoadStatement] = added(
         {}, "Of the trials of the first block: statements of the load, by their text without values."
+    )
+    plan_nodes: dict[str, list[str]] = added(
+        {},
+        "Of trials whose planner statistics were drawn: by statement, as in statements, the nodes of the plan that it "
+        "had in this trial.",
     )
     statements_left_out: bool = added(
         False, "Whether the load sends further statements, or may do so: they are many, or a short run has found them."

@@ -44,8 +44,14 @@ def freeze(spec: StudySpec) -> str:
 
 
 def thaw(text: str) -> StudySpec:
-    """The spec of a frozen study file. Raises ValueError (TOML or pydantic) when it is damaged."""
-    return StudySpec.model_validate(tomllib.loads(text))
+    """The spec of a frozen study file. Raises ValueError (TOML or pydantic) when it is damaged.
+
+    Studies that were frozen before there was a choice have statistics that were drawn once.
+    """
+    data = tomllib.loads(text)
+    if isinstance(load := data.setdefault("load", {}), dict):
+        load.setdefault("statistics", "once")
+    return StudySpec.model_validate(data)
 
 
 def without_secrets(spec: StudySpec) -> StudySpec:

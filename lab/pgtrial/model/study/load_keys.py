@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -147,6 +147,12 @@ class LoadKeys(Record):
     share_server: bool = Field(
         True,
         description="Whether arms that differ only in settings of sessions share one server.",
+    )
+    statistics: Literal["drawn", "same", "once"] = Field(
+        "drawn",
+        description="What [statistics](method.md#the-same-statistics) the planner has on fresh copies of the data. "
+        "`drawn`: ANALYZE draws them for each trial. `same`: all arms have those of the first. `once`: each copy has "
+        "those that its template got when it was loaded. Given servers keep theirs.",
     )
 
     @property

@@ -1,4 +1,5 @@
-"""A rule on planning: whether an arm makes a plan for each execution where another one keeps a plan for all values."""
+"""Rules on planning: whether an arm makes a plan for each execution where another one keeps a plan for all values, and
+whether plans depend on the sample of ANALYZE."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from statistics import median
 
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import shortened
-from pgtrial.verdict.plans import load_statements, plan_pairs
+from pgtrial.verdict.plans import PlanInTrials, load_statements, plan_pairs, varying_plans
 from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 
@@ -60,3 +61,46 @@ def _weight(trials: Sequence[Trial], arm: str, planning_ms: Sequence[float]) -> 
     if shortest_ms and sum(planning_ms) > _MOST * median(shortest_ms):
         return f"planning is where the time of {arm} goes"
     return "planning is a part of the difference"
+
+
+@rule("plans_vary", "plans depend on the sample of ANALYZE", over_trials=True)
+def plans_vary(case: Case) -> Iterator[Concern]:
+    """One concern for each arm: the luck of the sample is in its trials, and in the interval of the verdict."""
+    for arm in case.plan.arms:
+        named = [
+            f"{shortened(text, _NAMED)}: {listed(_share(text, plan) for plan in plans)}"
+            for point in case.plan.load_points
+            for text, plans in varying_plans(
+                trial for trial in case.completed(arm) if trial.load_point == point
+            ).items()
+        ]
+        if not named:
+            continue
+        more = f"; and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+        yield Concern(
+            [arm],
+            f"In {arm} the plan is another one from trial to trial, as ANALYZE samples: "
+            f"{'; '.join(named[:_MOST_NAMED])}{more}.",
+            "Nothing to do: the verdict takes it for noise. A higher statistics target makes the plan steadier.",
+            "info",
+        )
+
+
+_MOST_NAMED = 5
+"""Statements that a message names."""
+
+
+def _share(text: str, plan: PlanInTrials) -> str:
+    """`Hash Join in 7 of 12 trials (304 ms)`; only suites time each statement."""
+    times = [time_ms for trial in plan.trials if (time_ms := _time_ms(trial, text)) is not None]
+    time = f" ({median(times):,.3g} ms)" if times else ""
+    return f"{plan.node} in {len(plan.trials)} of {plan.of} trials{time}"
+
+
+def _time_ms(trial: Trial, query: str) -> float | None:
+    """Returns the time of a suite's query in a trial, the geometric mean of its runs; None: the trial has none."""
+    if trial.suite is None:
+        return None
+    times = (one.time_us(trial.suite.limit_s) for one in trial.suite.queries if one.query == query)
+    time_us = next(times, None)
+    return None if time_us is None else time_us / 1000

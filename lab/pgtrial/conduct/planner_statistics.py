@@ -1,0 +1,141 @@
+"""The planner's statistics of a study: drawn anew for each trial, the same in all arms, or as the templates have them.
+
+ANALYZE samples. If a template keeps one sample for a whole study, an arm whose sample was unlucky has another plan in
+every block, and that looks like a difference of the arms. Drawn anew for each trial, it is noise between blocks.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+from pgtrial.conduct.progress import Listener, Preparing
+from pgtrial.conduct.rehearsal import as_study_error
+from pgtrial.conduct.scope import scope_of
+from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.kinds import data_of
+from pgtrial.loads.data.planner_statistics import draw_anew, read_statistics
+from pgtrial.loads.target import Session, value
+from pgtrial.model.errors import ArmError, StudyError, one_line
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.study.servers import Made
+from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.study.statistics import TAKES_STATISTICS, too_old
+from pgtrial.model.units import format_duration
+from pgtrial.servers.arm import Arm
+from pgtrial.servers.copy_statistics import DrawnStatistics, SameStatistics
+from pgtrial.store.directory import StudyDirectory
+
+_MOST_OF_A_BLOCK = 0.1
+"""The share of a block's time that ANALYZE may take for its trials; with more, statistics are drawn once."""
+
+_QUICK_MB = 200
+"""ANALYZE of data of at most so many megabytes is not timed: it takes less than the start of a server."""
+
+
+def give_statistics(study: StudyDirectory, spec: StudySpec, arms: Mapping[str, Arm], listener: Listener) -> None:
+    """Have the arms' copies begin with the statistics that the plan says. Raises StudyError and ArmError.
+
+    If ANALYZE would take too much of the blocks, a plan without trials is changed to statistics that are drawn once.
+    """
+    if study.plan.statistics == "drawn" and not study.trials():
+        _check_time(study, spec, arms, listener)
+    if study.plan.statistics == "drawn":
+        for arm in arms.values():
+            arm.use_statistics(DrawnStatistics())
+    elif study.plan.statistics == "same" and (of_first := _of_first_arm(spec, arms)) is not None:
+        for arm in arms.values():
+            arm.use_statistics(of_first)
+
+
+def _data_of_study(spec: StudySpec) -> list[Data]:
+    return list(dict.fromkeys(data_of(spec, point) for point in load_points(spec)))
+
+
+def _check_time(study: StudyDirectory, spec: StudySpec, arms: Mapping[str, Arm], listener: Listener) -> None:
+    plan = study.plan
+    took_s = _block_s(spec, plan, arms, listener)
+    if took_s <= _MOST_OF_A_BLOCK * plan.block_estimate_s:
+        return
+    listener(
+        Preparing(
+            f"the planner's statistics are drawn once: ANALYZE for each trial would take {format_duration(took_s)} of "
+            f"a block of {format_duration(plan.block_estimate_s)}, and may take a tenth; longer trials have them drawn "
+            "anew",
+            stays=True,
+        )
+    )
+    scope = scope_of(spec, plan.max_blocks, statistics="once")
+    study.extend(plan.model_copy(update={"statistics": "once", "scope": scope}))
+
+
+def _block_s(spec: StudySpec, plan: Plan, arms: Mapping[str, Arm], listener: Listener) -> float:
+    """Returns the time that ANALYZE takes for the trials of a block, as far as it is worth to be known."""
+    total_s = 0.0
+    measured: dict[object, float] = {}
+    serving = list(arms.values())[:1] if plan.shares_server else list(arms.values())
+    for point in plan.load_points:
+        data = data_of(spec, point)
+        for arm in serving:
+            server = arm.setup
+            if 0 < data.mb <= _QUICK_MB or not isinstance(server, Made) or server.reset != "copy":
+                continue
+            for place in arm.loaded(data):
+                if place.identity not in measured:
+                    known_s = place.known_analysis_s()
+                    if known_s is None:
+                        listener(Preparing(f"{arm.name}: timing ANALYZE of {data.label}"))
+                        known_s = _timed(arm, data)
+                        place.keep_analysis_s(known_s)
+                    measured[place.identity] = known_s
+                total_s += measured[place.identity]
+    return total_s
+
+
+@contextmanager
+def _session(arm: Arm, data: Data, *, as_owner: bool) -> Iterator[Session]:
+    """A session on a copy of an arm's data, which is removed at its end. Raises StudyError and ArmError."""
+    with (
+        as_study_error(arm.name),
+        tempfile.TemporaryDirectory() as logs,
+        arm.rehearsal(data, Path(logs) / "log") as target,
+        (target.for_load if as_owner else target).connect() as session,
+    ):
+        try:
+            yield session
+        except psycopg.Error as error:
+            raise ArmError(f"arms.{arm.name}: the planner's statistics: {one_line(error)}") from None
+
+
+def _timed(arm: Arm, data: Data) -> float:
+    with _session(arm, data, as_owner=True) as session:
+        began = time.monotonic()
+        draw_anew(session)
+        return time.monotonic() - began
+
+
+def _of_first_arm(spec: StudySpec, arms: Mapping[str, Arm]) -> SameStatistics | None:
+    """Returns the statistics of the first arm; None where all arms have them already, by one template.
+
+    Raises StudyError where a server cannot take them.
+    """
+    first, *others = arms.values()
+    statements: dict[Data, list[str]] = {}
+    for data in _data_of_study(spec):
+        apart = {place.identity: arm for arm in others for place in arm.loaded(data)}
+        for place in first.loaded(data):
+            apart.pop(place.identity, None)
+        if not apart:
+            continue
+        for arm in (first, *apart.values()):
+            with _session(arm, data, as_owner=False) as session:
+                if session.info.server_version < 10_000 * TAKES_STATISTICS:
+                    raise StudyError(too_old(str(value(session, "SHOW server_version"))))
+                if arm is first:
+                    statements[data] = read_statistics(session)
+    return SameStatistics(statements) if statements else None

@@ -1,0 +1,75 @@
+"""The planner's statistics: draws them anew by ANALYZE, and carries them from one server to another.
+
+ANALYZE reads a random sample of each table. Two runs on the same rows leave different statistics, and sometimes other
+plans. PostgreSQL 18 and later can take statistics that another server has drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgtrial.loads.target import Session, value
+from pgtrial.model.errors import ArmError
+
+_OF_USERS = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
+
+_TABLES = f"""SELECT format('%I.%I', n.nspname, c.relname)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'm') AND {_OF_USERS} AND pg_has_role(c.relowner, 'USAGE')
+        AND NOT coalesce((to_jsonb(c) ->> 'relispartition')::bool, false)
+    ORDER BY n.nspname, c.relname"""
+"""The tables on which ANALYZE is run. It analyses the partitions of a partitioned table too. PostgreSQL 9.6 has no
+column relispartition."""
+
+_OF_RELATIONS = f"""SELECT format('SELECT pg_restore_relation_stats(''schemaname'', %L, ''relname'', %L,
+    ''relpages'', %s::int, ''reltuples'', %L::real, ''relallvisible'', %s::int, ''relallfrozen'', %s::int)',
+    n.nspname, c.relname, c.relpages, c.reltuples, c.relallvisible, c.relallfrozen)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p', 'm', 'i', 'I') AND {_OF_USERS} ORDER BY n.nspname, c.relname"""
+
+_OF_COLUMNS = f"""SELECT format('SELECT pg_restore_attribute_stats(''schemaname'', %L, ''relname'', %L,
+    ''attname'', %L, ''inherited'', %L::bool, ''null_frac'', %L::real, ''avg_width'', %L::int,
+    ''n_distinct'', %L::real, ''most_common_vals'', %L::text, ''most_common_freqs'', %L::real[],
+    ''histogram_bounds'', %L::text, ''correlation'', %L::real, ''most_common_elems'', %L::text,
+    ''most_common_elem_freqs'', %L::real[], ''elem_count_histogram'', %L::real[],
+    ''range_length_histogram'', %L::text, ''range_empty_frac'', %L::real, ''range_bounds_histogram'', %L::text)',
+    s.schemaname, s.tablename, s.attname, s.inherited, s.null_frac, s.avg_width, s.n_distinct,
+    s.most_common_vals, s.most_common_freqs, s.histogram_bounds, s.correlation, s.most_common_elems,
+    s.most_common_elem_freqs, s.elem_count_histogram, s.range_length_histogram, s.range_empty_frac,
+    s.range_bounds_histogram)
+    FROM pg_stats s WHERE {_OF_USERS.replace("n.nspname", "s.schemaname")}
+    ORDER BY s.schemaname, s.tablename, s.attname, s.inherited"""
+
+_EXTENDED = "SELECT format('%I.%I', stxnamespace::regnamespace, stxname) FROM pg_statistic_ext LIMIT 1"
+
+
+def draw_anew(session: Session) -> None:
+    """Analyses all tables of the database that the session's role owns, in the order of their names.
+
+    Raises psycopg.Error.
+    """
+    for (table,) in session.execute(_TABLES.encode()).fetchall():
+        session.execute(f"ANALYZE {table}".encode())
+
+
+def read_statistics(session: Session) -> list[str]:
+    """Returns the statements by which another server takes the statistics of this one, which is PostgreSQL 18 or later.
+
+    Raises ArmError for extended statistics (CREATE STATISTICS), which cannot be carried over, and psycopg.Error.
+    """
+    if (extended := value(session, _EXTENDED)) is not None:
+        raise ArmError(
+            f'[load] statistics = "same": the data have extended statistics ({extended}), which PostgreSQL does not '
+            "take from another server; drop them, or leave the key out"
+        )
+    return [str(text) for query in (_OF_RELATIONS, _OF_COLUMNS) for (text,) in session.execute(query.encode())]
+
+
+def take_statistics(session: Session, statements: Sequence[str]) -> None:
+    """Gives the tables the statistics that another server had. Raises ArmError, and psycopg.Error."""
+    for statement in statements:
+        if not value(session, statement):
+            raise ArmError(
+                '[load] statistics = "same": PostgreSQL does not take the statistics of the first arm: '
+                f"{' '.join(statement.split())[:120]}"
+            )

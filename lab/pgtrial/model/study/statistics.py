@@ -1,0 +1,56 @@
+"""The key `statistics` of `[load]`: what it means for the arms of a study, and where it cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pgtrial.model.study.servers import Made
+from pgtrial.model.study.setup import KEYS
+from pgtrial.model.study.spec import StudySpec
+
+TAKES_STATISTICS = 18
+"""The first version of PostgreSQL that takes statistics which another server has drawn."""
+
+
+def statistics_of(spec: StudySpec) -> Literal["drawn", "same", "once"]:
+    """Returns what the planner's statistics are in a study; `once` where no arm begins trials with fresh copies."""
+    return spec.load.statistics if _copying(spec) else "once"
+
+
+def objection_to_statistics(spec: StudySpec) -> str | None:
+    """Returns why the arms cannot all have the same statistics, a sentence; None: they can, or need not."""
+    if spec.load.statistics != "same":
+        return None
+    copying = _copying(spec)
+    without = next((arm for arm in spec.arms if arm not in copying), None)
+    if without is not None:
+        return (
+            f'[load] statistics = "same" is for fresh copies on servers that pgtrial makes, and arms.{without} has '
+            "none; leave the key out"
+        )
+    old = [server.postgres for server in copying.values() if server.postgres.isdecimal()]
+    old = [version for version in old if int(version) < TAKES_STATISTICS]
+    return too_old(old[0]) if old and _load_apart(list(copying.values())) else None
+
+
+def too_old(version: str) -> str:
+    """Returns that a server takes no statistics, with what to do."""
+    return (
+        f'[load] statistics = "same": PostgreSQL {version} does not take the statistics of another server, as '
+        f"{TAKES_STATISTICS} and later do, and the arms load their data apart; leave the key out: statistics that are "
+        "drawn for each trial make the luck of a sample noise between blocks"
+    )
+
+
+def _copying(spec: StudySpec) -> dict[str, Made]:
+    """Returns the servers whose trials begin with a fresh copy of the data."""
+    servers = {arm: spec.resolved(arm) for arm in spec.arms}
+    return {arm: server for arm, server in servers.items() if isinstance(server, Made) and server.reset == "copy"}
+
+
+def _load_apart(servers: Sequence[Made]) -> bool:
+    """True if the arms do not have one template in common, as far as the study file tells."""
+    names = [name for name, key in KEYS.items() if {"loaded data", "server build", "host"} & {*key.apart}]
+    values = [[getattr(server, name, None) for name in names] for server in servers]
+    return any(value != values[0] for value in values)
