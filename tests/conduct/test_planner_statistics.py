@@ -158,10 +158,18 @@ def test_analyze_that_takes_too_much_of_the_blocks_is_told_and_left_out(monkeypa
     assert [text for text in said if text.startswith("the planner's statistics are drawn once: ANALYZE for each trial")]
 
 
-def test_sessions_of_one_server_have_one_draw_and_the_statistics_target_of_an_arm_counts() -> None:
-    settings = {"a": {"work_mem": "4MB"}, "b": {"work_mem": "8MB"}}
-    study = small_study(Path("shared"), arms={arm: {"settings": own} for arm, own in settings.items()}, blocks=1)
-    assert make_plan(study.spec, 1, "2026-11-20T14:12:00+00:00").interleaving is None  # small_study switches it off
+def test_sessions_of_one_server_have_one_draw_and_servers_in_slices_have_one_each() -> None:
+    for key, draws in (("work_mem", 1), ("shared_buffers", 2)):
+        arms = {arm: {"settings": {key: size}} for arm, size in (("a", "4MB"), ("b", "8MB"))}
+        study = small_study(Path(key), arms=arms, blocks=1, load={"interleave": "auto"}, server={"settings": {}})
+        assert study.plan.interleaving is not None
+        assert study.plan.shares_server == (draws == 1)
+        run_study(study, lambda event: None)
+        assert [trial.reason for trial in study.trials()] == [None, None]
+        assert sum("statistics" in trial.phases_s for trial in study.trials()) == draws
+
+
+def test_arms_with_different_statistics_targets_have_a_server_each_where_statistics_are_drawn() -> None:
     targets = {arm: {"settings": {"default_statistics_target": number}} for arm, number in (("a", "10"), ("b", "1000"))}
     for statistics, shares in (("drawn", False), ("once", True)):
         spec = build_study({"load": {"statistics": statistics}, "arms": targets}, "test")
