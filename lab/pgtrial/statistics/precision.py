@@ -6,25 +6,42 @@ z(1 - b) standard errors. If there is no difference, a margin is established wit
 half-width by z(1 - b/2) standard errors, because the interval can leave it on either side. These are the sample sizes
 for a paired difference and for equivalence by two one-sided tests (Julious 2004, Sample sizes for clinical trials with
 normal data, Statistics in Medicine 23, 1921 to 1986). P8's signed-rank statistic is discrete and loses power with few
-blocks, so n - 2 stands for n. The best of the planned looks counts. With normal noise the result is within 15% of a
-simulation of the rule, which a test checks.
+blocks, so n - 2 stands for n. The best of the planned looks counts. For normal noise of a known spread that is within
+15% of a simulation of the rule, which a test checks. Noise that was recorded has heavier tails, its spread is known
+from a few blocks only, and it is not the same on two days, so that the power is less. Two factors calibrate the result
+to the noise of equal arms in bench/campaign.json (`python -m bench.forecasts`).
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from dataclasses import dataclass
 from functools import partial
 
 from scipy.special import ndtri, stdtrit
 
 from pgtrial.model.records.claims import Estimate
 from pgtrial.model.records.machine import Precision
+from pgtrial.statistics import boundaries
 from pgtrial.statistics.p8 import Look
 from pgtrial.statistics.rules import Looks, planned
 
 POWER = 0.8
-_FIND, _ESTABLISH = float(ndtri(POWER)), float(ndtri((1 + POWER) / 2))
+
+
+@dataclass(frozen=True)
+class _Promise:
+    """What a plan says it does with a probability of `POWER`."""
+
+    reserve: float
+    """Standard errors beyond the half-width of the interval, with normal noise of a known spread."""
+    factor: float
+    """By how much more in recorded noise, whose spread is estimated from 12 blocks."""
+
+
+FIND = _Promise(float(ndtri(POWER)), 1.1)
+ESTABLISH = _Promise(float(ndtri((1 + POWER) / 2)), 1.15)
 
 _MOST_BLOCKS = 10_000_000
 
@@ -40,8 +57,8 @@ def precision(looks: Looks, claims: int, sd: float) -> Precision | None:
     able = [look for look in looks.schedule() if looks.rule.can_decide(look, claims)]
     if not able:
         return None
-    smallest = min(_smallest(look, looks.level(look, claims), sd, _FIND) for look in able)
-    established = min(_smallest(look, looks.level(look, claims, margin=True), sd, _ESTABLISH) for look in able)
+    smallest = min(_smallest(look, looks.level(look, claims), sd, FIND) for look in able)
+    established = min(_smallest(look, looks.level(look, claims, margin=True), sd, ESTABLISH) for look in able)
     return Precision(difference=math.expm1(smallest), margin=math.expm1(established), blocks=looks.planned[-1])
 
 
@@ -57,8 +74,8 @@ def blocks_for(margin: float, claims: int, sd: float, *, difference: float = mat
         plan = planned(min(blocks, alike), claims)
         level = partial(plan.level, Look(plan.planned[-1], 0.0), claims)
         end = Look(blocks, 0.0)
-        finds = math.expm1(_smallest(end, level(), sd, _FIND)) <= difference
-        return finds and math.expm1(_smallest(end, level(margin=True), sd, _ESTABLISH)) <= margin
+        finds = math.expm1(_smallest(end, level(), sd, FIND)) <= difference
+        return finds and math.expm1(_smallest(end, level(margin=True), sd, ESTABLISH)) <= margin
 
     found = first + bisect_left(range(first, _MOST_BLOCKS), True, key=suffices)
     if _SAME_SHAPE < found <= _EXACT_UNTIL:
@@ -67,9 +84,23 @@ def blocks_for(margin: float, claims: int, sd: float, *, difference: float = mat
     return found if found < _MOST_BLOCKS else None
 
 
-def _smallest(look: Look, level: float, sd: float, reserve: float) -> float:
+def blocks_for_half_width(half: float, claims: int, sd: float) -> int | None:
+    """Returns the blocks of the shortest new plan whose interval at its end is that far from its estimate at most, in
+    normal noise. None: more than `_EXACT_UNTIL`.
+    """
+
+    def suffices(blocks: int) -> bool:
+        plan = planned(blocks, claims)
+        return boundaries.quantile(plan.level(Look(blocks, 0.0), claims) / 2) * sd <= half * math.sqrt(blocks)
+
+    first = planned(1, claims).planned[0]
+    found = first + bisect_left(range(first, _EXACT_UNTIL), True, key=suffices)
+    return found if found < _EXACT_UNTIL else None
+
+
+def _smallest(look: Look, level: float, sd: float, promise: _Promise) -> float:
     quantile = -float(stdtrit(look.blocks - 1, level / 2))
-    return (quantile + reserve) * sd / math.sqrt(look.blocks - 2)
+    return promise.factor * (quantile + promise.reserve) * sd / math.sqrt(look.blocks - 2)
 
 
 def half_width(difference: Estimate | None) -> float | None:
