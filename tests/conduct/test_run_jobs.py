@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pgtrial.conduct import beside, preliminary
@@ -94,6 +95,15 @@ def test_a_command_is_run_once_with_the_address_of_the_server():
     assert good.load_point.label == "job sh, scale 1"
     assert "COPY public.pgbench_accounts" in Path("dumped.sql").read_text()
     assert bad.reason == "sh ended with status 3: too much memory"
+
+
+@pytest.mark.parametrize("daemon", ["sleep 600 &", "setsid sleep 600 &"], ids=["in its group", "in its own session"])
+def test_what_a_command_leaves_running_ends_with_it(daemon):
+    trials, _ = run(command=f"sh -c '{daemon} echo $! >> left; exit 0'")
+    assert [trial.reason for trial in trials.values()] == [None, None]
+    left = [int(line) for line in Path("left").read_text().split()]
+    assert len(left) >= 2
+    assert not any(psutil.pid_exists(pid) for pid in left)
 
 
 def test_a_command_that_is_no_program_is_found():

@@ -118,6 +118,7 @@ class EngineRun(LoadRun):
         if self._process.poll() is None:
             self.interrupt()
             wait_or_kill(self._process, _STOP_GRACE_S)
+        self._end_what_it_left()
         for reader in self._readers:
             reader.join()
         for stream in (self._process.stdout, self._process.stderr):
@@ -177,9 +178,13 @@ class EngineRun(LoadRun):
     def finish(self) -> int:
         """Wait for the end of the process; the exit status, negative for a signal."""
         status = wait_or_kill(self._process, _STOP_GRACE_S)
+        self._end_what_it_left()
         for reader in self._readers:
             reader.join(_STOP_GRACE_S)
         return status
+
+    def _end_what_it_left(self) -> None:
+        """Ends what the process has left running, which may hold its output open; an engine leaves nothing."""
 
     def last_words(self) -> str:
         """Why the engine ended, in one sentence: its last message, or the signal that killed it."""

@@ -10,9 +10,12 @@ import signal
 import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from pgtrial.files.trust import refusal_to_run_command
 from pgtrial.loads.engine import EngineRun
@@ -22,6 +25,9 @@ from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError
 
 _TICK_S = 1.0
+_END_S = 10.0
+_RUN = "PGTRIAL_JOB"
+"""In the environment of a job's processes: which run of it they belong to."""
 
 
 def command_environment(target: Target) -> dict[str, str]:
@@ -37,6 +43,24 @@ def missing_program(words: Sequence[str], env: Mapping[str, str]) -> str | None:
     return words[0] if shutil.which(words[0], path=env.get("PATH")) is None else None
 
 
+def end_programs(variable: str, value: str) -> None:
+    """Ends the processes of a job and the groups that they are in, by force.
+
+    This variable has this value in their environment alone, whatever parent or session they have by now.
+    """
+    groups = {os.getpgid(0)}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.uids().real != os.geteuid() or process.environ().get(variable) != value:
+                continue
+            group = os.getpgid(process.pid)
+            if group not in groups:
+                groups.add(group)
+                os.killpg(group, signal.SIGKILL)
+            process.kill()
+            process.wait(_END_S)
+
+
 class CommandRun(EngineRun):
     """One run of a program; its time is that from its start to its end."""
 
@@ -44,7 +68,8 @@ class CommandRun(EngineRun):
         """Its events arrive in the `inbox`, as those of an engine."""
         super().__init__([], {}, events_file=events_file, inbox=inbox)
         self._words = words
-        self._env = command_environment(target)
+        self._run = uuid.uuid4().hex
+        self._env = {**command_environment(target), _RUN: self._run}
         self._begin = self._start
         self._began = 0.0
 
@@ -67,6 +92,9 @@ class CommandRun(EngineRun):
         if status is not None and status < 0:
             return f"it was ended by {signal.Signals(-status).name}"
         return self._tail[-1] if self._tail else "it said nothing"
+
+    def _end_what_it_left(self) -> None:
+        end_programs(_RUN, self._run)
 
     def _start(self) -> subprocess.Popen[str]:
         self._began = time.monotonic()

@@ -8,8 +8,6 @@ something; where that is unclear, a person is asked.
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,9 +16,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import psycopg
 
+from pgtrial.loads.job_command import end_programs
 from pgtrial.loads.named_objects import Found, Named, find, only_drops
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import ArmError, NameTaken, StudyError, one_line
@@ -277,27 +275,12 @@ def _place(session: Session) -> str:
 
 def _end(session: Session, record: UndoRecord) -> None:
     """End the job's programs on this machine and its sessions. Raises psycopg.Error, and ArmError."""
-    _end_programs(record.sessions)
+    end_programs("PGAPPNAME", record.sessions)
     deadline = time.monotonic() + _END_S
     while value(session, _END_SESSIONS, record.sessions):
         if time.monotonic() > deadline:
             raise ArmError(f"sessions of the job did not end within {_END_S:.0f}s")
         time.sleep(_POLL_S)
-
-
-def _end_programs(sessions: str) -> None:
-    """End the processes of a job and the groups that they are in: its sessions' name is in their environment alone."""
-    groups = {os.getpgid(0)}
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if process.uids().real != os.geteuid() or process.environ().get("PGAPPNAME") != sessions:
-                continue
-            group = os.getpgid(process.pid)
-            if group not in groups:
-                groups.add(group)
-                os.killpg(group, signal.SIGKILL)
-            process.kill()
-            process.wait(_END_S)
 
 
 def _undo(record: UndoRecord) -> None:
