@@ -1,12 +1,14 @@
-"""The sampler around a load: only where the study wants it."""
+"""The course of a trial: its time, and the sampler around its load, which is there only where the study wants it."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
-from pgtrial.conduct.course import observed
+from pgtrial.conduct.course import Course, observed
 from pgtrial.model.study.load_section import LoadSection
+from tests.verdict.studies import make_plan
 
 
 def test_a_study_may_do_without_it():
@@ -16,3 +18,12 @@ def test_a_study_may_do_without_it():
         sampler.load_begins(1)
         sampler.measure_begins()
     assert (course.deltas, course.observation) == ({}, None)
+
+
+def test_a_trial_under_which_the_clock_was_set_forward_took_no_longer():
+    nothing = cast("Any", None)
+    planned = make_plan(blocks=1).trials[0]
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    course = Course(nothing, planned, *[nothing] * 6, started=yesterday.isoformat(timespec="milliseconds"))
+    assert datetime.fromisoformat(course.ended) - yesterday < timedelta(hours=1)
+    assert cast("float", course.interrupted().under_way_s) < 3600

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import psycopg
@@ -49,6 +50,8 @@ class Course:
     maker: LoadMaker
     started: str
     """UTC, ISO 8601."""
+    began: float = field(default_factory=time.monotonic)
+    """The same instant by time.monotonic()."""
     turn: Turn = ALONE
     shared_server: bool = False
     """Whether all arms are sessions of one server, whose counters then belong to all together."""
@@ -119,12 +122,22 @@ class Course:
         before = (self.reason or "").removesuffix(".")
         self.reason = reason if before in reason else f"{before}; {reason}"
 
+    @property
+    def ended(self) -> str:
+        """Now, UTC, by the clock as it was when the trial started: it may have been set since, and the machine may have
+        slept, and neither is time that a trial took."""
+        ended = datetime.fromisoformat(self.started) + timedelta(seconds=self._under_way_s)
+        return ended.isoformat(timespec="milliseconds")
+
+    @property
+    def _under_way_s(self) -> float:
+        return time.monotonic() - self.began
+
     def interrupted(self) -> InterruptedTrial:
         """The trial as it was when a person ended it."""
-        under_way_s = round((datetime.now(UTC) - datetime.fromisoformat(self.started)).total_seconds(), 3)
         tps = measured.tps if (measured := self.outcome.measured) else None
         trial = InterruptedTrial.model_validate(self.planned, from_attributes=True)
-        return trial.model_copy(update={"under_way_s": under_way_s, "tps": tps})
+        return trial.model_copy(update={"under_way_s": round(self._under_way_s, 3), "tps": tps})
 
     def note(self, text: str | None) -> None:
         """Keep a sentence for the reader of the trial, once."""

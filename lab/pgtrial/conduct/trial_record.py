@@ -41,7 +41,7 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         machines=course.machines,
         load_point=course.point,
         status="completed" if course.reason is None else "failed",
-        ended=now(),
+        ended=course.ended,
         phases_s={
             phase: round(seconds / (course.turn.of if phase == "load" else 1), 4)
             for phase, seconds in course.timings.items()

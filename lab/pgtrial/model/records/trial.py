@@ -242,7 +242,7 @@ class Trial(Record):
     status: Literal["completed", "failed"]
     reason: str | None = Field(None, description="Why it failed, one sentence.")
     started: Moment
-    ended: Moment
+    ended: Moment = Field(description="By the clock as it was at the start, though it was set meanwhile.")
     phases_s: dict[str, float] = Field(
         description="Wall time of restore, start, statistics, warm, load, collect, stop; with a pack of check and "
         "measure."
