@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
 from pgtrial.verdict import levels
+from pgtrial.verdict.changes import trend
 from pgtrial.verdict.claims import comparisons
 from pgtrial.verdict.grid import Grid
 from tests.verdict.studies import verdict_of
@@ -376,6 +378,21 @@ class TestSteadyState:
         trials = run(plan, noisy({"off": 1.4}))
         seconds = {index: [*values, 3] for index, values in seconds_of(trials).items()}
         assert [e.state for e in verdict_of(plan, trials, None, seconds).steadiness] == ["steady"] * 2
+
+
+def test_the_trend_of_a_day_takes_no_more_memory_than_that_of_ten_minutes():
+    (trial, *_), seconds = run(make_plan(), noisy({})), 24 * 3600
+    assert trial.measured is not None
+    trial = trial.model_copy(update={"measured": trial.measured.model_copy(update={"duration_s": float(seconds)})})
+    committed = [round(1000 * math.exp(-0.1 * second / seconds)) for second in range(seconds)]
+    tracemalloc.start()
+    try:
+        slope = trend(trial, committed)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert slope == pytest.approx(-0.1, rel=0.01)
+    assert peak < 50e6
 
 
 def test_rare_slow_blocks_are_told_when_they_pull_the_mean_away():

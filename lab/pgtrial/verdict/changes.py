@@ -46,6 +46,8 @@ _NEGLIGIBLE = 0.01
 _FEWEST_SECONDS = 4
 """Whole seconds below which a slope says nothing."""
 
+_MOST_SPANS = 600
+
 _FEWEST_BLOCKS = 6
 """Blocks below which the sign test cannot find a trend, so that finding none means nothing."""
 
@@ -218,22 +220,25 @@ def _many(blocks: int, of: int) -> bool:
 def trend(trial: Trial, committed: Sequence[int]) -> float | None:
     """Change of ln tps from start to end of the measured part by the Theil-Sen slope; None for too few seconds.
 
-    The last second counts only if it is whole. A second without a commit counts as half a transaction.
+    The last second counts only if it is whole. A second without a commit counts as half a transaction. Of a long trial
+    spans of several seconds count, so that the pairs of them are no more than those of _MOST_SPANS seconds.
     """
     if trial.measured is None:
         return None
     whole = np.asarray(committed[: math.floor(trial.measured.duration_s + 0.01)], dtype=np.float64)
     if len(whole) < _FEWEST_SECONDS or not whole.any():
         return None
-    logs = np.log(np.maximum(whole, 0.5))
+    each = math.ceil(len(whole) / _MOST_SPANS)
+    spans = whole[: len(whole) // each * each].reshape(-1, each).sum(axis=1)
+    logs = np.log(np.maximum(spans, 0.5))
     first, second, apart = _pairs(len(logs))
     return float(np.median((logs[second] - logs[first]) / apart)) * len(logs)
 
 
 @lru_cache(maxsize=8)
-def _pairs(seconds: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """All pairs of so many seconds: the first, the second, and how far they are apart."""
-    first, second = np.triu_indices(seconds, 1)
+def _pairs(spans: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Returns all pairs of so many spans: the first, the second, and how far they are apart."""
+    first, second = np.triu_indices(spans, 1)
     return first, second, second - first
 
 
