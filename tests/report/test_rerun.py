@@ -11,7 +11,8 @@ import pytest
 from pgtrial.cli import rerun as command
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.facts import Audit
-from pgtrial.report.rerun import STATUSES, rerun_of
+from pgtrial.report.data import read_measured
+from pgtrial.report.rerun import STATUSES, _room, rerun_of
 from pgtrial.statistics.p8 import Interval
 from pgtrial.statistics.recovery import difference
 from pgtrial.store.bundle import write_bundle
@@ -45,6 +46,18 @@ CASES = {
         study(1.0, sd=0.003),
         "disagrees",
         "further apart than the margin of 1%",
+    ),
+    "a small difference that is gone": (
+        study(1.008, sd=0.003),
+        study(1.0, sd=0.002, seed=7),
+        "disagrees",
+        "the intervals exclude the same difference",
+    ),
+    "a small difference that is not found again": (
+        study(1.003, sd=0.002),
+        study(1.001, sd=0.002, seed=7),
+        "cannot say",
+        "the verdict was better and is equivalent",
     ),
     "too noisy": (study(1.02), study(1.0, sd=0.1, seed=5), "cannot say", "exclude neither"),
     "both too noisy": (study(1.0, sd=0.1), study(1.0, sd=0.1, seed=2), "cannot say", "too wide"),
@@ -97,6 +110,43 @@ def test_a_budget_without_a_verdict_is_answered_with_one_that_holds_it(tmp_path,
     message = r"pgtrial: the time holds no verdict, so a rerun could not agree; give it --budget \d+(s|min) or more\n"
     assert re.fullmatch(message, capsys.readouterr().err)
     assert not list((tmp_path / "results").glob("*"))
+
+
+@pytest.mark.parametrize(("low", "estimate", "high"), [(0.001, 0.02, 0.05), (0.019, 0.02, 0.03), (-0.04, -0.03, -0.01)])
+def test_a_rerun_that_is_long_enough_and_finds_nothing_excludes_the_first_difference(low, estimate, high):
+    first = Interval(low, estimate, high)
+    for by, excludes in ((0.99, True), (1.01, False)):
+        half = by * _room(first)
+        gap = difference(Interval(-half, 0.0, half), first)
+        assert (gap.high < 0 or gap.low > 0) == excludes
+
+
+@pytest.mark.parametrize(
+    ("seed", "length"),
+    [
+        (26, (21, "the rerun has up to 21 blocks in place of 8: so many can tell the first result from no difference")),
+        (
+            1,
+            (
+                32,
+                "32 blocks are too few to tell the first result from no difference, so this rerun can hardly disagree",
+            ),
+        ),
+    ],
+)
+def test_a_rerun_is_longer_than_the_first_study_if_that_takes_it_to_disagree(
+    tmp_path, monkeypatch, capsys, seed, length
+):
+    blocks, said = length
+    plan = make_plan()
+    trials = run(plan, noisy({"off": 1.03}, sd=0.025, seed=seed))
+    first = write_study(tmp_path / "first", plan, trials, Audit(findings=[]), "Is off faster?")
+    assert read_measured(first).result.primary[0].verdict == "better"
+    started = []
+    monkeypatch.setattr(command, "start", lambda spec, *_, **__: started.append(spec) or 143)
+    assert command.rerun_command(first.path) == 143
+    assert started[0].verdict.blocks == blocks
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("ratio", "status"), [(1.4, 0), (0.8, 1)])

@@ -23,16 +23,21 @@ from pgtrial.conduct.stopping import as_option
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.study.effects import effects_of
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.units import parse_duration
+from pgtrial.model.units import parse_duration, plural
 from pgtrial.report.brief import brief
 from pgtrial.report.build import build_report
 from pgtrial.report.data import StudyData, read_measured
-from pgtrial.report.rerun import STATUSES, Rerun, rerun_of, table
+from pgtrial.report.rerun import STATUSES, Rerun, blocks_to_disagree, rerun_of, table
+from pgtrial.statistics.p9 import first_look
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import values_of
+from pgtrial.verdict.pace import block_time
 
 _by_options = by_options(("budget",))
+
+_LONGEST = 4
+"""How many times the blocks of the first study a rerun without --budget has at most."""
 
 
 def rerun_command(
@@ -54,9 +59,13 @@ def rerun_command(
 ) -> int:
     """Run the study of a bundle on this machine, in an order of its own, and compare the two results.
 
-    Agrees: each comparison has the same verdict again and intervals that fit, or estimates that differ by less than the
-    margin. Disagrees: a verdict is the opposite, or the intervals are further apart than the margin. Exit status: 0 it
-    agrees, 1 it disagrees, 2 it cannot say, 3 an error.
+    Agrees: each comparison has the same verdict again and intervals that fit; where no arm was better or worse, also
+    estimates that differ by less than the margin. Disagrees: a verdict is the opposite, the intervals are further apart
+    than the margin, or better or worse is not found again and the intervals exclude the same difference. Exit status: 0
+    it agrees, 1 it disagrees, 2 it cannot say, 3 an error.
+
+    Without --budget the rerun has the blocks of the first study, or up to four times as many if it takes more to be
+    able to disagree.
 
     A study that this account has not made on this machine is somebody else's: what it does is shown, and it runs after
     a yes at the terminal or with --trust. Programs, servers that are reached, changes of this machine, builds and files
@@ -67,6 +76,8 @@ def rerun_command(
     if not any(claim.difference is not None for whole in then.result.primary for claim in whole.read):
         raise StudyError(f"{bundle} has no interval that a rerun could agree with; its study was not finished")
     again = _again(spec, then, budget, seed)
+    for sentence in _too_short(again, then):
+        say(sentence)
     if not opened.made_here:
         check_trust(str(bundle), effects_of(again), trust=trust, allow=allow)
     ended: list[Rerun] = []
@@ -95,8 +106,11 @@ def rerun_command(
 
 
 def _again(spec: StudySpec, then: StudyData, budget: str | None, seed: int | None) -> StudySpec:
-    """The same study with an order that is drawn anew, and as many blocks as it had or as the budget holds."""
-    limits: dict[str, float | None] = {"blocks": then.plan.max_blocks}
+    """Returns the same study with an order that is drawn anew.
+
+    It has the blocks that the budget holds; without one those of the first study, or as many as it takes to disagree.
+    """
+    limits: dict[str, float | None] = {"blocks": _blocks(then)}
     if budget is not None:
         limits = {"blocks": None, "budget": parsed("--budget", parse_duration, budget)}
     return spec.model_copy(
@@ -105,6 +119,30 @@ def _again(spec: StudySpec, then: StudyData, budget: str | None, seed: int | Non
             "verdict": spec.verdict.model_copy(update=limits),
         }
     )
+
+
+def _blocks(then: StudyData) -> int:
+    first = then.plan.max_blocks
+    return min(_LONGEST * first, max(first, blocks_to_disagree(then) or first))
+
+
+def _too_short(again: StudySpec, then: StudyData) -> Iterator[str]:
+    """Yields whether a rerun is long enough to disagree; a budget that holds no verdict is refused later."""
+    needed = blocks_to_disagree(then)
+    if needed is None:
+        return
+    each_s = block_time(then.plan, then.trials)
+    blocks = again.verdict.blocks or int((again.verdict.budget or 0.0) / each_s)
+    if first_look() <= blocks < needed:
+        yield (
+            f"{plural(blocks, 'block')} are too few to tell the first result from no difference, so this rerun can "
+            f"hardly disagree; it takes {needed} blocks, --budget {as_option(1.1 * needed * each_s)}"
+        )
+    elif again.verdict.blocks is not None and blocks > then.plan.max_blocks:
+        yield (
+            f"the rerun has up to {blocks} blocks in place of {then.plan.max_blocks}: so many can tell the first "
+            "result from no difference"
+        )
 
 
 def _lines(rerun: Rerun) -> Iterator[RenderableType]:

@@ -1,4 +1,9 @@
-"""Whether a study that was run again agrees with the first: interval against interval."""
+"""Whether a study that was run again agrees with the first: interval against interval.
+
+A rerun is a test of the first verdict. It agrees with *better* or *worse* only if it comes to the same verdict by
+itself. It disagrees if it does not, and the two intervals exclude that both runs measured the same difference. So it
+has to be long enough for that.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,11 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.words import in_regime, signed
 from pgtrial.statistics.p8 import Interval, ratio_limits
+from pgtrial.statistics.precision import blocks_for_half_width
 from pgtrial.statistics.recovery import difference
+from pgtrial.verdict.family import primary_sharing
+from pgtrial.verdict.grid import Grid
+from pgtrial.verdict.pace import measured_spread
 from pgtrial.verdict.series import as_difference
 
 Agreement = Literal["agrees", "disagrees", "cannot say"]
@@ -162,23 +171,61 @@ def _unsure(why: str) -> tuple[Agreement, str]:
     return "cannot say", why
 
 
+_DIFFER = ("better", "worse")
 _OPPOSITE = {("better", "worse"), ("worse", "better")}
 
 
 def _agreement(then: Word, now: Word, gap: Interval, margin: float) -> tuple[Agreement, str]:
-    """The word on two estimates whose difference is `gap`, a log-ratio."""
+    """Returns the word on two estimates whose difference is `gap`, a log-ratio, and the reason for it."""
     low, high = ratio_limits(margin)
-    if (then, now) in _OPPOSITE:
-        return "disagrees", f"the verdict was {then} and is {now}"
-    if gap.low > high or gap.high < low:
-        return "disagrees", f"the intervals are further apart than the margin of {as_written(margin)}"
-    if low < gap.low and gap.high < high:
+    fit = gap.low <= 0 <= gap.high
+    if (apart := _apart(then, now, gap, margin)) is not None:
+        return "disagrees", apart
+    repeated = now == then or then not in _DIFFER
+    if repeated and low < gap.low and gap.high < high:
         return "agrees", f"the estimates differ by less than the margin of {as_written(margin)}"
-    if then == now and then in ("better", "worse", "equivalent") and gap.low <= 0 <= gap.high:
+    if then == now and then in (*_DIFFER, "equivalent") and fit:
         return "agrees", f"the verdict is {now} again, and the intervals fit each other"
     if then != now:
         return _unsure(f"the verdict was {then} and is {now}, and the intervals exclude neither")
-    return _unsure("the intervals are too wide" if gap.low <= 0 <= gap.high else "they differ, maybe within the margin")
+    return _unsure("the intervals are too wide" if fit else "they differ, maybe within the margin")
+
+
+def _apart(then: Word, now: Word, gap: Interval, margin: float) -> str | None:
+    """Returns why two runs disagree; None if they do not."""
+    low, high = ratio_limits(margin)
+    if (then, now) in _OPPOSITE:
+        return f"the verdict was {then} and is {now}"
+    if gap.low > high or gap.high < low:
+        return f"the intervals are further apart than the margin of {as_written(margin)}"
+    if then in _DIFFER and now != then and not gap.low <= 0 <= gap.high:
+        return f"the verdict was {then} and is {now}, and the intervals exclude the same difference"
+    return None
+
+
+def blocks_to_disagree(then: StudyData) -> int | None:
+    """Returns the blocks of a rerun that could disagree with every better and worse of the first run.
+
+    If the arms do not differ, the estimate of such a rerun is expected at zero. Then the interval of the difference of
+    both runs excludes zero if it is narrower on that side than the first estimate is large; its width follows from both
+    intervals (see `difference`). None: no verdict of the first run says that the arms differ, its noise is not known,
+    or more blocks than can be run are needed.
+    """
+    decided = [claim for whole in then.result.primary for claim in whole.read if claim.verdict in _DIFFER]
+    known = [interval for claim in decided if (interval := _interval(claim)) is not None]
+    measured = measured_spread(Grid(then.plan, then.trials))
+    if not known or measured is None:
+        return None
+    half = min(_room(interval) for interval in known)
+    return blocks_for_half_width(half, primary_sharing(then.plan), measured[0])
+
+
+def _room(interval: Interval) -> float:
+    """Returns the half-width of a second interval with which the difference of both excludes zero, if the second
+    estimate is zero: the legs of a right triangle whose longer side is the first estimate."""
+    estimate = abs(interval.estimate)
+    nearest = max(0.0, min(abs(interval.low), abs(interval.high)))
+    return math.sqrt(nearest * (2 * estimate - nearest))
 
 
 def _interval(claim: Claim) -> Interval | None:
