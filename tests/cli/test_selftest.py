@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.machine import Certificate, Certificates
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import certificate_for, keep_certificate
-from tests.conduct.small import FAST, small_study
+from tests.conduct.small import FAST, PGTRIAL, small_study
 from tests.conftest import require_engine
 
 SHORT = Wanted(scale=1, clients=1, warmup_s=0.0, duration_s=1.0, budget_s=1.0, seed=5)
@@ -29,6 +30,21 @@ def status_of(*arguments: str) -> int:
     with pytest.raises(SystemExit) as ended:
         main(list(arguments))
     return int(ended.value.code or 0)
+
+
+@pytest.mark.server
+def test_a_calibration_that_sigterm_ends_has_the_status_of_that_signal(tmp_path):
+    require_engine()
+    command = [PGTRIAL, "selftest", "--budget", "5min"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as selftest:
+        assert selftest.stdout is not None
+        assert any("checking the set-up" in line for line in selftest.stdout)
+        selftest.terminate()
+        said = selftest.stdout.read()
+    assert "stopped by SIGTERM" in said
+    assert selftest.returncode == 143
 
 
 @pytest.mark.server

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
-from contextlib import closing, nullcontext
+import time
+from contextlib import nullcontext, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +18,7 @@ from pgtrial.conduct.settle import Checkpoint
 from pgtrial.evidence.observe.sampler import Sampler
 from pgtrial.loads.engine import EngineRun
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder
+from pgtrial.loads.target import value
 from pgtrial.machines.interrupt import Interrupted, held_off, interruptible
 
 pytestmark = pytest.mark.server
@@ -88,9 +91,32 @@ def test_a_checkpoint_that_is_just_being_scheduled_is_forgotten():
     closed = []
     target: Any = SimpleNamespace(connect=lambda: SimpleNamespace(close=lambda: closed.append(True)))
     checkpoint = Checkpoint(target)
-    with pytest.raises(Interrupted), interruptible(), closing(checkpoint):
+    with pytest.raises(Interrupted), interruptible(), checkpoint:
         checkpoint.issue_after(600)
     assert closed
+
+
+def test_a_checkpoint_that_takes_long_is_not_waited_for_by_what_a_signal_ends(start_cluster):
+    target = start_cluster(18).target
+    with target.connect() as session:
+        checkpointer = value(session, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
+
+        def interrupted():
+            with suppress(Interrupted), Checkpoint(target) as checkpoint:
+                checkpoint.issue_after(0)
+                while value(session, "SELECT wait_event FROM pg_stat_activity WHERE query = 'CHECKPOINT'") is None:
+                    time.sleep(0.01)
+                raise Interrupted(signal.SIGINT)
+
+        ends = threading.Thread(target=interrupted)
+        os.kill(checkpointer, signal.SIGSTOP)
+        try:
+            ends.start()
+            ends.join(60)
+            assert not ends.is_alive()
+        finally:
+            os.kill(checkpointer, signal.SIGCONT)
+            ends.join()
 
 
 @pytest.mark.usefixtures("signalled")

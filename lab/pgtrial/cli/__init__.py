@@ -18,8 +18,9 @@ from pgtrial import __version__
 from pgtrial.cli.commands import Command
 from pgtrial.cli.faults import described, how_to_report, show_traceback
 from pgtrial.cli.invocation import Invocation
-from pgtrial.cli.output import line, print_notes, say, warn
+from pgtrial.cli.output import line, print_notes, say, stopped, warn
 from pgtrial.files.trust import without_weak_folders
+from pgtrial.machines.interrupt import Interrupted
 from pgtrial.model.errors import ERROR_STATUS, PgtrialError
 
 COMMANDS = {
@@ -156,9 +157,7 @@ def _status_of(arguments: list[str]) -> int:
         say(f"error: {words} (see `{command_name} --help`)")
         return ERROR_STATUS
     except (KeyboardInterrupt, typer.Abort) as interrupt:
-        say("interrupted")
-        print_notes(interrupt)
-        return 130
+        return _interrupted(interrupt)
     except BrokenPipeError:
         # the reader of our output, e.g. `head`, is gone: nothing is wrong
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -169,6 +168,15 @@ def _status_of(arguments: list[str]) -> int:
         print_notes(error)
         return ERROR_STATUS
     return outcome if isinstance(outcome, int) else 0
+
+
+def _interrupted(interrupt: BaseException) -> int:
+    by = interrupt.__cause__ if isinstance(interrupt, typer.Abort) else interrupt
+    if isinstance(by, Interrupted):
+        return stopped(by)
+    say("interrupted")
+    print_notes(interrupt)
+    return 130
 
 
 def _called(arguments: list[str]) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import RenderableType
 
 from pgtrial.cli.by_options import Reword
-from pgtrial.cli.output import print_notes, say, warn
+from pgtrial.cli.output import say, stopped, warn
 from pgtrial.cli.progress import shown
 from pgtrial.cli.terminal import Terminal
 from pgtrial.cli.verdict import in_short
@@ -150,10 +150,3 @@ def _cautioning(listener: Listener, study: StudyDirectory, spec: StudySpec) -> L
         listener(event)
 
     return hear
-
-
-def stopped(interrupted: Interrupted, then: str = "") -> int:
-    """Print what a signal ended and what was left behind; returns the exit status."""
-    say(f"stopped by {interrupted}{then}")
-    print_notes(interrupted)
-    return interrupted.exit_status

@@ -14,8 +14,7 @@ import typer
 from rich.text import Text
 
 from pgtrial.cli import study_options
-from pgtrial.cli.conduct import stopped
-from pgtrial.cli.output import json_line
+from pgtrial.cli.output import json_line, stopped
 from pgtrial.cli.study_options import Profile, read
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.conduct.arm_facts import facts_of_server

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from pgtrial.machines.interrupt import Interrupted
 from pgtrial.model.printable import printable, printable_json
 
 
@@ -42,6 +43,13 @@ def print_notes(error: BaseException) -> None:
     """What was left behind on the way out."""
     for note in getattr(error, "__notes__", ()):
         warn(note)
+
+
+def stopped(interrupted: Interrupted, then: str = "") -> int:
+    """Prints what a signal ended and what was left behind; returns the exit status."""
+    say(f"stopped by {interrupted}{then}")
+    print_notes(interrupted)
+    return interrupted.exit_status
 
 
 def print_traceback(error: BaseException) -> None:

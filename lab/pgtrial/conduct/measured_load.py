@@ -39,8 +39,7 @@ class MeasuredLoad:
         """`stack` closes the lab's sessions. Raises psycopg.Error."""
         self._course, self._arm, self._target = course, arm, target
         self._session = stack.enter_context(target.connect())
-        self._checkpoint = Checkpoint(target)
-        stack.callback(self._checkpoint.close)
+        self._checkpoint = stack.enter_context(Checkpoint(target))
         self._others = 0
         self._before: views.Counters | None = None
         self._measured_since: float | None = None

@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from contextlib import suppress
+from typing import Self
 
 import psycopg
 from psycopg import sql
@@ -145,8 +146,15 @@ def _read_by_key(session: Session, tables: str) -> None:
             session.execute(query.format(sql.Identifier(other), sql.Identifier(schema, table), sql.Identifier(key)))
 
 
+_CANCEL_S = 5.0
+"""How long a request to cancel a statement may take."""
+
+
 class Checkpoint:
-    """The lab's own CHECKPOINT at a fixed moment, so that every trial is measured at the same phase of the cycle."""
+    """The lab's own CHECKPOINT at a fixed moment, so that every trial is measured at the same phase of the cycle.
+
+    As a context manager it waits for the end of one that has begun, and does not if it is left by an exception.
+    """
 
     def __init__(self, target: Target):
         self.duration_s: float | None = None
@@ -155,7 +163,18 @@ class Checkpoint:
         self.not_permitted: str | None = None
         self._session = target.connect()
         self._cancelled = threading.Event()
+        self._begun = threading.Event()
         self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
+        self._cancelled.set()
+        if kind is not None and self._begun.is_set():
+            with suppress(psycopg.Error):  # nobody waits for it any more; the server goes on with it
+                self._session.cancel_safe(timeout=_CANCEL_S)
+        self.close()
 
     def issue_after(self, delay_s: float) -> None:
         """Issue it in the background, so many seconds from now."""
@@ -167,6 +186,7 @@ class Checkpoint:
         """Issue it and wait for its end."""
         if self._cancelled.wait(delay_s):
             return
+        self._begun.set()
         start = time.monotonic()
         try:
             self._session.execute("CHECKPOINT")
