@@ -160,6 +160,15 @@ def test_a_gate_that_is_stopped_leaves_no_pass_behind(folder, measured):
     assert not Path("gate.tar.xz").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "one_sided"), [({}, True), ({"fail_on": "not-equivalent"}, False), ({"base_twice": True}, False)]
+)
+def test_a_gate_that_fails_on_worse_alone_asks_for_one_side(folder, measured, options, one_sided):
+    started = measured(1.0)
+    run_gate("jit=on", "jit=off", **options)
+    assert (started[0].verdict.one_sided, started[0].verdict.final) == (one_sided, True)
+
+
 @pytest.mark.parametrize("option", FILES)
 def test_a_file_that_no_gate_has_written_stays(folder, measured, option):
     """Not the study file, and not a bundle of somebody's."""

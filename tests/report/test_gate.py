@@ -8,12 +8,15 @@ from xml.etree import ElementTree
 import pytest
 
 from pgtrial.model.records.facts import Audit
+from pgtrial.model.records.plan import Spending
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.data import StudyData
 from pgtrial.report.gate.junit import junit
 from pgtrial.report.gate.outcome import Outcome, Rules, outcome
 from pgtrial.report.gate.summary import summary, summary_without_study
-from pgtrial.statistics import p8
+from pgtrial.statistics import p8, p9
+from pgtrial.verdict.claims import comparisons
+from pgtrial.verdict.grid import Grid
 from tests.report.conftest import FSYNC
 from tests.verdict.studies import POINT, make_plan, noisy, run, verdict_of
 
@@ -117,6 +120,40 @@ def test_a_pass_that_is_slower_within_the_margin_says_so():
         r"by less than its margin\.",
         sentence("slower within the margin"),
     )
+
+
+def of_one_side(tps, blocks=12, **known) -> StudyData:
+    """A study that asks only whether HEAD is worse, as a gate plans it; it ends at the look that decides."""
+    plan = make_plan(PAIR, blocks=blocks, **known)
+    spending = Spending(end=blocks, kept=0.0, worse=p9.ONE_SIDED)
+    plan = plan.model_copy(update={"looks": p9.looks(blocks, 1, 0.0), "spending": spending})
+    for look in plan.looks:
+        trials = run(plan, tps, upto=2 * look)
+        result = verdict_of(plan, trials)
+        if comparisons(Grid(plan, trials))[0].decided:
+            break
+    return StudyData(StudySpec(arms={arm: {} for arm in PAIR}), plan, trials, facts={}, result=result)
+
+
+def test_a_gate_of_one_side_passes_where_a_loss_of_the_margin_is_excluded():
+    """The interval reaches beyond the margin upwards, so that nothing is known but that there is no such loss."""
+    data = of_one_side(noisy({"head": 1.006}, sd=0.008), seed=3)
+    [claim] = data.result.primary
+    assert (claim.verdict, claim.not_worse) == ("undecided", True)
+    assert claim.difference.low is None, "that it is better has a tenth of the error"
+    said = outcome(data.result, data.plan, Rules())
+    assert (said.status, said.decided, data.result.exit_status) == (0, True, 0)
+    assert re.fullmatch(
+        r"pass: no loss of 1% or more on head against base; estimated difference \+\d\.\d+%\.", said.sentence
+    )
+    assert "ends where one of the margin is excluded" in data.result.sentences[0]
+    assert data.result.primary[0].more_blocks is None
+
+
+@pytest.mark.parametrize(("ratio", "expected"), [(0.94, 1), (1.06, 0), (1.0, 0), (0.985, 1)])
+def test_a_gate_of_one_side_has_the_status_of_its_study(ratio, expected):
+    data = of_one_side(noisy({"head": ratio}, sd=0.003))
+    assert (status(data), data.result.exit_status) == (expected, expected)
 
 
 def text_of(case: str, bundle: str | None = "gate.tar.xz") -> str:

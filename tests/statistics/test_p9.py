@@ -48,6 +48,25 @@ def test_all_looks_of_a_plan_err_in_what_they_may_spend_and_hardly_less(units, k
     assert error >= 0.75 * (p9.ERROR - kept) or (units == 6 and error == 2 / 2**6)
 
 
+@pytest.mark.parametrize("units", [7, 10])
+def test_in_a_study_of_one_side_worse_has_nine_tenths_of_the_error_and_both_sides_together_no_more(units):
+    """By all vectors of signs, in the words that a reader of the rule prints."""
+    magnitudes = np.abs(np.random.default_rng(units).standard_normal(units))
+    spending = p9.Spending(units, 0.0, p9.ONE_SIDED)
+    rule, counts = P9(spending), {"worse": 0, "better": 0}
+    for number in range(2**units):
+        values = (1 - 2 * ((number >> np.arange(units)) & 1)) * magnitudes
+        reader = rule.reader()
+        for look in rule.schedule(p9.looks(units, 1, 0.0)):
+            reading = reader.read(look, range(look.blocks), values[: look.blocks].tolist(), (0.0, 0.0), 1)
+            if reading.verdict != "undecided":
+                counts[reading.verdict] += 1
+                break
+    shares = {word: number / 2**units for word, number in counts.items()}
+    assert 0.75 * 0.9 * p9.ERROR <= shares["worse"] <= 0.9 * p9.ERROR
+    assert shares["better"] <= 0.1 * p9.ERROR
+
+
 @pytest.mark.parametrize("claims", [1, 2, 3])
 @pytest.mark.parametrize("units", [7, 9, 12])
 def test_what_the_rule_rejects_is_what_its_definition_says_for_every_vector_of_signs(units, claims):

@@ -125,6 +125,8 @@ def gate_command(
         change = with_arms([base, head], again=base_twice)
         try:
             spec = study_of(study, change, budget, profile=profile, seed=seed)
+            if fail_on == "worse" and not base_twice:
+                spec = _one_sided(spec)
         except PgtrialError as error:
             files.write_without_study(Outcome(ERROR_STATUS, str(error).removesuffix(".")))
             raise
@@ -175,6 +177,11 @@ def study_of(
         raise StudyError(f"--budget {budget} is no time; write for example --budget 10min")
     verdict = spec.verdict.model_copy(update={"budget": budget_s, "blocks": None, "final": True})
     return spec.model_copy(update={"verdict": verdict})
+
+
+def _one_sided(spec: StudySpec) -> StudySpec:
+    """The study that asks only whether HEAD is worse."""
+    return spec.model_copy(update={"verdict": spec.verdict.model_copy(update={"one_sided": True})})
 
 
 def _too_short(error: BudgetError, spec: StudySpec) -> str:

@@ -69,7 +69,11 @@ def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | 
         load_points=points,
         max_blocks=max_blocks,
         looks=planned_looks(deployments, max_blocks) if are_units(spec) else _looks(spec, max_blocks),
-        spending=Spending(end=max_blocks, kept=p9.KEPT if are_units(spec) else kept_of(spec)),
+        spending=Spending(
+            end=max_blocks,
+            kept=p9.KEPT if are_units(spec) else kept_of(spec),
+            worse=p9.ONE_SIDED if spec.verdict.one_sided else 0.5,
+        ),
         **spec.verdict.model_dump(include={"margin", "stop_early", "drop_decided", "allow_busy_client"}),
         studies=spec.verdict.studies or 1,
         metrics=metrics_of(spec),

@@ -163,7 +163,8 @@ def headline(claim: Claim, plan: Plan) -> str:
         why = "throughput falls off a cliff" if sides else "the regime changes"
         return f"Two verdicts, for {why}: {pair}"
     if claim.verdict == "undecided":
-        return f"Undecided after {plural(claim.blocks, claim.unit)}: {pair}"
+        excluded = f"No loss of {margin} or more on {pair}"
+        return excluded if claim.not_worse else f"Undecided after {plural(claim.blocks, claim.unit)}: {pair}"
     if claim.verdict == "equivalent":
         return f"No difference larger than {margin} between {arm} and {baseline}{twice}"
     if difference is None:
@@ -295,6 +296,8 @@ def outlook(claim: Claim, plan: Plan) -> str:
     """What an undecided claim needs for a decision, with the command where all planned blocks are complete; and the
     margin that it has established.
     """
+    if claim.not_worse:
+        return "this study asks only for a loss, and ends where one of the margin is excluded"
     parts = []
     if claim.blocks < claim.fewest_blocks:
         parts.append(f"a verdict on {plural(claim.family, 'claim')} needs at least {claim.fewest_blocks} {claim.unit}s")

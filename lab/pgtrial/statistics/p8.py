@@ -117,6 +117,8 @@ class Reading:
     verdict: Verdict
     equivalent: bool
     """True if this look alone would carry the verdict "equivalent", whatever its own verdict is."""
+    not_worse: bool = False
+    """True if this look excludes that the arm is worse by the margin or more; never by the rule P8."""
 
     def supports(self, verdict: Verdict) -> bool:
         """True if this look alone would carry that verdict."""

@@ -35,6 +35,10 @@ ERROR = 0.05
 KEPT = 0.01
 """The part of ERROR that a plan keeps for looks after its end, where the study can go on."""
 
+ONE_SIDED = 0.9
+"""The part of the error on the side of "worse" in a study that asks only for that. The rest keeps "better" possible,
+and the interval one of 95%."""
+
 FIRST_LOOK = 6
 """Units of the earliest look. With fewer, even equal signs of all units are more probable than 2.5%."""
 
@@ -70,6 +74,8 @@ class Spending:
     """Units at which the plan ends."""
     kept: float = KEPT
     """What is kept for looks after the end."""
+    worse: float = 0.5
+    """The part of the error on the side of "worse"; the rest is on the side of "better"."""
 
     def until(self, units: int) -> float:
         """Returns the error that all looks up to so many units may spend together."""
@@ -128,11 +134,11 @@ def _sequence() -> Iterator[int]:
 
 def can_decide(look: Look, claims: int, spending: Spending) -> bool:
     """True if a look can decide one of `claims` that share the error, at least where all signs are equal."""
-    return _reaches(spending.until(look.blocks), look.blocks, claims)
+    return _reaches(spending.until(look.blocks), look.blocks, claims, max(spending.worse, 1 - spending.worse))
 
 
-def _reaches(spent: float, units: int, claims: int) -> bool:
-    return spent / claims / 2 + _STEP >= 2.0 ** -min(units, BITS)
+def _reaches(spent: float, units: int, claims: int, share: float = 0.5) -> bool:
+    return spent / claims * share + _STEP >= 2.0 ** -min(units, BITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +153,16 @@ class Step:
     """The error that this claim may have spent by now, on both sides together."""
 
 
-def interval(steps: tuple[Step, ...]) -> Interval:
+def interval(steps: tuple[Step, ...], worse: float = 0.5) -> Interval:
     """Returns the estimate and the sequential interval after the last of these looks, which are all that read a claim.
 
+    `worse` is the part of the error that the upper bound has, which excludes larger values; the lower has the rest.
     Infinite bounds mean that nothing is established yet. Raises ValueError for a look without a unit or with a NaN.
     """
     last = steps[-1]
     if not last.values or any(map(math.isnan, last.values)):
         raise ValueError("an interval needs the log-ratio of at least one unit, and every one a number")
-    return Interval(limit(steps, 1), estimate(last.values), limit(steps, -1))
+    return Interval(limit(steps, 1, 1 - worse), estimate(last.values), limit(steps, -1, worse))
 
 
 def estimate(values: Sequence[float]) -> float:
@@ -285,22 +292,27 @@ def _walsh(values: tuple[float, ...]) -> Floats:
     return averages
 
 
-def read(steps: tuple[Step, ...], look: Look, limits: Limits, claims: int) -> Reading:
-    """Returns what the last of these looks says of a claim, one of `claims` that share the error.
+def read(steps: tuple[Step, ...], look: Look, limits: Limits, claims: int, worse: float = 0.5) -> Reading:
+    """Returns what the last of these looks says of a claim, one of `claims` that share the error, of which the side of
+    "worse" has the part `worse`.
 
     Two one-sided tests make it equivalent (Schuirmann 1987): some look so far rejects both limits, each at the whole
     error, since the difference cannot lie beyond both. The median log-ratio does not see an arm that stands still in a
-    few units, so the mean has to exclude both limits, too.
+    few units, so the mean has to exclude both limits, too. The first of these tests alone says that the arm is not
+    worse by the margin or more.
     """
-    between = interval(steps)
-    equivalent = limits[0] < limits[1] and all(
-        _excludes(steps, limit_of_side, side) and _mean_excludes(steps[-1], limit_of_side, side)
+    between = interval(steps, worse)
+    beyond_lower, beyond_upper = (
+        limits[0] < limits[1]
+        and _excludes(steps, limit_of_side, side)
+        and _mean_excludes(steps[-1], limit_of_side, side)
         for limit_of_side, side in zip(limits, (1, -1), strict=True)
     )
+    equivalent = beyond_lower and beyond_upper
     word = between.word((math.inf, -math.inf))
     if word == "undecided" and equivalent:
         word = "equivalent"
-    return Reading(look, look.alpha / claims, between, word, equivalent)
+    return Reading(look, look.alpha / claims, between, word, equivalent, beyond_lower)
 
 
 @lru_cache(maxsize=4096)

@@ -111,13 +111,13 @@ class P9:
         """As in Rule; the looks before this one have spent their part."""
         until = takewhile(lambda before: before.blocks <= look.blocks, self.plan_and_beyond(planned))
         reached = [before.blocks for before in until]
-        share = claims if margin else 2 * claims
+        share = claims if margin else claims / self.spending.worse
         bound = boundaries.bounds(reached, [self.spending.until(units) / share for units in reached])[-1]
         return 2 * boundaries.nominal(bound)
 
     def reader(self) -> Reader:
         """As in Rule."""
-        return _Together()
+        return _Together(self.spending.worse)
 
     def present(self, values: Sequence[float], margin: float, claims: int, planned: Sequence[int]) -> Present | None:
         """As in Rule."""
@@ -130,6 +130,8 @@ class P9:
 class _Together:
     """P9's looks know what those before have read and may have spent."""
 
+    worse: float
+    """The part of the error on the side of "worse"."""
     steps: tuple[p9.Step, ...] = ()
     spent: float = field(default=0.0)
 
@@ -137,7 +139,7 @@ class _Together:
         self.spent += look.alpha / claims
         rounded = tuple(round(value, p9.DECIMALS) for value in values)
         self.steps += (p9.Step(tuple(units), rounded, self.spent),)
-        return p9.read(self.steps, look, limits, claims)
+        return p9.read(self.steps, look, limits, claims, self.worse)
 
 
 @dataclass(frozen=True)

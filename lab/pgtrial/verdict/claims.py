@@ -31,13 +31,18 @@ def comparisons(grid: Grid, regimes: Regimes | None = None) -> list[Comparison]:
         Comparison(
             part.about.arm,
             part.regime,
-            part.series.decided,
+            part.series.decided or (_one_sided(grid) and part.series.not_worse),
             _so_far(part.ratios, grid.primary.scale),
             part.series.difference,
         )
         for about in subjects(grid.plan)[0]
         for part in parts_of(grid, changes, about)
     ]
+
+
+def _one_sided(grid: Grid) -> bool:
+    """True if the study ends where an arm is not worse, whatever else there is to know of it."""
+    return grid.plan.spending is not None and grid.plan.spending.one_sided
 
 
 def decided_arms(grid: Grid, regimes: Regimes | None = None) -> list[str]:
@@ -70,6 +75,7 @@ def _whole(about: Subject, parts: list[Claim]) -> Claim:
         family=about.family,
         verdict=parts[0].verdict if agreed else "undecided",
         within_margin=both and all(part.within_margin for part in parts),
+        not_worse=both and all(part.not_worse for part in parts),
         blocks=parts[0].blocks,
         fewest_blocks=parts[0].fewest_blocks,
         unit=parts[0].unit,
@@ -85,7 +91,8 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
     shown = series.shown
     scale = grid.primary.scale
     mean = t_interval(list(used.values())) if used else None
-    forecast = not series.decided and not series.asked.bounds
+    not_worse = _one_sided(grid) and series.not_worse
+    forecast = not series.decided and not not_worse and not series.asked.bounds
     more = units.more(values, plan.margin, family, grid.counted) if forecast else None
     established = established_margin(shown, scale) if shown else math.inf
     in_total = plan.measure == "goodput" and part.regime is None
@@ -96,6 +103,7 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
         family=family,
         verdict=series.verdict(withheld=withheld),
         within_margin=series.within_margin,
+        not_worse=not_worse,
         blocks=len(used),
         difference=series.difference,
         mean=as_difference(mean, scale) if mean else None,

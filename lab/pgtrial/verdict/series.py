@@ -78,6 +78,11 @@ class Series:
             return False
         return self.shown.between(self.asked.limits)
 
+    @property
+    def not_worse(self) -> bool:
+        """True if a look has excluded that the arm is worse by the margin or more."""
+        return any(reading.not_worse for reading in self.decision.readings)
+
     def verdict(self, *, withheld: bool) -> Word:
         """The verdict in one word; `withheld`: something forbids one."""
         return "withheld" if withheld else self.decision.verdict
@@ -129,7 +134,7 @@ def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
 
 def _not_equivalent(reading: p8.Reading) -> p8.Reading:
     word = "undecided" if reading.verdict == "equivalent" else reading.verdict
-    return replace(reading, verdict=word, equivalent=False)
+    return replace(reading, verdict=word, equivalent=False, not_worse=False)
 
 
 def read(

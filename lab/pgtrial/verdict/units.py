@@ -45,7 +45,8 @@ def looks_of(plan: Plan, blocks_each: int = 1) -> rules.Looks:
     planned = tuple(look // blocks_each for look in plan.looks)
     if plan.spending is None:
         return rules.Looks(rules.P8(), planned)
-    return rules.Looks(rules.P9(p9.Spending(plan.spending.end // blocks_each, plan.spending.kept)), planned)
+    of_plan = plan.spending
+    return rules.Looks(rules.P9(p9.Spending(of_plan.end // blocks_each, of_plan.kept, of_plan.worse)), planned)
 
 
 class Units:

@@ -112,6 +112,9 @@ class Claim(Record):
     family: int = Field(description="Number of claims that share the error of each look.")
     verdict: Word
     within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
+    not_worse: bool = added(
+        False, "Of a one-sided study: whether a loss of the margin or more is excluded, whatever the verdict."
+    )
     blocks: int = Field(
         description="Blocks on which the interval rests: those of the last look that carries the verdict."
     )

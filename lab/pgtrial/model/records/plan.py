@@ -116,6 +116,12 @@ class Spending(Record):
 
     end: int = Field(description="Blocks at which the plan ended when it was made; an extension does not change it.")
     kept: float = Field(description="The part of the error that is kept for looks after that end.")
+    worse: float = added(0.5, "The part of the error on the side of worse, larger where the study is one-sided.")
+
+    @property
+    def one_sided(self) -> bool:
+        """True if the study asks only whether an arm is worse."""
+        return self.worse > 0.5
 
 
 class EarlierTry(Record):

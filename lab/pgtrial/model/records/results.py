@@ -391,11 +391,14 @@ class StudyResult(Record):
         if not self.primary:
             stands = not any(finding.severity == "withhold" for finding in self.findings)
             return 0 if stands and all(level.tps_low is not None for level in self.levels) else 2
-        if any(part.verdict == "worse" and not part.within_margin for claim in self.primary for part in claim.read):
+        parts = [part for claim in self.primary for part in claim.read]
+        if any(part.verdict == "worse" and not (part.within_margin or part.not_worse) for part in parts):
             return 1
         if any(claim.verdict == "worse" for claim in self.failure_claims):
             return 1
-        return 2 if any(claim.verdict in ("undecided", "withheld") for claim in self.primary) else 0
+        if any(claim.verdict == "withheld" for claim in self.primary):
+            return 2
+        return 2 if any(claim.verdict == "undecided" and not claim.not_worse for claim in self.primary) else 0
 
     def claims(self, arm: str) -> list[Claim]:
         """The claims per load point of one arm, in the order of the load points."""

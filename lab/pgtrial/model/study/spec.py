@@ -87,6 +87,12 @@ class VerdictSection(Record):
         description="Whether the study ends for good: its looks spend the whole error of 5%, and it never "
         "[goes on](method.md#going-on) with more blocks. `gate`, `bisect` and `selftest` set it.",
     )
+    one_sided: bool = Field(
+        False,
+        description="Whether the study asks only if an arm is worse: nine tenths of the error are on the side of "
+        "worse and one tenth on that of better, and an arm is done when a loss of the margin or more is excluded. "
+        "`gate` sets it, except with `--fail-on not-equivalent` and `--base-twice`.",
+    )
     canary: bool = Field(
         True,
         description="Whether a second of other work is timed before each block, to show the machine's variation. "

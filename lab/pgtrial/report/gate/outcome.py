@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pgtrial.model.errors import ERROR_STATUS
-from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Failures, StudyResult
 from pgtrial.model.units import percent, plural
-from pgtrial.report.words import bounds_beside, headline, interval_name, outlook
+from pgtrial.report.words import bounds_beside, headline, interval_name, outlook, signed
 from pgtrial.verdict.decide import reasons
 
 FailOn = Literal["worse", "not-equivalent"]
@@ -99,7 +99,7 @@ def _fails_more(result: StudyResult, plan: Plan) -> Outcome | None:
 
 def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
     """The outcome where HEAD differs by more than the margin may hide."""
-    words = {part.verdict for part in claim.read if not part.within_margin}
+    words = {part.verdict for part in claim.read if not part.within_margin and not part.not_worse}
     if "worse" in words:
         return Outcome(1, headline(claim, plan), decided=True)
     if "better" in words and rules.fail_on == "not-equivalent":
@@ -110,9 +110,19 @@ def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
 def _passed(claim: Claim, plan: Plan) -> str:
     """Returns the words of a pass; an arm that is slower by less than the margin passes, and is said to be so."""
     words = _lower(headline(claim, plan))
+    if claim.verdict == "undecided":
+        known = (part.difference for part in claim.read if part.difference is not None)
+        return "; ".join([words, *(_estimated(difference, plan) for difference in known)])
     if any(part.verdict == "worse" for part in claim.read):
         return f"{words}, and a gate lets pass what is slower by less than its margin"
     return words
+
+
+def _estimated(difference: Estimate, plan: Plan) -> str:
+    """Returns the interval of a difference, or where it has no bound on a side, as at early looks, the estimate."""
+    if difference.low is None or difference.high is None:
+        return f"estimated difference {signed(difference.value)}"
+    return f"{bounds_beside(plan.primary_metric, difference)} ({interval_name(plan)})"
 
 
 def _same(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
@@ -151,8 +161,8 @@ def _open(claim: Claim, plan: Plan, result: StudyResult, rules: Rules) -> Outcom
     if claim.verdict == "withheld":
         why = "; ".join(reason.removesuffix(".") for reason in reasons(result.findings, claim.arm, plan.baseline))
         return Outcome(2, f"{words}: {why}" if why else words)
-    parts = [part for part in claim.read if part.verdict == "undecided"]
-    if claim.verdict != "undecided" and not parts:
+    parts = [part for part in claim.read if part.verdict == "undecided" and not part.not_worse]
+    if not parts and (claim.verdict != "undecided" or claim.not_worse):
         return None
     bounded = bool(parts) and all(part.difference is not None and part.difference.low is not None for part in parts)
     evidence = "; ".join([words, *_intervals(parts, plan)])

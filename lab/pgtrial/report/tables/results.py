@@ -340,9 +340,10 @@ def _caption_of_looks(data: StudyData, claims: int) -> str:
             f"Planned looks of the rule P8. The errors of all looks, now or later, sum to 5% over {shared}; a claim "
             "is decided when the smaller sum of signed ranks is at most the threshold."
         )
+    sides = ", nine tenths of it on the side of worse" if data.plan.spending.one_sided else ""
     return (
         f"Planned looks of the rule P9. The plan fixed before its first block what each look may add to the error that "
-        f"has been spent. All looks, now or later, err in at most 5% of studies over {shared}."
+        f"has been spent. All looks, now or later, err in at most 5% of studies over {shared}{sides}."
     )
 
 
