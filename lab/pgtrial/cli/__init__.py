@@ -18,9 +18,8 @@ from pgtrial import __version__
 from pgtrial.cli.commands import Command
 from pgtrial.cli.faults import described, how_to_report, show_traceback
 from pgtrial.cli.invocation import Invocation
-from pgtrial.cli.output import line, print_notes, say, stopped, warn
+from pgtrial.cli.output import line, print_notes, say, warn
 from pgtrial.files.trust import without_weak_folders
-from pgtrial.machines.interrupt import Interrupted
 from pgtrial.model.errors import ERROR_STATUS, PgtrialError
 
 COMMANDS = {
@@ -156,8 +155,9 @@ def _status_of(arguments: list[str]) -> int:
         words = " ".join(error.format_message().split()).rstrip(".")
         say(f"error: {words} (see `{command_name} --help`)")
         return ERROR_STATUS
-    except (KeyboardInterrupt, typer.Abort) as interrupt:
-        return _interrupted(interrupt)
+    except typer.Abort:  # the input that was asked for ended
+        say("interrupted")
+        return 130
     except BrokenPipeError:
         # the reader of our output, e.g. `head`, is gone: nothing is wrong
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -168,15 +168,6 @@ def _status_of(arguments: list[str]) -> int:
         print_notes(error)
         return ERROR_STATUS
     return outcome if isinstance(outcome, int) else 0
-
-
-def _interrupted(interrupt: BaseException) -> int:
-    by = interrupt.__cause__ if isinstance(interrupt, typer.Abort) else interrupt
-    if isinstance(by, Interrupted):
-        return stopped(by)
-    say("interrupted")
-    print_notes(interrupt)
-    return 130
 
 
 def _called(arguments: list[str]) -> str | None:

@@ -1,15 +1,20 @@
-"""The class of all commands of the lab: an option that takes one value is refused when it is given twice.
+"""The class of all commands of the lab: an option that takes one value is refused when it is given twice, and a signal
+that ends a command is named.
 
 Without it the last value would win, and a person who wrote `--query A --query B` would not learn that A is not run.
+Typer would end a command at a signal with status 130 and without a word.
 """
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from typing import Any
 
 from typer.core import TyperCommand, TyperOption
 
+from pgtrial.cli.output import stopped
+from pgtrial.machines.interrupt import Interrupted
 from pgtrial.model.errors import StudyError
 from pgtrial.model.query_forms import KEYS_OF_ALL_ARMS, TWO_FORMS
 
@@ -29,6 +34,15 @@ class Command(TyperCommand):
                 if isinstance(option, TyperOption) and not option.multiple and not option.is_flag:
                     raise StudyError(_refusal(option))
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:  # Any: the type is private to typer
+        """Runs the command. Returns its exit status, of one that a signal ended 128 + the signal."""
+        try:
+            return super().invoke(ctx)
+        except Interrupted as interrupted:
+            return stopped(interrupted)
+        except KeyboardInterrupt:
+            return stopped(Interrupted(signal.SIGINT))
 
 
 def _refusal(option: TyperOption) -> str:
