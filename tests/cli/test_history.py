@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pgtrial.cli.history import history_command
@@ -44,6 +45,16 @@ def test_a_change_has_its_commits_and_its_size():
     assert change.difference.low < -0.05 < change.difference.high
     assert change.sentence.startswith("it fell by 5")
     assert series_of(levels(0.0, 0.0))[0].changes == []
+
+
+def test_a_change_is_confirmed_between_commits_that_are_surely_on_its_two_levels():
+    noise = 0.02 * np.random.default_rng(3).standard_normal(30)
+    levels_of = [0.0] * 20 + [-0.05] * 10
+    (series,) = series_of([entry(place, float(level + noise[place])) for place, level in enumerate(levels_of)])
+    (change,) = series.changes
+    assert (change.before, change.after, change.surely) == ("commit 19", "commit 20", ("commit 18", "commit 23"))
+    assert [each.commit for each in series.around(change)] == ["commit 18", "commit 23"]
+    assert "; with 95% it is between commit 18 and commit 23; the levels rest on" in change.sentence
 
 
 def test_machines_make_series_of_their_own():

@@ -54,6 +54,23 @@ def test_a_planted_change_is_found_where_it_is(before, after, step):
     assert sum(held) >= 0.8 * len(held)
 
 
+@pytest.mark.parametrize("step", [2, 3])
+def test_the_interval_of_its_place_and_that_of_its_size_hold_what_was_planted(step):
+    """95 of 100; 53 of 60 is three standard deviations below."""
+    rng = np.random.default_rng(8)
+    held, sizes, next_to_it = [], [], []
+    while len(held) < 60:
+        changes = change_points(np.r_[rng.normal(size=20), rng.normal(size=10) + step])
+        if len(changes) == 1:
+            (change,) = changes
+            held.append(change.ends[0] <= 20 <= change.ends[1])
+            sizes.append(change.size.low <= step <= change.size.high)
+            next_to_it.append(change.place == 20)
+    assert sum(held) >= 53
+    assert sum(sizes) >= 53
+    assert sum(next_to_it) < 50  # so that the commits next to a change are often of one level
+
+
 def test_changes_that_follow_each_other_are_both_found():
     rng = np.random.default_rng(4)
     values = np.r_[rng.normal(size=15), rng.normal(size=12) - 6, rng.normal(size=15)]

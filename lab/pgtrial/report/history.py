@@ -39,6 +39,10 @@ class Change(Record):
     difference: Estimate = Field(description="New level / old level - 1, with Welch's interval.")
     p: float
     commits: tuple[int, int] = Field(description="How many commits the two levels rest on.")
+    surely: tuple[str, str] = Field(
+        description="The last commit on the old level and the first one on the new level that are so with 95%."
+    )
+    ends: tuple[int, int] = Field(description="Their places among the commits of the series that have a level, from 0.")
 
     @property
     def sentence(self) -> str:
@@ -47,7 +51,9 @@ class Change(Record):
         size = percent(abs(self.difference.value))
         between = f"between {self.before} and {self.after}"
         rest = f"the levels rest on {self.commits[0]} and {plural(self.commits[1], 'commit')}"
-        return f"it {verb} by {size} ({bounds_text(self.difference)}) {between}; {rest}"
+        apart = self.surely != (self.before, self.after)
+        surely = f"; with 95% it is between {self.surely[0]} and {self.surely[1]}" if apart else ""
+        return f"it {verb} by {size} ({bounds_text(self.difference)}) {between}{surely}; {rest}"
 
 
 class Series(Record):
@@ -58,12 +64,12 @@ class Series(Record):
     changes: list[Change]
 
     def around(self, change: Change) -> tuple[Entry, Entry]:
-        """The entries before and after a change."""
-        known = [entry for entry in self.entries if entry.has_level]
-        place = next(
-            place for place, entry in enumerate(known) if (entry.commit, entry.at) == (change.after, change.at)
-        )
-        return known[place - 1], known[place]
+        """Returns the last entry that is surely on the old level, and the first one that is surely on the new level.
+
+        The entries next to the change may both be on one level, because its place is uncertain.
+        """
+        known = [entry for entry in self.entries if entry.difference is not None and entry.has_level]
+        return known[change.ends[0]], known[change.ends[1]]
 
 
 def entries_of(data: StudyData, *, commit: str | None = None, at: str | None = None) -> list[Entry]:
@@ -140,6 +146,7 @@ def _changes(entries: Sequence[Entry]) -> Iterator[Change]:
     bounds = [0, *(change.place for change in found), len(known)]
     for change, start, end in zip(found, bounds, bounds[2:], strict=False):
         after = known[change.place][0]
+        ends = (change.ends[0] - 1, change.ends[1])
         yield Change(
             machine=after.machine,
             before=known[change.place - 1][0].commit,
@@ -148,6 +155,8 @@ def _changes(entries: Sequence[Entry]) -> Iterator[Change]:
             difference=as_difference(change.size),
             p=change.p,
             commits=(change.place - start, end - change.place),
+            surely=(known[ends[0]][0].commit, known[ends[1]][0].commit),
+            ends=ends,
         )
 
 

@@ -4,8 +4,14 @@ E-divisive with the energy distance of means of pairs (Matteson and James 2014, 
 change point analysis of multivariate data, JASA 109, 334 to 345), as in Apache Otava, formerly Hunter (Fleming et al.
 2023, Hunter: using change point detection to hunt for performance regressions, ICPE 2023). A split is tested by
 permutations of the values within their segments, as in the first of these papers: whatever the noise is, a series
-without a change gets a change point in at most 5% of cases, as long as its values are exchangeable. The size of a
-change has the t interval of Welch (1947).
+without a change gets a change point in at most 5% of cases, as long as its values are exchangeable. A series that
+is read again after each new value shows one at some time more often: in 22% of simulated series after 30 values, and in
+35% after 60.
+
+The values choose the place of a change, so it is uncertain. Its 95% interval holds the places whose likelihood, with
+normal noise, is not much less than that of the best one (Siegmund 1988, Confidence sets in change-point problems,
+International Statistical Review 56, 31 to 48). The size of a change has the t interval of Welch (1947), extended over
+all these places.
 """
 
 from __future__ import annotations
@@ -28,6 +34,8 @@ FEWEST = 2
 """Values on either side of a change."""
 MOST = 300
 """Values of a series that are looked at, the last ones: the time grows with their square."""
+_LESS_LIKELY = -2 * math.log(1 - math.sqrt(1 - ALPHA))
+"""Twice the logarithm of the likelihood by which a place within the interval may be less likely than the best one."""
 _PERMUTATIONS = 199
 _SEED = 20_140_334
 
@@ -38,6 +46,9 @@ class ChangePoint:
 
     place: int
     """Of the first value on the new level."""
+    ends: tuple[int, int]
+    """The 95% interval of that place: the values before the first of them are on the old level, those from the second
+    on on the new one."""
     size: Interval
     """New level minus old level."""
     p: float
@@ -61,10 +72,32 @@ def change_points(values: Sequence[float]) -> list[ChangePoint]:
             break
         found[best[1] + best[2]] = p
     bounds = [0, *sorted(found), len(series)]
-    return [
-        ChangePoint(skipped + place, welch_interval(series[place:end], series[start:place]), found[place])
-        for start, place, end in zip(bounds, bounds[1:], bounds[2:], strict=False)
-    ]
+    changes = []
+    for start, place, end in zip(bounds, bounds[1:], bounds[2:], strict=False):
+        earliest, latest = (start + one for one in place_interval(series[start:end], place - start))
+        size = _size(series[start:end], place - start, (earliest - start, latest - start))
+        changes.append(ChangePoint(skipped + place, (skipped + earliest, skipped + latest), size, found[place]))
+    return changes
+
+
+def place_interval(values: Floats, place: int) -> tuple[int, int]:
+    """Returns the first and the last place at which the level of these values may have changed; `place` is one."""
+    squares = np.asarray([_squares(values[:at]) + _squares(values[at:]) for at in range(1, len(values))])
+    least = float(squares.min())
+    likely = np.flatnonzero((squares - least) * (len(values) - 2) <= _LESS_LIKELY * least) + 1
+    return min(place, int(likely[0])), max(place, int(likely[-1]))
+
+
+def _squares(values: Floats) -> float:
+    return float(np.sum((values - values.mean()) ** 2))
+
+
+def _size(values: Floats, place: int, ends: tuple[int, int]) -> Interval:
+    """Returns the new level minus the old one, with an interval that holds those of all places within `ends`."""
+    places = {place, *range(max(FEWEST, ends[0]), min(len(values) - FEWEST, ends[1]) + 1)}
+    sizes = [welch_interval(values[at:], values[:at]) for at in places]
+    estimate = float(np.mean(values[place:]) - np.mean(values[:place]))
+    return Interval(min(size.low for size in sizes), estimate, max(size.high for size in sizes))
 
 
 def welch_interval(one: Floats, other: Floats) -> Interval:
