@@ -1,7 +1,8 @@
 """The planner's statistics of a study: drawn anew for each trial, the same in all arms, or as the templates have them.
 
-ANALYZE samples. If a template keeps one sample for a whole study, an arm whose sample was unlucky has another plan in
-every block, and that looks like a difference of the arms. Drawn anew for each trial, it is noise between blocks.
+ANALYZE reads a random sample. If a template keeps one sample for a whole study, an arm whose sample was unlucky has
+another plan in every block, and that looks like a difference of the arms. Drawn anew for each trial, it is noise
+between blocks.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.rehearsal import as_study_error
 from pgtrial.conduct.scope import scope_of
 from pgtrial.loads.data.data import Data
-from pgtrial.loads.data.kinds import data_of
+from pgtrial.loads.data.kinds import NO_TABLES, data_of
 from pgtrial.loads.data.planner_statistics import draw_anew, read_statistics
 from pgtrial.loads.target import Session, value
 from pgtrial.model.errors import ArmError, StudyError, one_line
@@ -35,7 +36,7 @@ _MOST_OF_A_BLOCK = 0.1
 """The share of a block's time that ANALYZE may take for its trials; with more, statistics are drawn once."""
 
 _QUICK_MB = 200
-"""ANALYZE of data of at most so many megabytes is not timed: it takes less than the start of a server."""
+"""ANALYZE of data of at most this many megabytes is not timed, since it takes less than the start of a server."""
 
 
 def give_statistics(study: StudyDirectory, spec: StudySpec, arms: Mapping[str, Arm], listener: Listener) -> None:
@@ -51,10 +52,6 @@ def give_statistics(study: StudyDirectory, spec: StudySpec, arms: Mapping[str, A
     elif study.plan.statistics == "same" and (of_first := _of_first_arm(spec, arms)) is not None:
         for arm in arms.values():
             arm.use_statistics(of_first)
-
-
-def _data_of_study(spec: StudySpec) -> list[Data]:
-    return list(dict.fromkeys(data_of(spec, point) for point in load_points(spec)))
 
 
 def _check_time(study: StudyDirectory, spec: StudySpec, arms: Mapping[str, Arm], listener: Listener) -> None:
@@ -75,7 +72,7 @@ def _check_time(study: StudyDirectory, spec: StudySpec, arms: Mapping[str, Arm],
 
 
 def _block_s(spec: StudySpec, plan: Plan, arms: Mapping[str, Arm], listener: Listener) -> float:
-    """Returns the time that ANALYZE takes for the trials of a block, as far as it is worth to be known."""
+    """Returns the time in seconds that ANALYZE takes for the trials of a block, without data for which it is quick."""
     total_s = 0.0
     measured: dict[object, float] = {}
     serving = list(arms.values())[:1] if plan.shares_server else list(arms.values())
@@ -83,7 +80,7 @@ def _block_s(spec: StudySpec, plan: Plan, arms: Mapping[str, Arm], listener: Lis
         data = data_of(spec, point)
         for arm in serving:
             server = arm.setup
-            if 0 < data.mb <= _QUICK_MB or not isinstance(server, Made) or server.reset != "copy":
+            if _is_quick(data) or not isinstance(server, Made) or server.reset != "copy":
                 continue
             for place in arm.loaded(data):
                 if place.identity not in measured:
@@ -95,6 +92,11 @@ def _block_s(spec: StudySpec, plan: Plan, arms: Mapping[str, Arm], listener: Lis
                     measured[place.identity] = known_s
                 total_s += measured[place.identity]
     return total_s
+
+
+def _is_quick(data: Data) -> bool:
+    """True if ANALYZE is not worth to be timed. What SQL of the user's makes may be larger than the SQL tells."""
+    return data == NO_TABLES or (0 < data.mb <= _QUICK_MB and not data.has_users_rows)
 
 
 @contextmanager
@@ -126,7 +128,7 @@ def _of_first_arm(spec: StudySpec, arms: Mapping[str, Arm]) -> SameStatistics | 
     """
     first, *others = arms.values()
     statements: dict[Data, list[str]] = {}
-    for data in _data_of_study(spec):
+    for data in dict.fromkeys(data_of(spec, point) for point in load_points(spec)):
         apart = {place.identity: arm for arm in others for place in arm.loaded(data)}
         for place in first.loaded(data):
             apart.pop(place.identity, None)

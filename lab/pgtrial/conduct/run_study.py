@@ -118,9 +118,9 @@ def run_study(
         needs = replace(Needs.of(given), at_once=at_once, sessions=sessions)
         _prepare(needs, given.load.cpus, arms, maker, listener)
         forget_dump(given)
-        give_statistics(study, given, arms, listener)
         facts = ArmFacts(study, given, listener)
         values = _rehearsed(study, given, arms, workspace, listener, facts=facts)
+        give_statistics(study, given, arms, listener)  # the rehearsal has found how long the queries of a suite take
         if shortage := workspace.shortage():
             listener(Preparing(shortage, stays=True))
         _take_certificate(study, listener)

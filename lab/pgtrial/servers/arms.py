@@ -87,7 +87,7 @@ class GivenArm:
         ]
 
     def use_statistics(self, statistics: CopyStatistics) -> None:
-        """Nothing: a given server keeps its own."""
+        """Do nothing: a given server is not analysed for a study."""
 
     def fetch_log(self, log: Path) -> None:
         """It stays there."""
@@ -190,7 +190,7 @@ class SessionArm:
         return self._server.arm.loaded(tables)
 
     def use_statistics(self, statistics: CopyStatistics) -> None:
-        """Have the server's copies, which all arms share, begin with these."""
+        """Have the copies of the shared server begin with these statistics."""
         self._server.arm.use_statistics(statistics)
 
     @contextmanager

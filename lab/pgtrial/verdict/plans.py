@@ -69,7 +69,7 @@ class PlanInTrials:
     """A plan that a statement had in some trials of an arm, whose statistics ANALYZE drew for each trial."""
 
     node: str
-    """The first node in which it differs from the statement's most frequent plan; of that one, from the next."""
+    """The first node in which the plan differs from the statement's most frequent plan, or that plan from the next."""
     trials: Sequence[Trial]
     """The trials of the arm with this plan."""
     of: int

@@ -152,7 +152,7 @@ class LoadKeys(Record):
         "drawn",
         description="What [statistics](method.md#the-same-statistics) the planner has on fresh copies of the data. "
         "`drawn`: ANALYZE draws them for each trial. `same`: all arms have those of the first. `once`: each copy has "
-        "those that its template got when it was loaded. Given servers keep theirs.",
+        "those that its template got when it was loaded. Nothing is done for this key on given servers.",
     )
 
     @property
