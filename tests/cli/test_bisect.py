@@ -57,9 +57,8 @@ def measured(repository, monkeypatch):
             started.append(spec)
             arms = tuple(spec.arms)
             plan = make_plan(arms, blocks=18, margin=spec.verdict.margin)
-            plan = plan.model_copy(
-                update={"studies": spec.verdict.studies, "looks": p8.looks(18, spec.verdict.studies)}
-            )
+            assert spec.verdict.studies is None, "each study has the whole error"
+            plan = plan.model_copy(update={"looks": p8.looks(18)})
             speed = [by_commit.get(commit, 1.0) for commit in commits]
             trials = run(plan, noisy({arms[1]: speed[1] / speed[0]}, sd=0.002))
             conclude(write_study(results, plan, trials, Audit(findings=[]), spec.study.question))
@@ -94,7 +93,7 @@ def test_the_commit_is_named_with_its_effect_and_a_log_for_git(repository, measu
     [record] = Path("results").glob("bisect-s-*/bisection.json")
     known = Bisection.model_validate_json(record.read_text())
     assert (known.commits, known.studies) == (11, 8)
-    assert {spec.verdict.studies for spec in started} == {8}
+    assert {(spec.verdict.studies, spec.verdict.final) for spec in started} == {(None, True)}
     assert {spec.verdict.budget for spec in started} == {180.0}
     assert list(started[0].arms) == [repository.git("rev-parse", tag)[:10] for tag in ("c0", "c11")]
     assert record.with_name("bisect.log").read_text().endswith(f"# first bad commit: [{commit}] change 7\n")

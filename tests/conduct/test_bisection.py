@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -164,6 +166,40 @@ def test_the_commit_that_changes_the_speed_is_named_with_its_effect(culprit, cha
     assert f"is {'worse' if change < 0 else 'better'} than its parent" in answer.sentence
 
 
+@pytest.mark.parametrize("change", [-0.05, 0.05])
+def test_a_commit_that_is_undecided_is_marked_by_the_side_to_which_it_leans(change):
+    """Half of the difference tells them apart, at an error of 20% on one side; all that is left is skipped."""
+    commits = line(30)
+    true = speeds(commits, {20: change})
+    told = {commit.id for commit in commits[:-1]} - {commits[20].id}
+
+    def judge(order):
+        judged = Simulated(true, told, width=0.06)(order)
+        level = math.log(true[order.commit.id] / true.get(order.against, 1.0))
+        spread = 0.02 if commits.index(order.commit) not in (14, 15) else 1.0
+        return replace(judged, log_ratios=[level + spread * noise for noise in np.linspace(-1, 1, 12)])
+
+    kept = []
+    answer = course(commits, judge, kept=kept).run()
+    assert (answer.kind, answer.step.commit) == ("found", commits[20].id)
+    marks = {commits.index(next(one for one in commits if one.id == step.commit)): step for step in kept[-1].steps}
+    assert {marks[number].mark for number in marks if number in (14, 15)} == {"skip"}
+    undecided = [number for number in marks if marks[number].verdict == "undecided" and number not in (14, 15)]
+    assert undecided
+    assert {number: marks[number].mark for number in undecided} == {
+        number: "good" if number < 20 else "bad" for number in undecided
+    }
+
+
+def test_the_study_that_names_a_commit_is_none_of_those_that_led_to_it():
+    """The first commit, whose parent is GOOD, was compared with GOOD before: that study has chosen it."""
+    commits = line(4)
+    kept = []
+    answer = course(commits, Simulated(speeds(commits, {0: -0.05})), kept=kept).run()
+    assert answer.kind == "found"
+    assert [step.part for step in kept[-1].steps if step.commit == commits[0].id] == ["search", "culprit"]
+
+
 def test_without_a_difference_of_the_ends_nothing_is_searched():
     commits = line(30)
     judge = Simulated(speeds(commits, {3: 0.001}))
@@ -206,12 +242,12 @@ def test_a_commit_beside_skipped_ones_is_not_named_alone():
     assert "one of 3 commits makes the difference; the others were skipped" in answer.sentence
 
 
-def test_no_more_studies_are_run_than_share_the_error():
+def test_no_more_studies_are_run_than_were_planned():
     commits = line(30)
     judge = Simulated(speeds(commits, {20: -0.05}), {commit.id for commit in commits[:-1]}, width=0.03)
     answer = course(commits, judge).run()
     assert len(judge.orders) == studies_of(Search(commits)) - 1
-    assert "all studies that share the error are run" in answer.sentence
+    assert "all studies that were planned are run" in answer.sentence
 
 
 def test_an_undecided_commit_is_good_if_its_interval_leaves_out_half_of_the_difference():

@@ -73,8 +73,9 @@ def bisect_command(
     """Find the commit that made PostgreSQL, or an extension, slower or faster.
 
     GOOD and BAD are compared first; without a difference the bisection ends. Each further study compares a commit
-    between them with GOOD. A commit that does not build, or whose study decides nothing, is skipped. The commit that is
-    left is compared with its parent, which gives the size of its effect. All studies together err in at most 5%.
+    between them with GOOD. A commit that does not build, or whose study leans to neither side, is skipped. The commit
+    that is left is compared with its parent, which gives the size of its effect. A commit that changes nothing is named
+    in at most 5% of bisections.
 
     Exit status: 0 no difference between GOOD and BAD, 1 a commit is named, 2 no answer, 3 an error. A bisection that
     was interrupted goes on when it is run again. bisect.log in its directory is for `git bisect replay`.
@@ -115,8 +116,7 @@ class _Shell:
         budget = format_duration(beginning.studies * self.question.spec.verdict.budget)
         say(
             f"{self.directory}: {number} between GOOD and BAD; at most "
-            f"{plural(beginning.studies, 'study')} that share the error of 5%, at most "
-            f"about {budget} of load"
+            f"{plural(beginning.studies, 'study')}, at most about {budget} of load"
         )
         if kept is not None:
             for step in kept.steps:
@@ -129,7 +129,8 @@ class _Shell:
     def judge(self, order: Order) -> Judged:
         """Run the study of a commit. Raises DoesNotBuildError and _Stopped."""
         spec = self.question.study_of(order)
-        name = f"{order.commit.short}-against-{order.against[:10]}"
+        alone = "-alone" if order.part == "culprit" else ""
+        name = f"{order.commit.short}-against-{order.against[:10]}{alone}"
         ended: list[StudyData] = []
 
         def conclude(study: StudyDirectory) -> RenderableType:
@@ -152,7 +153,8 @@ class _Shell:
         if not ended:
             raise _Stopped(status)
         claim = ended[0].result.primary[0]
-        return Judged(claim.verdict, claim.difference, name)
+        counted = [ratio.log_ratio for ratio in claim.ratios if ratio.counted and ratio.log_ratio is not None]
+        return Judged(claim.verdict, claim.difference, name, counted)
 
     def keep(self, known: Bisection) -> None:
         """Write what is known, and print the latest step."""
@@ -177,7 +179,7 @@ class _Shell:
             data = read_measured(StudyDirectory.open(path))
             line(f"  commit: {answer.step.commit}")
             if answer.step.difference is not None:
-                line(f"  effect on speed: {answer.step.difference.text()} (95% interval of all studies together)")
+                line(f"  effect on speed: {answer.step.difference.text()} (95% interval)")
             causes = [
                 f"{cost.what} {text}" for cost in moved_costs(data, data.result.primary[0]) if (text := cost_text(cost))
             ]

@@ -52,7 +52,7 @@ class Question:
         table, server = self.spec.arms[self.spec.baseline], self.spec.resolved(self.spec.baseline)
         commits = (order.against, order.commit.id)
         arms = {commit[:10]: _at(table, server, self.source, commit) for commit in commits}
-        changed: dict[str, Any] = {"studies": studies_of(self.search), "final": True}
+        changed: dict[str, Any] = {"final": True}
         if order.margin is not None:
             changed["margin"] = order.margin
         question = f"Is {order.commit.short} as fast as {order.against[:10]}?"

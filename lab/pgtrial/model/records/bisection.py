@@ -38,6 +38,6 @@ class Bisection(Record):
     bad: str
     first_parent: bool = Field(description="Whether merges count as one commit.")
     commits: int = Field(description="Commits that may be the first with the difference.")
-    studies: int = Field(description="Most studies that are run; they share the error of 5%.")
+    studies: int = Field(description="Most studies that are run.")
     question: str = Field(description="SHA-256 of the frozen study.")
     steps: list[BisectionStep] = Field([])

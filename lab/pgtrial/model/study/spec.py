@@ -80,7 +80,7 @@ class VerdictSection(Record):
     studies: int | None = Field(
         None,
         ge=1,
-        description="How many studies share the 5% of error, this one among them; written by `bisect`. Default: 1.",
+        description="How many studies share the 5% of error, this one among them. Default: 1.",
     )
     final: bool = Field(
         False,
