@@ -9,12 +9,15 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pgtrial.evidence.collect.collect import collect
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.volumes import mount_of, mountinfo
 from pgtrial.model.errors import ArmError, StudyError, TrialError
 from pgtrial.model.records.plan import Drawn
+from pgtrial.model.study.keys import keys_of
+from pgtrial.model.study.machine_keys import MachineKeys
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers import made
 from pgtrial.servers.arm import Needs
@@ -324,7 +327,7 @@ def test_a_server_takes_its_memory_from_the_nodes_that_its_arm_names(arms_of, tm
     require(Path("/proc/self/numa_maps").exists(), "a kernel that tells where memory is")
     require(shutil.which("numactl") is not None, "numactl")
     cpu = min(os.sched_getaffinity(0))
-    spec = _spec(a={"numa": "0", "cpus": str(cpu)})
+    spec = _spec(a={"numa": "0", "cpus": str(cpu), "environment": {"CHOSEN_BY_STUDY": "yes"}})
     arm = arms_of(spec)["A"]
     arm.check(Needs.of(spec))
     arm.prepare(PgbenchTables(1), _silent)
@@ -334,6 +337,13 @@ def test_a_server_takes_its_memory_from_the_nodes_that_its_arm_names(arms_of, tm
         assert "bind:0" in kinds
         assert "default" not in kinds
         assert psutil.Process(backend).cpu_affinity() == [cpu]
+        facts = collect("A", target, arm.data_directory, account=arm.account).facts
+    assert facts["server"]["numa"] == "0"
+    assert facts["cpu"]["cpus"] == (None if os.cpu_count() == 1 else str(cpu))
+    assert "CHOSEN_BY_STUDY" in facts["server"]["environment"]
+    shown = {fact for key in keys_of(MachineKeys).values() if not callable(key.shows) for fact in key.shows}
+    collected = {f"{group.replace('defaults', 'settings')}.{name}" for group, found in facts.items() for name in found}
+    assert shown - collected == set(), "each fact by which a key shows has a collector"
 
 
 @pytest.mark.server

@@ -7,7 +7,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pgtrial.evidence.collect import bsd, flush, hardware, limits, network, operating_system, server, storage, windows
+from pgtrial.evidence.collect import (
+    binding,
+    bsd,
+    flush,
+    hardware,
+    limits,
+    network,
+    operating_system,
+    server,
+    storage,
+    windows,
+)
 from pgtrial.evidence.collect.subject import Collector, Subject, runs_here, shown_directory
 from pgtrial.loads.target import Session, Target
 from pgtrial.machines.machine import LOCAL
@@ -32,7 +43,7 @@ GROUPS = (
 """In this order people read them. `settings` holds what is not at its default in this arm, `defaults` all the rest,
 `sources` where the former come from; `probes` are measured, and never twice the same."""
 
-_FILES = (storage, flush, bsd, hardware, operating_system, limits, network, server, windows)
+_FILES = (storage, flush, bsd, hardware, operating_system, limits, network, server, binding, windows)
 
 COLLECTORS = [value for file in _FILES for value in vars(file).values() if isinstance(value, Collector)]
 """Every collector of these files, in their order: it is that of the facts of a group."""

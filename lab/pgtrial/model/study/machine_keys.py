@@ -107,6 +107,7 @@ class MachineKeys(Record):
         str | None,
         Key(
             shows=("server.numa",),
+            follows=("cpu.cpus",),
             effect=Launcher("NUMA nodes", (("numactl", "--cpunodebind={}", "--membind={}"),)),
         ),
     ] = Field(

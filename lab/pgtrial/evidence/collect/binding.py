@@ -1,0 +1,45 @@
+"""What a server that pgtrial starts was bound to at its start: CPUs, memory nodes, and which variables it has.
+
+An arm's keys `cpus`, `numa` and `environment` ask for it, and here it is seen whether the server got it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgtrial.evidence.collect.files import Files
+from pgtrial.evidence.collect.subject import Subject, collector
+
+_ALL_CPUS = "/sys/devices/system/cpu/online"
+_BINDING = "bind:"
+
+
+@collector("cpu", host=True, server=True, files=[_ALL_CPUS])
+def cpus(subject: Subject) -> dict[str, Any]:
+    """`cpus`: those on which the server may run, as the kernel writes lists; null if it may run on all."""
+    if subject.server_process is None or not subject.ours:
+        return {}
+    allowed = subject.host.fields(f"/proc/{subject.server_process}/status").get("Cpus_allowed_list")
+    return {"cpus": None if allowed == subject.host.read(_ALL_CPUS) else allowed}
+
+
+@collector("server", host=True, server=True)
+def binding(subject: Subject) -> dict[str, Any]:
+    """`numa`: the nodes to which its memory is bound, null if to none. `environment`: the names of its variables.
+
+    Values may be secrets. The postmaster is asked: the others write the title that ps shows over their variables.
+    """
+    if subject.server_process is None or not subject.ours:
+        return {}
+    postmaster = subject.host.fields(f"/proc/{subject.server_process}/status").get("PPid")
+    variables = subject.host.read(f"/proc/{postmaster}/environ")
+    names = (
+        None if variables is None else sorted({one.partition("=")[0] for one in variables.split("\0") if "=" in one})
+    )
+    return {"numa": _nodes(subject.host, subject.server_process), "environment": names}
+
+
+def _nodes(files: Files, process: int) -> str | None:
+    """Returns the nodes of the policy that its first mapping has, numa_maps(5), which is the process's own."""
+    words = (files.output("head", "-n", "1", f"/proc/{process}/numa_maps") or "").split()
+    return next((word.removeprefix(_BINDING) for word in words if word.startswith(_BINDING)), None)
