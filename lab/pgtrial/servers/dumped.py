@@ -28,6 +28,7 @@ from pgtrial.model.units import format_size
 from pgtrial.servers.connection_errors import cure_of, reason_of, what_to_check, where_tried
 from pgtrial.servers.given import target_of, without_password
 from pgtrial.servers.installations import ServerBinaries, client_directories, find_servers, resolve
+from pgtrial.store.files import take_name
 from pgtrial.store.own_data import DUMP_ENDINGS, data_places, is_to_be_dumped, note_size, size_of_dumped
 from pgtrial.store.state import own_directory
 
@@ -144,4 +145,4 @@ def _dump(program: Path, path: Path, environment: dict[str, str], shown: str) ->
         errors = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()
         words = errors[0].removeprefix("pg_dump: error: ") if errors else f"it ended with status {done.returncode}"
         raise ArmError(f"{program} cannot dump {shown}: {words}")
-    part.rename(path)
+    take_name(part, path)

@@ -160,6 +160,14 @@ def sync_tree(directory: Path) -> None:
     sync_directory(directory)
 
 
+def take_name(written: Path, path: Path) -> None:
+    """Give a file that another program has written its name, once all of it is on the disk."""
+    with written.open("rb") as file:
+        os.fsync(file.fileno())
+    written.rename(path)
+    sync_directory(path.parent)
+
+
 def sync_directory(directory: Path) -> None:
     """Flush a directory's entries to the disk."""
     descriptor = os.open(directory, os.O_RDONLY)
