@@ -219,7 +219,7 @@ def test_a_plan_tells_what_it_can_find_from_studies_of_this_machine(planned, noi
     study = LIKE_IT.replace("MARGIN", "8%")
     (line,) = [line for line in planned(study) if line.startswith("precision ")]
     assert line == (
-        "precision finds a difference of 5.8% (80% power) and establishes a margin of 5.8% within 12 blocks, 4min 31s; "
+        "precision finds a difference of 6.4% (80% power) and establishes a margin of 6.7% within 12 blocks, 4min 31s; "
         "from 12 blocks of study jit (2026-11-20) on this machine"
     )
     told = planned(study, "--json")
@@ -249,8 +249,8 @@ def test_a_margin_out_of_reach_is_told_with_the_blocks_that_it_takes_and_the_fea
     (warning,) = planned(LIKE_IT.replace("MARGIN", "1%"), "--json")["warnings"]
     assert warning == (
         "the 12 planned blocks can find a difference, but are too few to establish that there is none beyond the "
-        "margin of 1%: that would take about 290 blocks (1h 44min) if the noise is as in 12 blocks of study jit "
-        '(2026-11-20) on this machine; [verdict] margin = "5.8%" is within reach'
+        "margin of 1%: that would take about 390 blocks (2h 20min) if the noise is as in 12 blocks of study jit "
+        '(2026-11-20) on this machine; [verdict] margin = "6.7%" is within reach'
     )
 
 
