@@ -28,9 +28,9 @@ from pgtrial.conduct.selftest import (
     certify,
     check_budget,
     keep_for_studies,
+    lost_share,
     next_work,
     selftest_of,
-    slower_by,
     study_of,
 )
 from pgtrial.machines.interrupt import interruptible
@@ -136,11 +136,11 @@ def calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
             study = StudyDirectory.create(Path(folder) / "study", spec, plan_now(spec))
             with interruptible(), shown(Terminal(), as_json=as_json) as listener:
                 run_study(study, listener, spec=spec)
-            cost = slower_by(study)
-        other = next_work(work, cost, attempt)
+            lost = lost_share(study)
+        other = next_work(work, lost.estimate, attempt)
         if other is None:
-            say(f"it costs {percent(cost)} of the throughput")
-            return selftest_of(wanted, work, cost)
+            say(f"it costs {percent(lost.estimate)} of the throughput")
+            return selftest_of(wanted, work, lost)
         work, attempt = other, attempt + 1
 
 

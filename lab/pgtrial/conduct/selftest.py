@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pgtrial
@@ -29,6 +28,8 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration
 from pgtrial.servers.workspace import shared_state
 from pgtrial.statistics import p9
+from pgtrial.statistics.p8 import Interval
+from pgtrial.statistics.paired_t import t_interval
 from pgtrial.store.certificates import study_certificate, write_certificate
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import (
@@ -56,16 +57,18 @@ _TRIGGER = (
 )
 
 _CALIBRATION_BLOCKS = 4
+"""Their mean has an interval of Student's distribution, which is part of what is said of a planted share."""
 _CALIBRATION_S = (1.0, 5.0)
 """Warm-up and measured part of its trials unless the self-test gives both."""
 _NO_WORK = 1
 """Rows that servers count which are not slower. The first row by itself costs some 3% of a point lookup."""
-FIRST_WORK = 200
-"""Rows counted at the first attempt: some 20 us of a CPU."""
+FIRST_WORK = 1000
+"""Rows counted at the first attempt: some 100 us of a CPU."""
 _MORE_WORK = 8
 _ATTEMPTS = 4
-_MEASURABLE = (0.1, 0.8)
-"""Between these shares of lost throughput a calibration serves: noise of a few percent does not matter."""
+_MEASURABLE = (0.3, 0.8)
+"""Between these shares of lost throughput a calibration serves. An error of e in the log-ratio moves a planted share by
+e / lost of itself, so the least share bounds it to 3.3 e; `_MORE_WORK` leads from below it to at most 0.78."""
 _PREPARING_S = 20.0
 """Expected time for making the servers and their data, twice."""
 
@@ -112,31 +115,47 @@ def next_work(work: int, slower_by: float, attempt: int) -> int | None:
     return work * _MORE_WORK if slower_by < least else max(_NO_WORK + 1, work // _MORE_WORK)
 
 
-def slower_by(study: StudyDirectory) -> float:
-    """Share of the throughput that the second arm lacks, the median block's."""
+def lost_share(study: StudyDirectory) -> Interval:
+    """Returns the share of the throughput that the second arm lacks, with its 95% interval. Raises StudyError.
+
+    It is that of the mean of the blocks' log-ratios.
+    """
     ratios = Grid(study.plan, study.trials()).ratios(study.plan.arms[1], range(len(study.plan.load_points)))
     known = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
     if not known:
         raise StudyError("the calibration has no block in which both arms committed transactions")
-    return -math.expm1(median(known))
+    ratio = t_interval(known)
+    return Interval(*(-math.expm1(end) for end in (ratio.high, ratio.estimate, ratio.low)))
 
 
-def selftest_of(wanted: Wanted, work: int, slower: float) -> Selftest:
-    """The arms, from what this work costs: a share `s` of the throughput needs s / (1 - s) of a transaction's time."""
-    cost = slower / (1 - slower) / (work - _NO_WORK)
+def selftest_of(wanted: Wanted, work: int, lost: Interval) -> Selftest:
+    """Returns the arms, from the share of the throughput that this work takes."""
     return Selftest(
         same=_SAME,
-        planted=[
-            Planted(
-                arm=f"{as_written(share)} slower",
-                slower_by=share,
-                work=_NO_WORK + max(1, round(share / (1 - share) / cost)),
-            )
-            for share in wanted.planted
-        ],
+        planted=[_planted(share, work - _NO_WORK, lost) for share in wanted.planted],
         calibrated_work=work,
-        calibrated_slower_by=slower,
+        calibrated_slower_by=lost.estimate,
     )
+
+
+def _planted(share: float, calibrated: int, lost: Interval) -> Planted:
+    """Returns the arm that is slower by a share, from what so many calibrated rows take.
+
+    A share s of the throughput is s / (1 - s) of the time of a transaction without work, which grows with the rows.
+    """
+    rows = max(1, round(calibrated * _in_time(share) / _in_time(lost.estimate)))
+    low, high = (_in_time(max(0.0, end)) * rows / calibrated if end < 1 else math.inf for end in (lost.low, lost.high))
+    return Planted(
+        arm=f"{as_written(share)} slower",
+        slower_by=share,
+        work=_NO_WORK + rows,
+        low=low / (1 + low),
+        high=high / (1 + high) if math.isfinite(high) else 1.0,
+    )
+
+
+def _in_time(share: float) -> float:
+    return share / (1 - share)
 
 
 def study_of(wanted: Wanted, selftest: Selftest, left_s: float) -> StudySpec:
@@ -169,7 +188,6 @@ def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
         )
     same, *slower = (figures.series(grid, arm) for arm in (selftest.same, *(effect.arm for effect in selftest.planted)))
     spread = max(figure.spread for figure in (same, *slower))
-    orders, false = figures.relabelled(grid, selftest.same)
     interleaving = plan.interleaving
     facts = study.facts().get(plan.baseline)
     return Certificate(
@@ -187,8 +205,7 @@ def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
         spread=spread,
         reach=figures.reach(spread, same.block_s),
         same=figures.consecutive(same, figures.SAME_BLOCKS, plan.margin),
-        relabelled=orders,
-        relabelled_false=false,
+        alike=figures.measured(same),
         planted=[
             figures.found(slow, planted, plan.margin) for slow, planted in zip(slower, selftest.planted, strict=True)
         ],

@@ -1,12 +1,12 @@
-"""What the blocks of a self-test say about the machine: consecutive studies, relabelled studies, and their reach.
+"""What the blocks of a self-test say about the machine: consecutive studies, measured differences, and their reach.
 
 The blocks are recorded once and read in three ways.
 
 - Consecutive studies: the first blocks up to the look that decides are a study, the next blocks another one. Servers
   are started anew for every block, so consecutive studies are as independent as studies that are run one after the
   other.
-- Relabelled studies: in each recorded block the roles of the two arms that are alike are drawn anew. Under the rule at
-  most 5% of such orders may give a verdict, whatever the noise was (docs/method.md).
+- Measured differences: all blocks of an arm and the baseline. Two arms that are alike should not differ, and a planted
+  difference should be found. What was planted is known from a calibration, whose error is part of the comparison.
 - Reach: the sample sizes of `precision` for the spread of these blocks.
 """
 
@@ -16,17 +16,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from pgtrial.model.records.claims import Estimate
 from pgtrial.model.records.machine import Found, Planted, Reach, StudyRun
-from pgtrial.model.records.plan import Plan, Spending
-from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8, p9
 from pgtrial.statistics.paired_t import ALPHA
 from pgtrial.statistics.precision import blocks_for
+from pgtrial.statistics.recovery import difference
 from pgtrial.statistics.rules import Looks, planned
 from pgtrial.statistics.shamos import spread
-from pgtrial.verdict.claims import comparisons
 from pgtrial.verdict.family import counting
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.pace import block_seconds
@@ -37,7 +34,6 @@ SAME_BLOCKS = 12
 """Blocks of an A/A study, whose looks are at 8, 10 and 12."""
 PLANTED_BLOCKS = 40
 """Most blocks of a study with a planted difference."""
-_ORDERS = 1000
 
 
 @dataclass(frozen=True)
@@ -91,54 +87,35 @@ def _last_reading(log_ratios: Sequence[float], looks: Looks, margin: float) -> p
     return read[-1]
 
 
+def measured(of: Series) -> Estimate:
+    """Returns the difference of an arm and the baseline by all blocks."""
+    return as_difference(p8.interval(of.log_ratios, ALPHA))
+
+
 def found(of: Series, planted: Planted, margin: float) -> Found:
-    """What the blocks of an arm say about its planted difference."""
+    """Returns what the blocks of an arm say about its planted difference."""
     return Found(
         planted=planted,
-        difference=as_difference(p8.interval(of.log_ratios, ALPHA)),
+        difference=measured(of),
         studies=consecutive(of, PLANTED_BLOCKS, margin),
+        gap=_gap(of, planted),
     )
+
+
+def _gap(of: Series, planted: Planted) -> Estimate | None:
+    """Returns how far the measured difference is from the planted one, with the errors of both."""
+    if planted.low is None or planted.high is None:
+        return None
+    ends = (planted.high, planted.slower_by, planted.low)
+    true = p8.Interval(*(math.log1p(-share) if share < 1 else -math.inf for share in ends))
+    return as_difference(difference(p8.interval(of.log_ratios, ALPHA), true))
 
 
 def reach(deviation: float, block_s: float) -> list[Reach]:
     """The blocks and the time in which differences are found; those that take more than can be run are left out."""
-    needed = {difference: blocks_for(math.inf, 1, deviation, difference=difference) for difference in _DIFFERENCES}
+    needed = {size: blocks_for(math.inf, 1, deviation, difference=size) for size in _DIFFERENCES}
     return [
-        Reach(difference=difference, blocks=blocks, seconds=blocks * block_s)
-        for difference, blocks in needed.items()
+        Reach(difference=size, blocks=blocks, seconds=blocks * block_s)
+        for size, blocks in needed.items()
         if blocks is not None
     ]
-
-
-def relabelled(grid: Grid, same: str) -> tuple[int, int]:
-    """Orders drawn for the baseline and the arm that is like it, and how many of them the rule calls different.
-
-    Each order goes through everything that turns trials into a verdict, with a margin of zero: no order can end as
-    equivalent.
-    """
-    plan = grid.plan
-    alike = {plan.baseline: same, same: plan.baseline}
-    pair = plan.model_copy(
-        update={
-            "arms": [plan.baseline, same],
-            "trials": [trial for trial in plan.trials if trial.arm in alike],
-            "looks": list(planned(plan.max_blocks, 1, 0.0).planned),
-            "spending": Spending(end=plan.max_blocks, kept=0.0),
-            "margin": 0.0,
-        }
-    )
-    trials = [trial for trial in grid.trials if trial.arm in alike]
-    draw = np.random.Generator(np.random.Philox(plan.seed))
-    swapped = (set(np.flatnonzero(draw.integers(0, 2, plan.max_blocks)).tolist()) for _ in range(_ORDERS))
-    return _ORDERS, sum(_differs(pair, trials, alike, blocks) for blocks in swapped)
-
-
-def _differs(plan: Plan, trials: Sequence[Trial], alike: dict[str, str], swapped: set[int]) -> bool:
-    planned = [
-        trial.model_copy(update={"arm": alike[trial.arm]}) if trial.block in swapped else trial for trial in plan.trials
-    ]
-    renamed = [
-        trial.model_copy(update={"arm": alike[trial.arm]}) if trial.block in swapped else trial for trial in trials
-    ]
-    compared = comparisons(Grid(plan.model_copy(update={"trials": planned}), renamed))
-    return any(comparison.decided for comparison in compared)

@@ -15,6 +15,8 @@ class Planted(Record):
     arm: str
     slower_by: float = Field(gt=0, lt=1, description="Share of the baseline's throughput that the arm lacks.")
     work: int = Field(ge=1, description="Rows that the server counts in each transaction, to be slower by that share.")
+    low: float | None = added(None, "Lower end of the share that this work takes, with 95% by the calibration.")
+    high: float | None = added(None, "Upper end of that share.")
 
 
 class Selftest(Record):
@@ -24,7 +26,7 @@ class Selftest(Record):
     same: str = Field(description="The arm that is set up like the baseline.")
     planted: list[Planted]
     calibrated_work: int = Field(description="Rows counted in each transaction when the server was calibrated.")
-    calibrated_slower_by: float = Field(description="Share of the throughput that this work took, the median block's.")
+    calibrated_slower_by: float = Field(description="Share of the throughput that this work took.")
 
 
 class StudyRun(Record):
@@ -41,6 +43,16 @@ class Found(Record):
     planted: Planted
     difference: Estimate = Field(description="Of all blocks, with an exact 95% interval of these blocks alone.")
     studies: list[StudyRun]
+    gap: Estimate | None = added(
+        None, "Measured / planted - 1, with a 95% interval of both; None: the calibration has no interval."
+    )
+
+    @property
+    def agrees(self) -> bool | None:
+        """True if the measured difference may be the planted one; None: not known."""
+        if self.gap is None or self.gap.low is None or self.gap.high is None:
+            return None
+        return self.gap.low <= 0 <= self.gap.high
 
     @property
     def hits(self) -> list[StudyRun]:
@@ -79,8 +91,13 @@ class Certificate(Record):
     spread: float = Field(description="Robust standard deviation of a block's log-ratio; of all arms the largest.")
     reach: list[Reach]
     same: list[StudyRun] = Field(description="A/A studies.")
-    relabelled: int = Field(description="Orders of the two arms that are alike, drawn anew for the recorded blocks.")
-    relabelled_false: int = Field(description="Of these, orders under which the rule calls the arms different.")
+    alike: Estimate | None = added(
+        None, "Difference of the two arms that are alike, with a 95% interval of all blocks."
+    )
+    relabelled: int = added(
+        0, "Orders drawn anew for the recorded blocks, in certificates of November 2026 and before."
+    )
+    relabelled_false: int = added(0, "Of these, orders under which the rule calls the arms different.")
     planted: list[Found]
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
@@ -40,20 +39,12 @@ def headline(certificate: Certificate) -> str:
 def lines(certificate: Certificate) -> list[str]:
     """The certificate as text, the most important first."""
     finds = ", ".join(_times_to_find(certificate.reach))
-    share = certificate.relabelled_false / certificate.relabelled
     return [
         f"This machine finds a difference of {finds or 'no size that can be waited for'} (power 80%).",
-        f"{_same(certificate)}; relabelled: {certificate.relabelled_false} of {certificate.relabelled:,} "
-        f"({percent(share)}; {_may(certificate)}).",
+        f"{_same(certificate)}{_alike(certificate)}.",
         *(f"{_hits(effect)}{_times(effect.hits)}; measured {_measured(effect)}." for effect in certificate.planted),
         f"Measured: {_conditions(certificate)}.",
     ]
-
-
-def _may(certificate: Certificate) -> str:
-    """Returns how many of the orders the rule may call different, with what the draw of so many orders adds."""
-    by_draw = 1.96 * math.sqrt(_FALSE_SHARE * (1 - _FALSE_SHARE) / certificate.relabelled)
-    return f"{as_written(_FALSE_SHARE)} may, and {percent(by_draw)} more or less by the draw of the orders"
 
 
 def caution(certificate: Certificate) -> str | None:
@@ -87,9 +78,7 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
             folded=folded,
         ),
         of_studies(
-            f"Two arms that are alike: {_same(certificate)}. With the roles of the two drawn anew, "
-            f"{certificate.relabelled_false} of {certificate.relabelled:,} orders gave one; "
-            f"{_may(certificate)}.",
+            f"Two arms that are alike: {_same(certificate)}{_alike(certificate)}.",
             certificate.same,
         ),
         *(
@@ -121,7 +110,22 @@ def _times(hits: Sequence[StudyRun]) -> str:
 
 
 def _measured(search: Found) -> str:
-    return f"{signed(search.difference.value)} (95% interval {search.difference.text()})"
+    text = f"{signed(search.difference.value)} (95% interval {search.difference.text()})"
+    planted = search.planted
+    if search.agrees is None or planted.low is None or planted.high is None:
+        return text
+    fits = "which fits" if search.agrees else "which does not fit"
+    return f"{text}, {fits} the {percent(planted.low)} to {percent(planted.high)} that the calibration gives"
+
+
+def _alike(certificate: Certificate) -> str:
+    """Returns how far the two arms that are alike differ by all blocks; nothing for certificates without it."""
+    alike = certificate.alike
+    if alike is None:
+        return ""
+    apart = alike.low is not None and alike.high is not None and not alike.low <= 0 <= alike.high
+    said = ", which chance gives in 5% of self-tests" if apart else ""
+    return f"; by all blocks the two equal servers differ by {signed(alike.value)} (95% interval {alike.text()}{said})"
 
 
 def _conditions(certificate: Certificate) -> str:
