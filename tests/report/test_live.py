@@ -94,7 +94,7 @@ def test_trials_that_alternate_are_seen_together_at_the_speed_of_their_slices(tm
 def test_trials_are_analysed_when_a_block_is_complete(study, monkeypatch):
     read = []
     monkeypatch.setattr(
-        live_module, "read_data", lambda study, data=live_module.read_data: read.append(1) or data(study)
+        live_module, "read_measured", lambda study, data=live_module.read_measured: read.append(1) or data(study)
     )
     with study.locked():
         live = Live(study.path)
@@ -164,3 +164,13 @@ def test_throughput_is_drawn_up_to_now():
     points = [point.split(",") for point in spark([10.0, 20.0, 0.0]).split()]
     assert [float(y) for _, y in points] == [5.25, 0.5, 10.0]
     assert float(points[-1][0]) == 100.0
+
+
+def test_tables_that_the_estimates_do_not_need_are_not_read_beside_the_measurement(study):
+    for trial in study.trials():
+        for name in ("waits", "observed"):
+            study.table_path(trial, name).write_bytes(b"no table")
+    with study.locked():
+        look = Live(study.path).look()
+    assert look.trouble is None
+    assert look.so_far

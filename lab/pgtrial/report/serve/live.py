@@ -18,7 +18,7 @@ from pgtrial.model.errors import StoreError
 from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import Plan, PlannedTrial
-from pgtrial.report.data import StudyData, read_data
+from pgtrial.report.data import StudyData, read_measured
 from pgtrial.store.directory import JOB_PROGRESS, StudyDirectory
 from pgtrial.store.running import is_running, stop_is_asked
 from pgtrial.verdict.pace import Reached
@@ -139,7 +139,7 @@ class Live:
         if blocks == self._blocks:
             return None
         try:
-            data = read_data(study)
+            data = read_measured(study)
         except (StoreError, OSError) as error:
             return str(error)
         self._so_far, self._findings, self._blocks = _so_far(data), data.result.findings, blocks
