@@ -99,6 +99,21 @@ def test_more_arms_take_more_blocks_for_a_first_verdict():
     assert make_plan(study(["a", "b", "c"], verdict={"blocks": 20}), 1, NOW).looks == [8, 10, 12, 15, 18, 20]
 
 
+@pytest.mark.parametrize(
+    ("load", "metrics", "families"),
+    [({}, ["tps"], 1), ({"clients": [1, 8]}, ["tps"], 3), ({}, ["tps", "wal per transaction"], 2)],
+    ids=["no other family", "load points and their sweep", "metrics"],
+)
+def test_one_error_over_all_that_is_printed_is_shared_by_the_families_that_there_are(load, metrics, families):
+    def plan(error):
+        verdict = {"blocks": 40, "metrics": metrics, "error": error}
+        return make_plan(study(load={"warmup": "1s", "duration": "5s", **load}, verdict=verdict), 1, "now")
+
+    assert plan("primary").families == 1
+    assert plan("all").families == families
+    assert (plan("all").looks[0] > plan("primary").looks[0]) == (families > 1)
+
+
 def test_fewer_blocks_than_a_verdict_takes_are_planned_with_a_warning():
     spec = study(verdict={"blocks": 3})
     plan = make_plan(spec, 1, NOW)

@@ -200,6 +200,19 @@ def test_of_all_ways_in_which_the_coin_can_fall_no_more_than_the_looks_allow_giv
     assert 0 < sum(false) / len(false) <= ERROR - KEPT
 
 
+@pytest.mark.parametrize("families", [["primary", "queries"], ["primary", "metrics"]])
+def test_all_that_is_printed_shares_one_error_where_the_study_asks_for_that(families):
+    study = EACH[families[1]][0]
+    plan, trials = study()
+    spending = Spending(end=BLOCKS, kept=KEPT)
+    plan = plan.model_copy(update={"looks": looks(BLOCKS), "spending": spending, "families": len(families)})
+    false = []
+    for blocks in ways(BLOCKS):
+        study_of_the_coin = exchanged(trials, blocks)
+        false.append(any(EACH[family][1](plan, study_of_the_coin) for family in families))
+    assert 0 < sum(false) / len(false) <= ERROR - KEPT
+
+
 def test_nor_does_it_in_a_study_of_before_by_the_rule_p8():
     study, different = EACH["primary"]
     plan, trials = study()

@@ -44,12 +44,35 @@ def kept_of(spec: StudySpec) -> float:
 
 
 def claims_of(spec: StudySpec) -> int:
-    """How many claims of a family the first look is to decide: primary, declared, on statements or queries."""
-    primary = max(1, len(spec.arms) - 1)
+    """Returns how many claims share the error that the first look is to decide: primary, declared, on statements or
+    queries."""
+    primary, families = max(1, len(spec.arms) - 1), families_of(spec)
     secondary = (len(metrics_of(spec)) - 1) * primary
-    statements = MOST_STATEMENTS if spec.load.replays else 0
-    queries = spec.load.suite.queries or 0 if spec.load.runs_suite else 0
-    return max(primary, secondary, statements, queries) * (spec.verdict.studies or 1)
+    comparisons = primary if families > 1 else 1
+    statements = MOST_STATEMENTS * comparisons if spec.load.replays else 0
+    queries = _queries_of(spec) * comparisons
+    return max(primary, secondary, statements, queries) * families * (spec.verdict.studies or 1)
+
+
+def families_of(spec: StudySpec) -> int:
+    """Returns how many families of claims share the error of 5%: 1, where each of them errs in 5% by itself."""
+    if spec.verdict.error == "primary":
+        return 1
+    points = load_points(spec)
+    beside_the_primary = (
+        len(points) > 1,
+        len(metrics_of(spec)) > 1,
+        spec.load.runs_tasks,
+        spec.load.replays,
+        _queries_of(spec) > 0,
+        len({point.clients for point in points}) > 1,
+        len({point.scale for point in points}) > 1,
+    )
+    return 1 + sum(beside_the_primary)
+
+
+def _queries_of(spec: StudySpec) -> int:
+    return spec.load.suite.queries or 0 if spec.load.runs_suite else 0
 
 
 def overhead_estimate(spec: StudySpec) -> float:

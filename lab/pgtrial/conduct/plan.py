@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import pgtrial
-from pgtrial.conduct.block_estimates import claims_of, fewest_for_a_verdict, kept_of
+from pgtrial.conduct.block_estimates import claims_of, families_of, fewest_for_a_verdict, kept_of
 from pgtrial.conduct.declared import metric_warnings
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
 from pgtrial.conduct.interleaving import interleaving_of
@@ -76,6 +76,7 @@ def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | 
         ),
         **spec.verdict.model_dump(include={"margin", "stop_early", "drop_decided", "allow_busy_client"}),
         studies=spec.verdict.studies or 1,
+        families=families_of(spec),
         metrics=metrics_of(spec),
         prices={arm: price.cents_an_hour for arm, price in prices_of(spec).items()},
         warmup_s=lengths.warmup_s,

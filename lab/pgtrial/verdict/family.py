@@ -34,12 +34,15 @@ def subjects(plan: Plan) -> tuple[list[Subject], list[Subject]]:
 
 def primary_sharing(plan: Plan) -> int:
     """Number of primary claims that share the error of each look, in all studies that share the 5%; at least one."""
-    return max(1, len(plan.others)) * plan.studies
+    return plan.sharing(max(1, len(plan.others))) * plan.studies
 
 
 def sharing(plan: Plan) -> int:
     """Number of claims at load points that share the error of each look."""
-    return plan.studies * (len(plan.load_points) if len(plan.load_points) > 1 else max(1, len(plan.others)))
+    points = len(plan.load_points)
+    return plan.studies * (
+        plan.sharing(points, in_each_comparison=True) if points > 1 else plan.sharing(max(1, len(plan.others)))
+    )
 
 
 Key = When | Side | None

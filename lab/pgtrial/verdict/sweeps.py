@@ -55,7 +55,7 @@ def sweeps(plan: Plan, over: Dimension) -> list[Sweep]:
 
 def family_of(plan: Plan, found: Sequence[Sweep]) -> int:
     """How many claims on these sweeps share the error of each look: one for each, on every arm but the baseline."""
-    return len(found) * len(plan.others)
+    return plan.sharing(len(found) * len(plan.others))
 
 
 def changing_arms(grid: Grid, primary: Sequence[Claim]) -> set[str]:

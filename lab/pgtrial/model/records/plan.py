@@ -175,6 +175,7 @@ class Plan(Record):
     stop_early: bool
     drop_decided: bool = added(False, "Whether an arm leaves at the look at which all its claims are decided.")
     studies: int = added(1, "How many studies share the error of 5%, this one among them.")
+    families: int = added(1, "How many families of claims share the error of 5%; 1: each errs in 5% by itself.")
     allow_busy_client: bool = Field(False, description="Whether trials in which the client was a limit may decide.")
     warmup_s: float
     duration_s: float
@@ -208,6 +209,15 @@ class Plan(Record):
     def identity(self) -> str:
         """By which a study is known wherever it lies: when it was planned, and its seed."""
         return f"{self.created} {self.seed}"
+
+    def sharing(self, claims: int, *, in_each_comparison: bool = False) -> int:
+        """Returns how many claims share the error of each look, of so many in a family.
+
+        A family has an error of its own, some even within each comparison. Where the study asks for one error over all
+        that is printed, all families of all comparisons share it evenly (Bonferroni).
+        """
+        comparisons = max(1, len(self.others)) if in_each_comparison and self.families > 1 else 1
+        return claims * comparisons * self.families
 
     @property
     def is_final(self) -> bool:

@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
@@ -57,6 +57,11 @@ class VerdictSection(Record):
         [],
         description='What is [compared](method.md#metrics), `["p99", "wal per transaction"]`: the first decides. '
         "Default: `tps`, at a rate `response`.",
+    )
+    error: Literal["primary", "all"] = Field(
+        "primary",
+        description="What errs in at most 5% of studies: the primary claims together, and each other family by itself; "
+        "or all claims that are printed together, which takes more blocks.",
     )
     margin: Share = Field(0.01, gt=0, lt=1, description="Smaller differences are equivalent.")
     blocks: int | None = Field(None, ge=1, description="Most blocks; default: what the budget holds.")

@@ -333,6 +333,8 @@ def look_table(data: StudyData) -> Table[PlannedLook]:
 
 def _caption_of_looks(data: StudyData, claims: int) -> str:
     shared = plural(claims, "primary claim")
+    if data.plan.families > 1:
+        shared = f"all claims of {data.plan.families} families, the primary ones among them"
     if is_fixed(data.plan):
         return f"One look, at the end: the t interval over pairs of deployments, its error shared by {shared}."
     if data.plan.spending is None:

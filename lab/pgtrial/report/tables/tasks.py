@@ -15,7 +15,7 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE, Table, by_place
 from pgtrial.report.words import signed
 from pgtrial.verdict.levels import NOTABLE_SHARE
-from pgtrial.verdict.metrics.criteria import FAILURES, SECONDARY
+from pgtrial.verdict.metrics.criteria import FAILURES, SECONDARY, secondary
 from pgtrial.verdict.units import Units
 
 _CREATION = "creation of the table"
@@ -64,7 +64,7 @@ def _criteria(data: StudyData, rows: Sequence[Criterion]) -> Table[Sequence[str]
         f"{as_written(data.plan.margin)} of a time, {as_written(data.plan.margin)} of all tasks, or for failures "
         f"{as_written(NOTABLE_SHARE)} of all tasks. The mean is the primary claim. The other {SECONDARY} are secondary "
         f"and share the error of each look evenly, so that they hold together, and are decided after "
-        f"{units.fewest(SECONDARY)} {units.unit}s at the earliest. Values are of the median trial, "
+        f"{units.fewest(secondary(data.plan))} {units.unit}s at the earliest. Values are of the median trial, "
         "failures of all trials. Times are of completed tasks, but the mean counts a failed one with the time until it "
         "failed. A difference of times is one of speed (+25%: four fifths of the time), one of tasks is by trial."
     )

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Criterion
 from pgtrial.model.records.trial import TaskSummary, Trial
 from pgtrial.verdict.grid import Grid
@@ -78,6 +79,11 @@ KINDS = (
 SECONDARY = len(KINDS) - 1
 
 
+def secondary(plan: Plan) -> int:
+    """Returns how many claims on secondary criteria share the error of each look."""
+    return plan.sharing(SECONDARY, in_each_comparison=True)
+
+
 def criteria(grid: Grid, primary: Sequence[Claim]) -> list[Criterion]:
     """The rows of the table for each comparison, in its order; none of a study without tasks."""
     if not any(trial.tasks is not None for trial in grid.trials):
@@ -99,7 +105,7 @@ def _primary(grid: Grid, kind: Kind, claim: Claim) -> Criterion:
 def _secondary(grid: Grid, kind: Kind, claim: Claim) -> Criterion:
     margin = NOTABLE_SHARE if kind.name == FAILURES else grid.plan.margin
     metric = kind.metric
-    series = read(grid, grid.gains(claim.arm, [0], metric), SECONDARY, margin, metric.scale)
+    series = read(grid, grid.gains(claim.arm, [0], metric), secondary(grid.plan), margin, metric.scale)
     return Criterion(
         arm=claim.arm,
         baseline=claim.baseline,
@@ -109,7 +115,7 @@ def _secondary(grid: Grid, kind: Kind, claim: Claim) -> Criterion:
         blocks=len(series.used),
         **_shown(grid, kind, claim),
         primary=False,
-        claims=SECONDARY,
+        claims=secondary(grid.plan),
     )
 
 

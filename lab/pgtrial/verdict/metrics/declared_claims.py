@@ -26,7 +26,7 @@ _AS_TIMES = {RESPONSE: ("us", 1e6), TIME: ("s", 1.0)}
 
 def secondary(plan: Plan) -> int:
     """Claims on declared metrics that are not primary; they share the error of each look."""
-    return max(0, len(plan.metrics) - 1) * len(plan.others)
+    return plan.sharing(max(0, len(plan.metrics) - 1) * len(plan.others))
 
 
 def metric_claims(grid: Grid, primary: Sequence[Claim]) -> list[MetricClaim]:

@@ -30,7 +30,7 @@ def query_claims(grid: Grid, primary: Sequence[Claim]) -> list[QueryClaim]:
     return [
         claim
         for whole in primary
-        for claim in (_primary(grid, whole), *(_of_query(grid, query, len(queries), whole) for query in queries))
+        for claim in (_primary(grid, whole), *(_of_query(grid, query, whole) for query in queries))
     ]
 
 
@@ -43,9 +43,7 @@ def queries_of_plan(plan: Plan) -> list[str]:
 def undecided_queries(grid: Grid) -> set[str]:
     """Arms with a query that no look has decided."""
     queries = queries_of_plan(grid.plan)
-    return {
-        arm for arm in grid.plan.others if any(not _series(grid, query, len(queries), arm).decided for query in queries)
-    }
+    return {arm for arm in grid.plan.others if any(not _series(grid, query, arm).decided for query in queries)}
 
 
 def result_of(trial: Trial, query: str) -> QueryResult | None:
@@ -66,7 +64,8 @@ def _is_bound(query: str, trial: Trial) -> bool:
     return result is not None and result.is_bound
 
 
-def _series(grid: Grid, query: str, family: int, arm: str) -> Series:
+def _series(grid: Grid, query: str, arm: str) -> Series:
+    family = grid.plan.sharing(len(queries_of_plan(grid.plan)), in_each_comparison=True)
     # a failed trial is the worst there is, two of them say nothing
     bound = partial(_is_bound, query) if grid.plan.spending is not None else lambda _: False
     metric = Metric(f"query {query}", "us", partial(_time_us, query), "less", missing="worst", is_bound=bound)
@@ -82,8 +81,8 @@ def _primary(grid: Grid, claim: Claim) -> QueryClaim:
     return QueryClaim(**same, query=None, time_us=values, over_limit={}, failed={}, claims=claim.family)
 
 
-def _of_query(grid: Grid, query: str, family: int, claim: Claim) -> QueryClaim:
-    series = _series(grid, query, family, claim.arm)
+def _of_query(grid: Grid, query: str, claim: Claim) -> QueryClaim:
+    series = _series(grid, query, claim.arm)
     pair = (claim.arm, claim.baseline)
     results = {arm: [found for trial in grid.of(arm) if (found := result_of(trial, query)) is not None] for arm in pair}
     return QueryClaim(

@@ -115,7 +115,8 @@ class _Comparison:
         shares = {number: median(max(trial.share(number) for trial in pair) for pair in pairs) for number in enough}
         notable = sorted(number for number, share in shares.items() if share >= LEAST_SHARE)
         family = sorted(notable, key=lambda number: -shares[number])[:MOST_STATEMENTS]
-        return {number: Question(self._of_units(number), len(family), self._grid.plan.margin) for number in family}
+        sharing = self._grid.plan.sharing(len(family), in_each_comparison=True)
+        return {number: Question(self._of_units(number), sharing, self._grid.plan.margin) for number in family}
 
     def _pair(self, block: int) -> tuple[Trial | None, Trial | None]:
         return self._grid.pair(block, 0, self._arm)
