@@ -103,7 +103,7 @@ def test_an_undecided_gate_says_what_is_excluded_and_what_would_decide():
         ("slower", "fail: head is 5.99% slower than base."),
         ("equivalent", "pass: no difference larger than 1% between head and base."),
         ("no trial", "no verdict: no trial was run, so that nothing was compared."),
-        ("withheld", f"no verdict: no verdict on head against base: {FSYNC.message} {FSYNC.cure}"),
+        ("withheld", f"no verdict on head against base: {FSYNC.message} {FSYNC.cure}"),
         ("head fails", "fail: head failed in all 12 trials (the server closed the connection)."),
         ("base fails", "no verdict: base failed in all 12 trials (the server closed the connection), so that nothing "),
         ("the same set-up", "no verdict: base and head are identical, so that nothing was compared; no "),

@@ -40,7 +40,7 @@ class Outcome:
     @property
     def sentence(self) -> str:
         """`pass: no difference larger than 1% between base and head.`"""
-        return f"{self.word}: {self.reason}."
+        return f"{self.reason}." if self.reason.startswith(self.word) else f"{self.word}: {self.reason}."
 
 
 @dataclass(frozen=True)
