@@ -6,10 +6,13 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from rich.console import Console
 
+from pgtrial.cli.verdict import in_short
 from pgtrial.model.records.facts import Audit
 from pgtrial.model.records.plan import Spending
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.report.brief import brief
 from pgtrial.report.data import StudyData
 from pgtrial.report.gate.junit import junit
 from pgtrial.report.gate.outcome import Outcome, Rules, outcome
@@ -148,6 +151,10 @@ def test_a_gate_of_one_side_passes_where_a_loss_of_the_margin_is_excluded():
     )
     assert "ends where one of the margin is excluded" in data.result.sentences[0]
     assert data.result.primary[0].more_blocks is None
+    console = Console(width=100)
+    with console.capture() as shown:
+        console.print(in_short(brief(data.result, data.plan)))
+    assert shown.get().startswith("NOT WORSE  No loss of 1% or more on head against base")
 
 
 @pytest.mark.parametrize(("ratio", "expected"), [(0.94, 1), (1.06, 0), (1.0, 0), (0.985, 1)])

@@ -37,15 +37,16 @@ def in_short(brief: Brief, reword: Callable[[str], str] = str) -> RenderableType
     parts: list[RenderableType] = []
     for headline in brief.headlines:
         text = headline.text.removeprefix("Undecided ")
-        parts += [_headline(headline.verdict, text), _grid(headline.lines, reword)]
+        word = "not worse" if headline.not_worse else headline.verdict
+        parts += [_headline(headline.verdict, text, word), _grid(headline.lines, reword)]
     return Group(*parts, _grid(brief.lines(_WATCHED), reword))
 
 
-def _headline(verdict: Word | None, text: str) -> Text:
-    """The word of the verdict and the text; of one arm alone the text."""
+def _headline(verdict: Word | None, text: str, word: str | None = None) -> Text:
+    """Returns the word of the verdict, or another `word` in its place, and the text; of one arm alone the text."""
     if verdict is None:
         return Text(text, "bold")
-    return Text.assemble((f"{verdict.upper()}  ", f"bold {VERDICT_STYLES[verdict]}"), (text, "bold"))
+    return Text.assemble((f"{(word or verdict).upper()}  ", f"bold {VERDICT_STYLES[verdict]}"), (text, "bold"))
 
 
 def _grid(lines: Sequence[Line], reword: Callable[[str], str]) -> Padding:

@@ -61,6 +61,8 @@ class Headline:
     """None: of one arm alone, which is compared with nothing."""
     text: str
     lines: list[Line]
+    not_worse: bool = False
+    """True if a study that asks only for a loss has excluded one of the margin: it is done, without a verdict."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
     lines += [Line("queries", queries)] if (queries := _queries(result, claim)) else []
     lines += [Line("plans", plans)] if (plans := _plans(result, claim)) else []
     lines += [Line("updates", updates)] if (updates := _updates(result, claim)) else []
-    return Headline(claim.verdict, headline(claim, plan), lines)
+    return Headline(claim.verdict, headline(claim, plan), lines, claim.not_worse)
 
 
 def _levels(claim: Claim, result: StudyResult) -> str:
