@@ -15,7 +15,9 @@ import pytest
 
 from pgtrial.machines.locks import holding_name
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.servers.builds.kept import Builds
 from pgtrial.servers.kept_templates import TemplateInUse, Templates
+from pgtrial.servers.state_limit import trim
 from pgtrial.servers.templates import TemplateKey, TemplateOrder
 from pgtrial.store.state import state_limit
 
@@ -344,6 +346,12 @@ def _used(store, scale, day):
     (store.root / _key(scale).name / "uses.json").write_text(json.dumps(uses))
 
 
+def _limited(store, limit):
+    """Templates that are alone in their state directory."""
+    state = store.root.parent
+    return Templates(store.root, make_room=lambda kept: trim(kept, Builds(state / "builds"), state / "installs", limit))
+
+
 def test_beyond_the_limit_the_least_recently_used_go_and_those_in_use_stay(store, tmp_path):
     for scale, day in ((1, 3), (2, 1), (3, 2), (4, 4)):
         _used(store, scale, day)
@@ -352,7 +360,7 @@ def test_beyond_the_limit_the_least_recently_used_go_and_those_in_use_stay(store
     other = Templates(store.root)
     other.ensure(_order(_never, _key(2)), tmp_path / "other", _unheard, [])
     (store.root / _key(2).name / "uses.json").write_text('{"by_study": {"": "2026-11-01T00:00:00Z"}}')
-    limited = Templates(store.root, limit=int(3.5 * size))
+    limited = _limited(store, int(3.5 * size))
     limited.ensure(_order(key=_key(5)), tmp_path / "new", _unheard, notes)
     assert set(_kept(store)) == {_key(scale).name for scale in (2, 4, 5)}
     [sentence] = notes
@@ -363,7 +371,7 @@ def test_beyond_the_limit_the_least_recently_used_go_and_those_in_use_stay(store
 
 
 def test_a_template_larger_than_the_limit_is_kept_while_it_is_in_use(store, tmp_path):
-    limited = Templates(store.root, limit=1)
+    limited = _limited(store, 1)
     limited.ensure(_order(), tmp_path / "staging", _unheard, [])
     assert _kept(store) == [KEY.name]
 

@@ -25,7 +25,6 @@ from pgtrial import __version__
 from pgtrial.machines.locks import NAME_LOCK, holding_name, is_held, is_name_held, open_lock, take, wait_for
 from pgtrial.model.errors import ArmError
 from pgtrial.model.records import Record
-from pgtrial.model.units import format_size, plural
 from pgtrial.servers.templates import DATA_FORMAT, TemplateKey, TemplateOrder
 from pgtrial.servers.trees import bytes_below, entries
 from pgtrial.store.state import is_own
@@ -90,12 +89,14 @@ class KeptTemplate:
 class Templates:
     """The templates below a directory, as one lab sees them."""
 
-    def __init__(self, root: Path, study: str = "", limit: int | None = None) -> None:
-        """`study` is the directory of the study that uses them, for `pgtrial list`. `limit` is what all of them may
-        take on the disk, bytes; None: anything.
+    def __init__(
+        self, root: Path, study: str = "", make_room: Callable[[Templates], str | None] = lambda templates: None
+    ) -> None:
+        """`study` is the directory of the study that uses them, for `pgtrial list`. `make_room` is called when a new
+        one has been made; it returns a sentence on what had to go for it, or None.
         """
         self.root = root
-        self._limit = limit
+        self._make_room = make_room
         self._study = study
         self._held: dict[str, IO[bytes]] = {}
         """By name, the shared lock on each template that this lab uses."""
@@ -132,8 +133,8 @@ class Templates:
             self._held[name] = lock = open_lock(home / _IN_USE)
             wait_for(lock, shared=True)
             _note_use(home, self._study)
-        if made and (trimmed := self._trim()) is not None:
-            notes.append(trimmed)
+        if made and (gone := self._make_room(self)) is not None:
+            notes.append(gone)
         return home / "data"
 
     def remove(self, name: str) -> None:
@@ -172,28 +173,6 @@ class Templates:
         """What the templates that no lab uses now take on the disk."""
         idle = [path for path in self._present() if not self._is_in_use(path)]
         return sum(record.bytes_on_disk for path in idle if (record := _record(path)) is not None)
-
-    def _trim(self) -> str | None:
-        """Removes templates that no lab uses, the least recently used first, until all take no more than the limit.
-
-        Returns a sentence on what was removed; None: nothing.
-        """
-        if self._limit is None:
-            return None
-        known = [(path, record) for path in self._present() if (record := _record(path)) is not None]
-        excess = sum(record.bytes_on_disk for _, record in known) - self._limit
-        removed: list[int] = []
-        for path, record in sorted(known, key=lambda kept: max(_uses(kept[0]).values(), default=kept[1].made)):
-            if excess > sum(removed) and not self._is_in_use(path):
-                with suppress(ArmError):  # a lab has begun to use it
-                    self.remove(path.name)
-                    removed.append(record.bytes_on_disk)
-        if not removed:
-            return None
-        return (
-            f"removed {plural(len(removed), 'template')} of {format_size(sum(removed))}, used least recently: together "
-            f"templates may take {format_size(self._limit)} (PGTRIAL_STATE_LIMIT)"
-        )
 
     def close(self) -> None:
         """End the use of all templates."""

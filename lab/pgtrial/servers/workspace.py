@@ -225,7 +225,11 @@ def _remove_dumps(root: Path) -> list[Path]:
 
 def templates_of(state: Path, study: str = "") -> Templates:
     """The templates that are kept in a state directory, as a study uses them."""
-    return Templates(state / "templates", study, state_limit(state))
+
+    def make_room(templates: Templates) -> str | None:
+        return trim(templates, builds_of(state), state / "installs", state_limit(state))
+
+    return Templates(state / "templates", study, make_room)
 
 
 def builds_of(state: Path) -> Builds:
