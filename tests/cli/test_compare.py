@@ -111,6 +111,22 @@ def test_the_command_of_the_capacity_asks_for_what_its_option_of_compare_does(st
     assert first.load.capacity == CapacitySection(percentile="p99", limit=0.02, failures=0.01)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"p99": "abc"}, "--p99: 'abc' is not a duration"),
+        ({"p99": "0"}, "--p99: a limit is longer than 0"),
+        ({"p999": "0s"}, r"--p99\.9: a limit is longer than 0"),
+        ({"p99": "20ms", "failures": "200%"}, "--failures: write a share"),
+        ({"p99": "20ms", "at_most": 0.0}, "--at-most: write a rate above 0"),
+    ],
+)
+def test_what_is_wrong_with_a_capacity_is_told_with_its_option(options, said, started):
+    with pytest.raises(StudyError, match=said):
+        capacity_command(["jit=on", "jit=off"], **options)
+    assert started == []
+
+
 @pytest.mark.parametrize("limits", [{}, {"p99": "20ms", "p50": "1ms"}])
 def test_a_capacity_has_one_limit(limits, started):
     with pytest.raises(StudyError, match=r"the limit of one percentile; write for example --p99 20ms"):

@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from pgtrial.cli.compare import compare_command
+from pgtrial.cli.study_options import parsed
 from pgtrial.model.errors import StudyError
+from pgtrial.model.units import parse_duration, parse_share
 
 
 def capacity_command(
@@ -61,6 +63,13 @@ def capacity_command(
     given = [f"{name}={limit}" for name, limit in limits.items() if limit is not None]
     if len(given) != 1:
         raise StudyError("a capacity has the limit of one percentile; write for example --p99 20ms")
+    for name, limit in limits.items():
+        if limit is not None and parsed(f"--{name}", parse_duration, limit) <= 0:
+            raise StudyError(f"--{name}: a limit is longer than 0; write for example --{name} 20ms")
+    if failures is not None and not 0 <= parsed("--failures", parse_share, failures) < 1:
+        raise StudyError("--failures: write a share from 0 to below 100%, for example --failures 0.1%")
+    if at_most is not None and at_most <= 0:
+        raise StudyError("--at-most: write a rate above 0, for example --at-most 500")
     return compare_command(
         arms,
         capacity=",".join([*given, *(f"{name}={value}" for name, value in others.items() if value is not None)]),
