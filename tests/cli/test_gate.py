@@ -226,6 +226,35 @@ def test_a_gate_that_failed_and_is_started_again_repeats_its_verdict(folder, mea
     assert run_gate("jit=on", "jit=off") == 1, "the first verdict stands"
 
 
+def test_a_gate_that_was_stopped_and_is_not_gone_on_with_is_a_try(folder, measured, capsys):
+    started = measured(1.0)
+    assert run_gate("jit=on", "jit=off") == 0
+    plan = make_plan(tuple(started[0].arms), blocks=12)
+    for number, blocks in ((1, 3), (2, 0)):
+        stopped = plan.model_copy(update={"created": f"2026-11-19T0{number}:00:00+00:00"})
+        write_study(
+            Path("results") / f"stopped-{number}",
+            stopped,
+            run(stopped, noisy({}), upto=2 * blocks),
+            Audit(findings=[]),
+            "",
+            spec=started[0],
+        )
+    capsys.readouterr()
+    assert run_gate("jit=on", "jit=off", new=True, json=True) == 0
+    assert told_of_tries(capsys) == (0, "now", 3, [3, 0]), "one had measured three blocks, the other none"
+    assert "Try 3 of the same set-ups, after 1 x stopped, 1 x pass." in Path("gate.md").read_text()
+
+
+def test_the_budget_of_a_gate_is_that_of_its_study_unless_the_command_names_one(folder, measured):
+    started = measured(1.0)
+    run_gate("jit=on", "jit=off")
+    Path("s.toml").write_text(Path("s.toml").read_text() + '[verdict]\nbudget = "3min"\n')
+    run_gate("jit=on", "jit=off")
+    run_gate("jit=on", "jit=off", budget="2min")
+    assert [spec.verdict.budget for spec in started] == [600, 180, 120]
+
+
 def test_the_bundle_of_the_first_run_brings_its_verdict_to_another_machine(folder, measured, capsys):
     started = measured(0.94)
     assert run_gate("jit=on", "jit=off") == 1

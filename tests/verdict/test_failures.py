@@ -163,6 +163,25 @@ def test_a_percentile_that_falls_on_failures_in_one_arm_alone_is_worse_there():
     assert verdict_of(plan, trials).primary[0].verdict == "worse"
 
 
+@pytest.mark.parametrize("cut", ["a", "b"])
+def test_an_arm_whose_query_is_cancelled_is_not_better_by_its_others(cut):
+    """How long the query would have taken, nobody knows; that the other arm is better may well be known."""
+    rng = np.random.default_rng(9)
+
+    def queries(planned):
+        ours = planned.arm == cut
+        timed = [Query((1 if ours else 10) * math.exp(0.005 * rng.standard_normal())) for _ in range(3)]
+        return [Query(1000 * LIMIT_S if ours else 800 * LIMIT_S, over_limit=ours), *timed]
+
+    plan, trials = run_suites(27, queries)
+    plan = by_p9(plan, 4)
+    result = verdict_of(plan, trials)
+    assert result.primary[0].verdict == "undecided"
+    assert outcome(result, plan, Rules()).status == 2
+    words = {claim.query: claim.verdict for claim in result.queries}
+    assert words["q0"] == ("worse" if cut == "b" else "better")
+
+
 def test_queries_that_are_cancelled_in_both_arms_are_not_equal():
     rng = np.random.default_rng(8)
 

@@ -1,4 +1,5 @@
-"""The gates of the same set-ups that ended before one: in the results directory, and in the bundle that it replaces."""
+"""The gates of the same set-ups before one, ended or stopped: in the results directory, and in the bundle that it
+replaces."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.conduct.place import RESULTS, asks_the_same, is_same, same_study
-from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.errors import ERROR_STATUS, StoreError, StudyError
 from pgtrial.model.records.gate import EarlierGate, GateRecord
 from pgtrial.model.study.cut_values import cut
 from pgtrial.model.study.spec import StudySpec
@@ -19,6 +20,7 @@ from pgtrial.report.gate.tries import Tries
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import read_record
+from pgtrial.verdict.grid import Grid
 
 OUTCOME = "gate.json"
 """In the directory of a gate's study, and so in its bundle."""
@@ -64,16 +66,24 @@ class EarlierGates:
         return Tries(tuple(gate for gate in self.known if gate.created < begun), stands=begun)
 
 
-def earlier_gates(spec: StudySpec, rules: Rules, results: Path | None, bundled: StudyDirectory | None) -> EarlierGates:
+def earlier_gates(
+    spec: StudySpec, rules: Rules, results: Path | None, bundled: StudyDirectory | None, *, anew: bool
+) -> EarlierGates:
     """Returns the gates before one of this study in `results`; `bundled` is the study of the bundle that it replaces.
 
+    A gate that was stopped is one of them unless this one goes on with it, which one that begins `anew` does not.
     Raises StoreError if the directory `results` holds another study.
     """
     here = _ended_in(spec, results)
-    found = [study for study in _beside(results) if asks_the_same(spec, study.spec)]
+    beside = [study for study in _beside(results) if asks_the_same(spec, study.spec)]
+    found = [study for study in beside if (study.path / OUTCOME).is_file()]
     if bundled is not None and asks_the_same(cut(spec)[0], bundled.spec):
         found.append(bundled)
     known: dict[str, EarlierGate] = {}
+    for study in beside:
+        if study not in found and _was_stopped(study) and (anew or not is_same(spec, study.spec)):
+            created = study.plan.created
+            known[created] = EarlierGate(created=created, status=ERROR_STATUS, stopped=True)
     standing = []
     for study in found:
         try:
@@ -101,10 +111,17 @@ def _ended_in(spec: StudySpec, results: Path | None) -> StudyDirectory | None:
     return same_study(spec, results)
 
 
+def _was_stopped(study: StudyDirectory) -> bool:
+    """True if the study is that of a gate which had measured a block, and so could be seen, before it was stopped."""
+    with suppress(StoreError, StudyError):
+        return study.spec.verdict.final and any(Grid(study.plan, study.trials()).counted)
+    return False
+
+
 def _beside(results: Path | None) -> Iterator[StudyDirectory]:
-    """Yields the studies of gates that have ended, in results/ and beside the directory of this one."""
+    """Yields the studies in results/ and beside the directory of this one."""
     folders = {folder.resolve() for folder in (RESULTS, *(() if results is None else (results.absolute().parent,)))}
-    for file in sorted(file for folder in folders for file in folder.glob(f"*/{OUTCOME}")):
+    for file in sorted(file for folder in folders for file in folder.glob("*/study.toml")):
         with suppress(StoreError, StudyError):
             yield StudyDirectory.open(file.parent)
 

@@ -51,6 +51,8 @@ from pgtrial.store.replaceable import check_replaceable, not_replaced
 from pgtrial.store.study_file import Change
 
 _by_options = by_options(("budget", "blocks"))
+_BUDGET_S = 600.0
+"""Of a gate whose study gives none."""
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 """Environment variable of GitHub's runners: a file to which Markdown is appended."""
 
@@ -63,7 +65,14 @@ def gate_command(
         str, typer.Option(help="The study file, or bundled study (@NAME), that has load and data.", metavar="FILE")
     ],
     profile: Profile = None,
-    budget: Annotated[str, typer.Option(help="Time for running the blocks, e.g. 10min.")] = "10min",
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="Time for running the blocks; default: the study's where it gives one, else 10min.",
+            metavar="TIME",
+            show_default=False,
+        ),
+    ] = None,
     fail_on: Annotated[
         FailOn,
         typer.Option(help="What has status 1: HEAD is worse; or it differs, in either direction."),
@@ -153,7 +162,7 @@ def run_gate(
     files = replace(files or Files(), base=base, head=head)
     rules = replace(rules, equal=why_equal(spec, base, head))
     try:
-        earlier = earlier_gates(spec, rules, results, bundled)
+        earlier = earlier_gates(spec, rules, results, bundled, anew=anew)
         standing = earlier.here or (None if anew else earlier.standing)
         gate = _Gate(rules, files, earlier.tries(standing), as_json=as_json)
         return gate.repeat(standing) if standing is not None else gate.run(spec, results, anew=anew)
@@ -168,11 +177,12 @@ def run_gate(
 
 
 def study_of(
-    study: str, change: Change, budget: str, *, profile: str | None = None, seed: int | None = None
+    study: str, change: Change, budget: str | None, *, profile: str | None = None, seed: int | None = None
 ) -> StudySpec:
     """The study with the gate's arms and budget; how many blocks it has, the budget alone says."""
     spec = read(study, profile, seed, change)
-    budget_s = parsed("--budget", parse_duration, budget)
+    own_s = spec.verdict.budget if "budget" in spec.verdict.model_fields_set else _BUDGET_S
+    budget_s = own_s if budget is None else parsed("--budget", parse_duration, budget)
     if budget_s <= 0:
         raise StudyError(f"--budget {budget} is no time; write for example --budget 10min")
     verdict = spec.verdict.model_copy(update={"budget": budget_s, "blocks": None, "final": True})

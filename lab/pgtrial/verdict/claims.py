@@ -92,7 +92,7 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
     scale = grid.primary.scale
     mean = t_interval(list(used.values())) if used else None
     not_worse = _one_sided(grid) and series.not_worse
-    forecast = not series.decided and not not_worse and not series.asked.bounds
+    forecast = not series.decided and not not_worse and not series.asked.cut
     more = units.more(values, plan.margin, family, grid.counted) if forecast else None
     established = established_margin(shown, scale) if shown else math.inf
     in_total = plan.measure == "goodput" and part.regime is None

@@ -86,7 +86,8 @@ def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
                 shared,
                 grid.plan.margin,
                 grid.primary.scale,
-                frozenset(ratio.block for ratio in ratios[regime] if ratio.bound),
+                {ratio.block: frozenset(ratio.cut) for ratio in ratios[regime] if ratio.cut},
+                about.arm,
             )
             for regime in chosen
         }

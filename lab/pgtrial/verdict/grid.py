@@ -129,13 +129,15 @@ class Grid:
         gains = ((block, _gain(self._pairs(block, arm, points), metric)) for block in self.counted)
         return {block: gain for block, gain in gains if gain is not None}
 
-    def bounds(self, arm: str, points: Sequence[int], metric: Metric) -> frozenset[int]:
-        """Returns the complete blocks in which a value of a metric is only a bound, so that equality cannot show."""
-        cut = (block for block in self.counted if self._has_bound(self._pairs(block, arm, points), metric))
-        return frozenset(cut)
+    def cut(self, arm: str, points: Sequence[int], metric: Metric) -> dict[int, frozenset[str]]:
+        """Returns by complete block the arms whose value of a metric is only known to be at least as bad."""
+        arms = {block: frozenset(self._cut(self._pairs(block, arm, points), metric)) for block in self.counted}
+        return {block: of_block for block, of_block in arms.items() if of_block}
 
-    def _has_bound(self, pairs: Sequence[tuple[Trial, Trial]], metric: Metric) -> bool:
-        return self.plan.spending is not None and any(metric.is_bound(trial) for pair in pairs for trial in pair)
+    def _cut(self, pairs: Sequence[tuple[Trial, Trial]], metric: Metric) -> list[str]:
+        if self.plan.spending is None:
+            return []
+        return list(dict.fromkeys(trial.arm for pair in pairs for trial in pair if metric.is_bound(trial)))
 
     def _ratio(self, block: int, arm: str, points: Sequence[int], metric: Metric) -> BlockRatio | None:
         """None if a trial of one of these load points is not stored."""
@@ -146,7 +148,7 @@ class Grid:
         return BlockRatio(
             block=block,
             log_ratio=_gain(pairs, metric),
-            bound=self._has_bound(pairs, metric),
+            cut=self._cut(pairs, metric),
             counted=block in self.counted,
             failed=[name for name in self.plan.arms if name in failed],
             order=self._orders[block, points[0]] if len(points) == 1 else [],

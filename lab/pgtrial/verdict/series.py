@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pgtrial.model.records.claims import Estimate, Word
@@ -32,8 +32,20 @@ class Question:
     """Claims that share the error of the look."""
     margin: float
     scale: Scale = RATIO
-    bounds: frozenset[int] = frozenset()
-    """Units whose value is only a bound: with one of them a look cannot find the arms equivalent."""
+    cut: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """By unit the arms whose value in it is only known to be at least as bad: with one of these units a look can find
+    neither that such an arm is better than the other nor that the two are equivalent."""
+    arm: str | None = None
+    """Which of the arms in `cut` is the one that the claim is about."""
+
+    def allowed(self, reading: p8.Reading, units: Sequence[int]) -> p8.Reading:
+        """Returns a reading of these units without a word that values which are only bounds do not bear."""
+        cut = frozenset[str]().union(*(self.cut[unit] for unit in units if unit in self.cut))
+        if not cut:
+            return reading
+        forbidden = {"equivalent", *(("better",) if self.arm in cut else ()), *(("worse",) if cut - {self.arm} else ())}
+        word = "undecided" if reading.verdict in forbidden else reading.verdict
+        return replace(reading, verdict=word, equivalent=False, not_worse=False)
 
     @property
     def limits(self) -> p8.Limits:
@@ -74,7 +86,7 @@ class Series:
     @property
     def within_margin(self) -> bool:
         """Whether the whole interval lies within the margin, whatever the verdict."""
-        if self.shown is None or self.asked.bounds.intersection(self.used):
+        if self.shown is None or any(unit in self.asked.cut for unit in self.used):
             return False
         return self.shown.between(self.asked.limits)
 
@@ -117,7 +129,7 @@ def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
                 reader = readers.setdefault(key, grid.units.reader())
                 values = [question.values[unit] for unit in known]
                 reading = reader.read(look, known, values, question.limits, question.family)
-                of_claim.append(_not_equivalent(reading) if question.bounds.intersection(known) else reading)
+                of_claim.append(question.allowed(reading, known))
     if latest is None:
         latest = choice(set(grid.blocks), set()) or {}
     units_of = dict(reached)
@@ -132,11 +144,6 @@ def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
     return now | {key: of_claim for key, of_claim in earlier.items() if of_claim.decided}
 
 
-def _not_equivalent(reading: p8.Reading) -> p8.Reading:
-    word = "undecided" if reading.verdict == "equivalent" else reading.verdict
-    return replace(reading, verdict=word, equivalent=False, not_worse=False)
-
-
 def read(
     grid: Grid,
     logs: Mapping[int, float],
@@ -144,15 +151,20 @@ def read(
     margin: float | None = None,
     scale: Scale = RATIO,
     *,
-    bounds: frozenset[int] = frozenset(),
+    cut: Mapping[int, frozenset[str]] | None = None,
+    arm: str | None = None,
 ) -> Series:
     """One claim that every look reads, from the values of blocks; within the study's margin unless said otherwise.
 
-    `bounds` are the blocks whose value is only a bound.
+    `cut` are by block the arms whose value is only known to be at least as bad, and `arm` is the claim's own.
     """
     values = grid.units.means(logs, grid.counted)
-    of_units = frozenset(unit for unit in values if bounds.intersection(grid.units.blocks([unit])))
-    question = Question(values, family, grid.plan.margin if margin is None else margin, scale, of_units)
+    arms = {
+        unit: frozenset[str]().union(*((cut or {}).get(block, frozenset()) for block in grid.units.blocks([unit])))
+        for unit in (values if cut else ())
+    }
+    of_units = {unit: of_unit for unit, of_unit in arms.items() if of_unit}
+    question = Question(values, family, grid.plan.margin if margin is None else margin, scale, of_units, arm)
     return follow(grid, lambda _, __: {None: question})[None]
 
 

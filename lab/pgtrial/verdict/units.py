@@ -95,7 +95,7 @@ class Units:
                     BlockRatio(
                         block=unit,
                         log_ratio=log_ratio,
-                        bound=any(ratio.bound for ratio in within),
+                        cut=list(dict.fromkeys(arm for ratio in within for arm in ratio.cut)),
                         counted=unit in complete,
                         failed=failed,
                         order=[],

@@ -58,8 +58,10 @@ class BlockRatio(Record):
         description="ln(speed of the arm / speed of the baseline), of a percentile or cost ln(baseline / arm); "
         "None: void, both arms failed, or one of them has no speed in this regime."
     )
-    bound: bool = added(
-        False, "Whether a value in it is only known to be at least as bad: then it cannot show that the arms are equal."
+    cut: list[str] = added(
+        [],
+        "Arms whose value in it is only known to be at least as bad: it cannot show that they are better than the "
+        "other arm, or equal to it.",
     )
     counted: bool = Field(description="False: provisional, the block or one before it is not complete.")
     failed: list[str] = Field(description="Arms with a failed trial in it: they take the worst possible rank.")

@@ -12,6 +12,7 @@ class EarlierGate(Record):
 
     created: Moment
     status: int = Field(ge=0, le=3, description="Its exit status.")
+    stopped: bool = added(False, "Whether it was stopped after some blocks, and not gone on with.")
 
 
 class GateRecord(Record):

@@ -65,6 +65,7 @@ def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
         or _unfair(result, plan)
         or _fails_more(result, plan)
         or _different(claim, plan, rules)
+        or _other_answers(result, plan)
         or _same(claim, plan, rules)
         or _open(claim, plan, result, rules)
         or Outcome(0, _passed(claim, plan), decided=True)
@@ -95,6 +96,13 @@ def _fails_more(result: StudyResult, plan: Plan) -> Outcome | None:
     ours, theirs = (percent(claim.shares[arm]) if claim.shares[arm] else "none" for arm in (claim.arm, claim.baseline))
     words = f"{claim.arm} fails {ours} of its transactions and {claim.baseline} {theirs}"
     return Outcome(1, words, decided=True)
+
+
+def _other_answers(result: StudyResult, plan: Plan) -> Outcome | None:
+    """The outcome where queries of a suite have other answers on HEAD: it may be fast since it does something else."""
+    arms = set(plan.arms[:2])
+    found = (finding for finding in result.findings if finding.rule == "unequal_results" and arms & set(finding.arms))
+    return next((Outcome(2, finding.message.removesuffix(".")) for finding in found), None)
 
 
 def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pgtrial.model.records.claims import Claim
-from pgtrial.model.records.load_point import rate_unit
+from pgtrial.model.records.load_point import measure_of, rate_unit
 from pgtrial.model.records.results import Cost, StudyResult
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.report.data import StudyData
@@ -138,7 +138,7 @@ def _levels(result: StudyResult, claim: Claim) -> dict[str, str]:
     """By arm, the median trial's tps or mean response time, ms; empty for the mean over load points."""
     if claim.load_point is None and len(result.load_points) > 1:
         return {}
-    by_goodput = result.load_points[0].rate is None and result.load_points[0].tasks is None
+    by_goodput = measure_of(result.load_points) == "goodput"
     texts = {}
     for level in result.levels:
         mean = level.latency_us.get("mean")

@@ -45,7 +45,7 @@ class Tries:
         return " ".join(told) or None
 
     def _before(self) -> str:
-        words = (WORDS[gate.status] for gate in self.earlier)
+        words = ("stopped" if gate.stopped else WORDS[gate.status] for gate in self.earlier)
         return ", ".join(f"{len(list(same))} x {word}" for word, same in groupby(words))
 
 

@@ -47,8 +47,8 @@ def undecided_arms(grid: Grid) -> set[str]:
 def _series(grid: Grid, name: str, arm: str) -> tuple[Metric, Series]:
     metric = declared_metric(grid.plan, name)
     gains = grid.gains(arm, grid.points, metric)
-    bounds = grid.bounds(arm, grid.points, metric)
-    return metric, read(grid, gains, secondary(grid.plan), scale=metric.scale, bounds=bounds)
+    cut = grid.cut(arm, grid.points, metric)
+    return metric, read(grid, gains, secondary(grid.plan), scale=metric.scale, cut=cut, arm=arm)
 
 
 def _primary(grid: Grid, claim: Claim) -> MetricClaim:

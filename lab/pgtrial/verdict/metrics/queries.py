@@ -69,7 +69,7 @@ def _series(grid: Grid, query: str, arm: str) -> Series:
     # a failed trial is the worst there is, two of them say nothing
     bound = partial(_is_bound, query) if grid.plan.spending is not None else lambda _: False
     metric = Metric(f"query {query}", "us", partial(_time_us, query), "less", missing="worst", is_bound=bound)
-    return read(grid, grid.gains(arm, [0], metric), family, bounds=grid.bounds(arm, [0], metric))
+    return read(grid, grid.gains(arm, [0], metric), family, cut=grid.cut(arm, [0], metric), arm=arm)
 
 
 def _primary(grid: Grid, claim: Claim) -> QueryClaim:
@@ -102,7 +102,7 @@ def _of_query(grid: Grid, query: str, claim: Claim) -> QueryClaim:
 
 
 def _more_blocks(grid: Grid, series: Series) -> int | None:
-    if series.decided or series.asked.bounds or grid.units.unit != "block":
+    if series.decided or series.asked.cut or grid.units.unit != "block":
         return None
     asked = series.asked
     return grid.units.more(list(asked.values.values()), asked.margin, asked.family, grid.counted)
