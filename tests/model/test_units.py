@@ -21,6 +21,9 @@ def test_a_difference_is_a_percentage_below_twice_and_a_ratio_from_there_on(diff
         ((1.0, 1.5, 2.1), "2.0..3.1 times"),
         ((-0.2, 1.5, 2.1), "1..3 times"),
         ((0.3, 0.4, 0.5), "+30..+50%"),
+        ((None, -0.32, -0.133), "at most -13%"),
+        ((0.05, 0.07, None), "at least +5.0%"),
+        ((None, 0.02, None), "not bounded yet"),
     ],
 )
 def test_the_bounds_of_a_ratio_have_the_unit_of_its_estimate(bounds, text):

@@ -20,7 +20,7 @@ from pgtrial.verdict.pace import block_time
 from pgtrial.verdict.plans import plan_differences
 from pgtrial.verdict.rules import by_gravity, found_in_trials
 from pgtrial.verdict.rules.case import Case
-from pgtrial.verdict.rules.use import is_contradicted
+from pgtrial.verdict.rules.use import beside_the_claims
 from pgtrial.verdict.where_it_ran import where_it_ran
 
 _AS_PLANNED = ("name", "pgtrial", "baseline", "arms", "load_points", "margin", "scope", "seed", "left", "deployments")
@@ -50,7 +50,7 @@ def decide(case: Case) -> StudyResult:
         block_s=block_s,
         identical_arms=not any(plan.declared.values()),
         withheld=objections.reasons(),
-        findings=[one for one in objections.findings if not is_contradicted(one, case, primary)],
+        findings=beside_the_claims(objections.findings, case, primary),
         primary=primary,
         by_load_point=claims(at_points),
         levels=[levels.level(grid, changes.cell(arm, point)) for point in grid.points for arm in plan.arms],

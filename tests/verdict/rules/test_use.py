@@ -6,6 +6,7 @@ import pytest
 
 from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.records.facts import Facts
+from pgtrial.model.records.plan import Spending
 from pgtrial.model.records.trial import LoadStatement
 from pgtrial.verdict.rules.use import USES, LoadUse, evidence_of
 from tests.verdict import studies
@@ -109,9 +110,9 @@ def test_sequential_scans_that_the_server_has_counted_are_use_whatever_the_plans
         assert _found([f"settings.{setting}"], (busy(0.0), busy(0.0)), (BY_INDEX, BY_INDEX)) is not None
 
 
-def _of_decided(tps, view):
-    """Whether a study says that its load never used what differs; all trials of an arm have one speed."""
-    plan = studies.make_plan(("on", "off"), blocks=8)
+def _of_decided(tps, view, spending=None):
+    """What a study says if its load never used what differs; all trials of an arm have one speed."""
+    plan = studies.make_plan(("on", "off"), blocks=8).model_copy(update={"spending": spending})
     plan = plan.model_copy(update={"declared": {"on": [], "off": ["settings.random_page_cost"]}})
     trials = [
         trial.model_copy(
@@ -124,10 +125,16 @@ def _of_decided(tps, view):
     ]
     found = [one for one in studies.verdict_of(plan, trials).findings if one.rule == "unused_difference"]
     assert not (view == "tables" and any("cause" in one.cure for one in found))
-    return bool(found)
+    return [one.cure for one in found]
 
 
-def test_a_difference_that_is_decided_all_the_same_is_not_said_to_be_of_something_unused():
+def test_a_difference_that_is_decided_all_the_same_is_said_beside_what_is_unused():
+    (cure,) = _of_decided(1.5, "tables", Spending(end=8, kept=0.01))
+    assert cure.startswith("A difference was found all the same: ")
+    assert _of_decided(1.0, "tables", Spending(end=8, kept=0.01)) == ["Choose a load that uses it."]
+
+
+def test_a_study_by_p8_whose_difference_is_decided_does_not_say_that_something_is_unused():
     assert _of_decided(1.0, "tables")
     assert not _of_decided(1.5, "tables")
     assert not _of_decided(0.6, "tables")

@@ -36,14 +36,22 @@ class Estimate(Record):
 
     def text(self, *, sign: bool = True) -> str:
         """Returns the interval: `+35..+48%`, without `sign` `35..48%` and `-0.3..1.9%`, of a ratio of two and more
-        `48..50 times`, or that nothing is bounded yet."""
+        `48..50 times`, of one that is bounded on one side `at least +5%`, or that nothing is bounded yet."""
         if self.low is None or self.high is None:
-            return "not bounded yet"
+            return self._one_bound()
         if self.value >= TWICE:
             return f"{'..'.join(times_between(1 + self.low, 1 + self.value, 1 + self.high))} times"
         places = decimals_for(self.known)
         low, high = (f"{bound * 100:{'+' if sign else ''}.{places}f}" for bound in (self.low, self.high))
         return f"{_no_minus_zero(low)}..{_no_minus_zero(high)}%"
+
+    def _one_bound(self) -> str:
+        places = decimals_for(self.known)
+        if self.low is not None:
+            return f"at least {_no_minus_zero(f'{self.low * 100:+.{places}f}')}%"
+        if self.high is not None:
+            return f"at most {_no_minus_zero(f'{self.high * 100:+.{places}f}')}%"
+        return "not bounded yet"
 
 
 def _no_minus_zero(text: str) -> str:

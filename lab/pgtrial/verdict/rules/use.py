@@ -96,18 +96,30 @@ def _has_counters_of_rows(case: Case) -> bool:
     return any("tables" in deltas for trial in case.trials for deltas in (trial.server_deltas, trial.shared_deltas))
 
 
-def is_contradicted(finding: Finding, case: Case, claims: Sequence[Claim]) -> bool:
-    """True if a finding says that a load never used what differs, and yet a claim on that arm found a difference.
+_ALL_THE_SAME = (
+    "A difference was found all the same: the load uses it in a way that does not show, or this is one of the 5 in 100 "
+    "verdicts that are wrong; pgtrial rerun measures it again."
+)
 
-    Verdicts of trials that are older than plans for known values keep such findings.
+
+def beside_the_claims(findings: Sequence[Finding], case: Case, claims: Sequence[Claim]) -> list[Finding]:
+    """Returns the findings as they stand beside these claims: one that says that a load never used what differs has
+    another cure where a claim on that arm found a difference.
+
+    Verdicts by the rule P8 leave it out then, or keep it if their trials are older than plans for known values.
     """
     decided = {part.arm for claim in claims for part in claim.read if part.verdict in ("better", "worse")}
-    return (
-        finding.rule == UNUSED
-        and finding.severity == "warning"
-        and not decided.isdisjoint(finding.arms)
-        and _has_counters_of_rows(case)
-    )
+
+    def is_contradicted(finding: Finding) -> bool:
+        unused = finding.rule == UNUSED and finding.severity == "warning"
+        return unused and not decided.isdisjoint(finding.arms) and _has_counters_of_rows(case)
+
+    if case.plan.spending is None:
+        return [finding for finding in findings if not is_contradicted(finding)]
+    return [
+        finding.model_copy(update={"cure": _ALL_THE_SAME}) if is_contradicted(finding) else finding
+        for finding in findings
+    ]
 
 
 @rule("other_defaults", "other defaults, which the load uses", over_trials=True)
