@@ -1,0 +1,36 @@
+"""A rule on the order of trials: nobody may have chosen among blocks whose results could be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from pgtrial.model.units import plural
+from pgtrial.verdict.rules.case import Case, Concern, listed, rule
+
+
+@rule("measured_again", "blocks were measured again after later ones", over_trials=True)
+def measured_again(case: Case) -> Iterator[Concern]:
+    """Blocks with a trial that began after one of a later block: a study runs them in order, so it was there before.
+
+    Studies by the rule P8 are left as they were.
+    """
+    if case.plan.spending is None:
+        return
+    again: set[int] = set()
+    first_later: dict[int, datetime] = {}
+    for trial in sorted(case.trials, key=lambda trial: -trial.block):
+        started = datetime.fromisoformat(trial.started)
+        if any(begun < started for block, begun in first_later.items() if block > trial.block):
+            again.add(trial.block)
+        first_later[trial.block] = min(started, first_later.get(trial.block, started))
+    if not again:
+        return
+    blocks = listed([str(block + 1) for block in sorted(again)])
+    yield Concern(
+        list(case.plan.arms),
+        f"{plural(len(again), 'block')} ({blocks}) began after later blocks had been measured: trials were removed and "
+        "measured again, or the clock was set back. Whoever removes trials may have chosen them by their results.",
+        "Start the study anew (pgtrial run --new): with chosen blocks no verdict keeps its error of 5%.",
+        "withhold",
+    )
