@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pgtrial.model.records.disturbances import InterruptedTrial, Interruption
+from pgtrial.model.records.plan import EarlierTry
+from pgtrial.report.brief import brief
 from pgtrial.report.verdict import interruption_notes
 from tests.verdict.studies import verdict_of
 
@@ -40,3 +42,14 @@ def test_the_verdict_does_not_depend_on_them():
     assert told.primary == plain.primary
     assert "interruptions" not in plain.model_dump_json()
     assert [each.how for each in told.interruptions] == ["SIGINT"]
+
+
+def test_many_interruptions_and_earlier_tries_stand_in_the_short_form_too():
+    earlier = EarlierTry(directory="before", created="2026-11-19T14:00:00+00:00", blocks=6, planned=6)
+    plan = make_plan().model_copy(update={"earlier": [earlier]})
+    trials = run(plan, lambda planned: 1000.0 + planned.block)
+    told = verdict_of(plan, trials, interruptions=interrupted("on", "off", "off"))
+    assert brief(told, plan).watched[:2] == [
+        "try 2 of this question here",
+        "3 interruptions ended trials, which ran again",
+    ]

@@ -282,6 +282,9 @@ def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
     return f"{measure_text(plan)}, {where(claim, plan)}; {measured_text(claim, plan)}{taken}; {place}"
 
 
+_MANY_INTERRUPTIONS = 3
+"""From so many on they are told in the short form, too."""
+
 _LONGEST_REASON = 160
 """Characters of the reason for which a trial failed."""
 
@@ -312,6 +315,7 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
     notes = (
         ["no difference is declared: this is a check of the method"] if result.identical_arms and result.primary else []
     )
+    notes += _choices(result, plan)
     for part in (part for claim in result.primary for part in claim.read):
         notes += ["the effect changes during the study"] if part.changing else []
         notes += [f"rare odd {part.unit}s pull the mean"] if part.unstable else []
@@ -327,6 +331,13 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
             of = f" ({finding.arms[0]})" if len(finding.arms) == 1 else ""
             notes.append(f"{title(finding)}{of}")
     return list(dict.fromkeys(notes))
+
+
+def _choices(result: StudyResult, plan: Plan) -> list[str]:
+    """What lets somebody choose among results: earlier tries of a question, and trials that were ended by hand."""
+    notes = [f"try {len(plan.earlier) + 1} of this question here"] if plan.earlier else []
+    ended = sum(bool(interruption.trials) for interruption in result.interruptions)
+    return [*notes, f"{ended} interruptions ended trials, which ran again"] if ended >= _MANY_INTERRUPTIONS else notes
 
 
 def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[str]:
