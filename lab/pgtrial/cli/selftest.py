@@ -139,7 +139,7 @@ def calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
             lost = lost_share(study)
         other = next_work(work, lost.estimate, attempt)
         if other is None:
-            say(f"it costs {percent(lost.estimate)} of the throughput")
+            say(f"this work costs {percent(lost.estimate)} of the throughput")
             return selftest_of(wanted, work, lost)
         work, attempt = other, attempt + 1
 
