@@ -303,7 +303,7 @@ def outlook(claim: Claim, plan: Plan) -> str:
         parts.append(f"a verdict on {plural(claim.family, 'claim')} needs at least {claim.fewest_blocks} {claim.unit}s")
     elif claim.more_blocks is None and plan.is_final:
         parts.append("at the present spread no look of this plan would decide, and it ends for good")
-        parts.append("a study with more time, longer trials, less noise or a wider margin help")
+        parts.append("a study with more time, longer trials, less noise or a wider margin may")
     elif claim.more_blocks is None:
         parts.append(f"at the present spread even {_NOT_EVEN[claim.unit]} {claim.unit}s would not decide")
         parts.append("longer trials, less noise or a wider margin help")
