@@ -83,6 +83,13 @@ def test_rows_drawn_by_each_template_withhold_the_verdict_and_are_told_before_th
     assert facts["public.fixed"] == study.facts()["two"].facts["data"]["public.fixed"]
 
 
+def test_a_materialized_view_drawn_by_each_template_withholds_the_verdict():
+    Path("codes.sql").write_text(STEADY + "CREATE MATERIALIZED VIEW drawn AS SELECT n, random() AS r FROM codes;\n")
+    study, _, _ = run(APART, {"data": "codes.sql"})
+    [found] = unequal(study)
+    assert (found.severity, "public.drawn differs in the column r" in found.message) == ("withhold", True)
+
+
 def test_a_rehearsal_alone_tells_it_too():
     Path("codes.sql").write_text(RANDOM)
     Path("read.sql").write_text(READ)
@@ -188,3 +195,41 @@ def test_a_table_that_the_load_changes_on_given_servers_is_a_warning(two_databas
     [found] = unequal(study)
     assert found.severity == "warning"
     assert "given servers keep what earlier trials wrote" in found.message
+
+
+def test_rows_that_the_role_of_the_load_may_not_see_are_not_called_equal(two_databases, clusters):
+    target = clusters(18).target
+    try:
+        with target.connect_as_user() as session:
+            session.execute("CREATE ROLE rows_reader LOGIN")
+        for number, name in enumerate(("rows_one", "rows_two")):
+            with replace(target, dbname=name).connect_as_user() as session:
+                session.execute(
+                    "GRANT CREATE ON SCHEMA public TO rows_reader; GRANT SELECT ON codes, log TO rows_reader;"
+                    "ALTER TABLE codes ENABLE ROW LEVEL SECURITY;"
+                    f"CREATE POLICY seen ON codes USING (n > 100); DELETE FROM codes WHERE n = {number + 1};"
+                    "REVOKE SELECT ON log FROM rows_reader; UPDATE codes SET x = 1 WHERE n = 77;"
+                    "CREATE FUNCTION hidden() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT 1 FROM log'"
+                )
+        arms = {
+            arm: {"dsn": server["dsn"].replace(f"user={target.user}", "user=rows_reader")}
+            for arm, server in two_databases.items()
+        }
+        Path("hidden.sql").write_text("SELECT hidden() FROM codes WHERE n = 7;\n")
+        study, before, _ = run(arms, {"workload": "hidden.sql"})
+        assert unequal(study) == []
+        found = {one.arms[0]: one.message for one in study.audit().findings if one.rule == "rows_not_compared"}
+        assert found.keys() == {"one", "two"}
+        assert all("public.log in" in text and "permission denied" in text for text in found.values())
+        assert all("1 more table" in text for text in found.values())
+        data = study.facts()["one"].facts["data"]
+        assert data["public.codes"]["has_policies"]
+        assert "permission denied" in data["public.log"]["unread"]
+        told = [text for text in before if "are not compared" in text]
+        assert len(told) == 4
+    finally:
+        with target.connect_as_user() as session:
+            for name in ("rows_one", "rows_two"):
+                with replace(target, dbname=name).connect_as_user() as there:
+                    there.execute("DROP OWNED BY rows_reader")
+            session.execute("DROP ROLE rows_reader")

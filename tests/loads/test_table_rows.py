@@ -7,13 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pgtrial.loads.data.kinds import NO_TABLES
-from pgtrial.loads.data.table_rows import (
-    changed_in,
-    read_as_whole,
-    rows_of,
-    sample_keys,
-    tables_of,
-)
+from pgtrial.loads.data.named_relations import changed_in
+from pgtrial.loads.data.table_rows import read_as_whole, rows_of, sample_keys, tables_of
 from tests.conftest import OLD_VERSIONS, VERSIONS
 
 pytestmark = pytest.mark.server
@@ -159,13 +154,93 @@ def test_what_a_role_may_not_read_is_unknown(database):
     [found] = rows_by_name(nosy).values()
     assert found.rows is None
     assert found.digest is None
+    assert found.unread == "permission denied for table plain"
 
 
 def test_texts_say_which_tables_they_change():
     texts = [
         "COPY g (n) FROM '/tmp/g'; COPY h TO '/tmp/h'",
         "insert into a values (1)",
-        'UPDATE ONLY s."B" SET x = 1; delete from c',
+        'UPDATE ONLY s."B.b" SET x = 1; delete from C',
+        'INSERT INTO "order-items" VALUES (1)',
         "SELECT * FROM d FOR UPDATE",
     ]
-    assert changed_in([*texts, "CREATE TABLE IF NOT EXISTS e (n int)"]) == {"a", "b", "c", "e", "g"}
+    assert changed_in([*texts, "CREATE TABLE IF NOT EXISTS e (n int)"]) == {"a", "B.b", "c", "e", "g", "order-items"}
+
+
+def used(session, text):
+    return {one.name for one in tables_of(session, NO_TABLES, [text])}
+
+
+def test_what_the_load_uses_is_found_by_dependencies_and_by_names_that_are_no_words(database):
+    target = database(
+        18,
+        """CREATE TABLE plain (a int); CREATE TABLE keyed (a int); CREATE TABLE other (a int);
+        CREATE TABLE "order-items" (a int); CREATE TABLE log (a int);
+        CREATE TABLE children () INHERITS (other);
+        CREATE FUNCTION atomic() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT count(*) FROM plain; END;
+        CREATE VIEW seen AS SELECT atomic() AS n, a FROM keyed;
+        CREATE FUNCTION asked() RETURNS bigint LANGUAGE plpgsql AS
+            $$ BEGIN EXECUTE format('SELECT n FROM %I', 'seen'); RETURN 1; END $$;
+        CREATE FUNCTION writes() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN INSERT INTO log VALUES (1); RETURN NULL; END $$;
+        CREATE TRIGGER logged AFTER INSERT ON keyed EXECUTE FUNCTION writes();""",
+    )
+    with target.for_load.connect() as session:
+        assert used(session, "SELECT atomic()") == {"plain"}
+        assert used(session, "SELECT asked()") == {"plain", "keyed"}
+        assert used(session, 'SELECT * FROM "order-items"') == {"order-items"}
+        assert used(session, "SELECT * FROM other") == {"other", "children"}
+        assert used(session, "SELECT * FROM keyed") == {"keyed"}
+        found = tables_of(session, NO_TABLES, ["INSERT INTO keyed VALUES (1); SELECT * FROM plain"])
+        assert {one.name: one.is_changed for one in found} == {"keyed": True, "log": True, "plain": False}
+
+
+@pytest.mark.parametrize("major", [10, 18])
+def test_a_table_with_partitions_has_the_rows_of_one_without(database, major):
+    rows = "INSERT INTO everything SELECT i, 'x' || i FROM generate_series(1, 90) AS i;"
+    parts = """CREATE TABLE everything (a int, b text) PARTITION BY RANGE (a);
+        CREATE TABLE low PARTITION OF everything FOR VALUES FROM (1) TO (50);
+        CREATE TABLE high PARTITION OF everything FOR VALUES FROM (50) TO (1000) PARTITION BY RANGE (a);
+        CREATE TABLE highest PARTITION OF high FOR VALUES FROM (50) TO (1000);"""
+    whole = database(18, "CREATE TABLE everything (a int, b text);" + rows)
+    divided = database(major, parts + rows)
+    changed = database(18, parts + rows + "UPDATE everything SET b = 'y' WHERE a = 77;")
+    one, same, other = (rows_by_name(target) for target in (whole, divided, changed))
+    assert one == same
+    assert one["public.everything"].rows == 90
+    assert other.keys() == one.keys()
+    assert other != one
+    with divided.for_load.connect() as session:
+        [found] = all_tables(session)
+        assert found.bytes_on_disk > 0
+        assert used(session, "SELECT * FROM high") == {"high"}
+        assert used(session, "SELECT * FROM low") == {"low"}
+
+
+def test_a_materialized_view_has_rows_of_its_own(database):
+    sql = "CREATE TABLE plain (a int); {early} CREATE MATERIALIZED VIEW made AS SELECT * FROM plain; {late}"
+    fill = "INSERT INTO plain VALUES (1), (2);"
+    fresh, stale = database(18, sql.format(early=fill, late="")), database(18, sql.format(early="", late=fill))
+    one, other = rows_by_name(fresh), rows_by_name(stale)
+    assert one["public.plain"] == other["public.plain"]
+    assert (one["public.made"].rows, other["public.made"].rows) == (2, 0)
+
+
+def test_rows_that_policies_hide_are_told(database):
+    target = database(
+        18,
+        """CREATE TABLE plain (a int); INSERT INTO plain VALUES (1), (2); ALTER TABLE plain ENABLE ROW LEVEL SECURITY;
+        CREATE POLICY one ON plain USING (a = 1); DROP ROLE IF EXISTS nosy; CREATE ROLE nosy LOGIN;
+        GRANT SELECT ON plain TO nosy;""",
+    )
+    [found] = rows_by_name(replace(target, user="nosy", password=None, owner=None)).values()
+    assert (found.rows, found.has_policies) == (1, True)
+    [found] = rows_by_name(target).values()
+    assert (found.rows, found.has_policies) == (2, False)
+
+
+def test_rows_without_columns_are_counted(database):
+    [found] = rows_by_name(database(18, "CREATE TABLE plain (); INSERT INTO plain DEFAULT VALUES;")).values()
+    assert found.rows == 1
+    assert found.digest is not None

@@ -20,8 +20,6 @@ from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.table_rows import (
     Keys,
     Table,
-    changed_in,
-    named_texts,
     read_as_whole,
     rows_of,
     sample_keys,
@@ -38,7 +36,9 @@ from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.store.machine_key import digest_here
 from pgtrial.verdict.rules.case import Case
-from pgtrial.verdict.rules.rows import unequal_data
+from pgtrial.verdict.rules.rows import unequal_data, why_not_compared
+
+_TOO_LARGE = "it is too large to be read as a whole, and has no primary key by which a sample could be looked up"
 
 ArmRows = dict[tuple[str, int], dict[str, TableRows]]
 """By arm and number of its deployment (0 if it has one), then by table, the rows that were read."""
@@ -151,10 +151,12 @@ class _Reading:
             if keys or (keys is None and not _is_whole(known.get(label)))
         }
         if self.keys is not None and not wanted:
-            return {label: known[label] for label in self.keys if label in known}
-        rows = {**known, **self._read(place, wanted, by_column=False)}
-        place.keep_rows({label: found if _is_whole(found) else TableRows() for label, found in rows.items()})
-        return {label: rows[label] for label in self.keys or () if label in rows}
+            rows = dict(known)
+        else:
+            rows = {**known, **self._read(place, wanted, by_column=False)}
+            place.keep_rows({label: found if _is_whole(found) else TableRows() for label, found in rows.items()})
+        too_large = {label: TableRows(unread=_TOO_LARGE) for label, keys in (self.keys or {}).items() if keys == ()}
+        return {label: one for label in self.keys or () if (one := too_large.get(label) or rows.get(label)) is not None}
 
     def _read(self, place: LoadedData, labels: Collection[str], *, by_column: bool) -> dict[str, TableRows]:
         """Reads the rows of these tables in a place. The first place decides which tables there are."""
@@ -177,15 +179,17 @@ class _Reading:
             what = f"{'columns' if by_column else 'rows'} of {plural(len(chosen), 'table')} of {size:,.0f} MB"
             compared = "to compare them with those of the other arms"
             self.listener(Preparing(f"{arm}: reading the {what}, {compared}"))
-            changed = changed_in(named_texts(session, self.texts)) if place.is_given else set()
             is_lua = place.is_given and isinstance(self.data, SysbenchTables)  # whose texts name no table as a whole
             rows = {
                 table.label: rows_of(session, table, keys[table.label], by_column=by_column).model_copy(
-                    update={"changed_by_load": is_lua or table.name.lower() in changed}
+                    update={"changed_by_load": is_lua or (place.is_given and table.is_changed)}
                 )
                 for table in chosen
             }
             self.listener(Preparing(f"{arm}: read the {what} in {time.monotonic() - began:.1f}s"))
+            for label, found in () if by_column else rows.items():
+                if (reason := why_not_compared(found)) is not None:
+                    self.listener(Preparing(f"{arm}: the rows of {label} are not compared: {reason}", stays=True))
         return rows
 
     def _planned(self, session: Session, tables: Sequence[Table]) -> dict[str, Keys | None]:

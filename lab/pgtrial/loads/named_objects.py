@@ -13,31 +13,31 @@ from pgtrial.loads.target import Session
 
 Kind = Literal["relation", "schema", "type", "extension", "routine", "column", "constraint"]
 
-_NAME = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
-_QUALIFIED = rf"{_NAME}(?:\s*\.\s*{_NAME})*"
+NAME = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
+QUALIFIED = rf"{NAME}(?:\s*\.\s*{NAME})*"
 _RELATION = r"(?:FOREIGN\s+)?TABLE|(?:MATERIALIZED\s+)?VIEW|SEQUENCE"
 _IF_NOT_EXISTS = r"(?:IF\s+NOT\s+EXISTS\s+)?"
 _IF_EXISTS = r"(?:IF\s+EXISTS\s+)?"
 
 _INDEX = re.compile(
-    rf"CREATE\s+(?:UNIQUE\s+)?INDEX\s+(?:CONCURRENTLY\s+)?{_IF_NOT_EXISTS}(?!ON\s)({_NAME})\s+ON\s+(?:ONLY\s+)?"
-    rf"({_QUALIFIED})",
+    rf"CREATE\s+(?:UNIQUE\s+)?INDEX\s+(?:CONCURRENTLY\s+)?{_IF_NOT_EXISTS}(?!ON\s)({NAME})\s+ON\s+(?:ONLY\s+)?"
+    rf"({QUALIFIED})",
     re.I,
 )
 _CREATE = re.compile(
     rf"CREATE\s+(?:OR\s+REPLACE\s+)?(?:UNLOGGED\s+)?"
-    rf"({_RELATION}|SCHEMA|TYPE|DOMAIN|EXTENSION|FUNCTION|PROCEDURE)\s+{_IF_NOT_EXISTS}({_QUALIFIED})",
+    rf"({_RELATION}|SCHEMA|TYPE|DOMAIN|EXTENSION|FUNCTION|PROCEDURE)\s+{_IF_NOT_EXISTS}({QUALIFIED})",
     re.I,
 )
-_INTO = re.compile(rf"SELECT\b.*?\bINTO\s+(?:UNLOGGED\s+)?(?:TABLE\s+)?(?!TEMP)({_QUALIFIED})", re.I | re.S)
-_ALTER = re.compile(rf"ALTER\s+TABLE\s+{_IF_EXISTS}(?:ONLY\s+)?({_QUALIFIED})\s*\*?\s+(.*)\Z", re.I | re.S)
-_RENAME = re.compile(rf"ALTER\s+(?:{_RELATION}|INDEX)\s+{_IF_EXISTS}({_QUALIFIED})\s+RENAME\s+TO\s+({_NAME})", re.I)
+_INTO = re.compile(rf"SELECT\b.*?\bINTO\s+(?:UNLOGGED\s+)?(?:TABLE\s+)?(?!TEMP)({QUALIFIED})", re.I | re.S)
+_ALTER = re.compile(rf"ALTER\s+TABLE\s+{_IF_EXISTS}(?:ONLY\s+)?({QUALIFIED})\s*\*?\s+(.*)\Z", re.I | re.S)
+_RENAME = re.compile(rf"ALTER\s+(?:{_RELATION}|INDEX)\s+{_IF_EXISTS}({QUALIFIED})\s+RENAME\s+TO\s+({NAME})", re.I)
 _ADD = re.compile(
     rf"(?:\A|,\s*)ADD\s+(?:(CONSTRAINT)\s+|(?:COLUMN\s+)?{_IF_NOT_EXISTS}"
-    rf"(?!(?:PRIMARY|UNIQUE|FOREIGN|CHECK|EXCLUDE|CONSTRAINT)\b))({_NAME})",
+    rf"(?!(?:PRIMARY|UNIQUE|FOREIGN|CHECK|EXCLUDE|CONSTRAINT)\b))({NAME})",
     re.I,
 )
-_REMOVE = re.compile(rf"(?:\A|,\s*)DROP\s+(?:(CONSTRAINT)\s+|(?:COLUMN\s+)?){_IF_EXISTS}({_NAME})", re.I)
+_REMOVE = re.compile(rf"(?:\A|,\s*)DROP\s+(?:(CONSTRAINT)\s+|(?:COLUMN\s+)?){_IF_EXISTS}({NAME})", re.I)
 _DROP = re.compile(
     rf"DROP\s+({_RELATION}|INDEX|SCHEMA|TYPE|DOMAIN|EXTENSION|FUNCTION|PROCEDURE|ROUTINE)\s+(?:CONCURRENTLY\s+)?"
     rf"{_IF_EXISTS}(.*?)(?:\s+(?:CASCADE|RESTRICT))?\s*\Z",
@@ -107,7 +107,7 @@ def dropped(statement: str) -> list[Named]:
     if (drop := _DROP.match(statement)) is None:
         return list(_parts(statement, _REMOVE))
     names = re.sub(r"\([^()]*\)", "", drop[2])
-    return [Named(_kind(drop[1]), name) for name in re.findall(_QUALIFIED, names)]
+    return [Named(_kind(drop[1]), name) for name in re.findall(QUALIFIED, names)]
 
 
 def only_drops(statement: str) -> bool:

@@ -32,7 +32,7 @@ from pgtrial.store.state import is_own
 _RECORD = "template.json"
 _FILES = "files.json"
 _USES = "uses.json"
-_ROWS = "rows.json"
+_ROWS = "rows-2.json"
 _IN_USE = "lock"
 _MOST_STUDIES = 20
 """How many of the studies that used a template are remembered, the latest ones."""

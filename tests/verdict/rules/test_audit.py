@@ -135,6 +135,22 @@ def test_wal_in_memory_in_one_arm_withholds_the_verdict():
     assert "the file system of the WAL is ext4 in arm A and tmpfs in arm B" in finding.message
 
 
+UNLOGGED = {"server": {"unlogged_tables": ["public.orders"]}}
+LOGGED = {"server": {"unlogged_tables": []}}
+
+
+def test_unlogged_tables_of_one_arm_withhold_the_verdict_unless_the_study_declares_them():
+    by_sql = _spec(b={"setup_sql": ["ALTER TABLE orders SET UNLOGGED"]})
+    [finding] = _findings(by_sql, a=LOGGED, b=UNLOGGED)
+    assert (finding.rule, finding.severity) == ("durability", "withhold")
+    assert "the list of unlogged tables is empty in arm A and public.orders in arm B" in finding.message
+    assert "less_durable = true" in finding.cure
+    declared = _spec(b={"setup_sql": ["ALTER TABLE orders SET UNLOGGED"], "less_durable": True})
+    assert _rules(_findings(declared, a=LOGGED, b=UNLOGGED)) == {("durability", "warning")}
+    assert _rules(_findings(_spec(), a=UNLOGGED, b=UNLOGGED)) == {("not_durable", "warning")}
+    assert ("durability", "withhold") not in _rules(_findings(_spec(), b=UNLOGGED)), "not known of older facts"
+
+
 def test_equal_but_absent_durability_is_a_warning():
     off = {"settings": {"fsync": "off"}}
     findings = _findings(_spec(server=off), a=off, b=off)

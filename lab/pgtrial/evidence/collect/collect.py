@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from pgtrial.evidence.collect import (
     binding,
     bsd,
+    durability,
     flush,
     hardware,
     limits,
@@ -43,7 +45,7 @@ GROUPS = (
 """In this order people read them. `settings` holds what is not at its default in this arm, `defaults` all the rest,
 `sources` where the former come from; `probes` are measured, and never twice the same."""
 
-_FILES = (storage, flush, bsd, hardware, operating_system, limits, network, server, binding, windows)
+_FILES = (storage, flush, bsd, hardware, operating_system, limits, network, server, durability, binding, windows)
 
 COLLECTORS = [value for file in _FILES for value in vars(file).values() if isinstance(value, Collector)]
 """Every collector of these files, in their order: it is that of the facts of a group."""
@@ -66,12 +68,16 @@ def collect(
     are empty. With `measure`, probes take some seconds; without it there are none. Raises HostTrouble where the machine
     is gone or refuses.
     """
-    with target.connect() as connection:
+    with ExitStack() as stack:
+        connection = stack.enter_context(target.connect())
+        of_load = None if target.owner is None else stack.enter_context(target.for_load.connect())
         if machine is None and (data_directory is not None or runs_here(connection, target)):
             machine = LOCAL
         shown = data_directory or _shown_directory(connection, machine)
         ours = data_directory is not None
-        subject = Subject(connection, shown, machine, ours=ours, account=account, measure=measure)
+        subject = Subject(
+            connection, shown, machine, ours=ours, account=account, measure=measure, load_connection=of_load
+        )
         return Facts(arm=arm, collected=_now(), facts=facts_of(subject))
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import psutil
+import psycopg
 
 from pgtrial import __version__
 from pgtrial.evidence.collect.files import NAMES
@@ -158,12 +159,18 @@ _LABS_OWN = ("client", "client_encoding")
 def _settings(subject: Subject, *, chosen: bool) -> list[tuple[str, str, str]]:
     """Name, value and source of those that somebody set, or of all others; without those that say where it lives.
 
-    A text that may hold a secret is a digest: whether two arms differ in it shows, and what it is does not.
+    The values are those of the load's sessions, which may have others than the server's by their role and database;
+    what that role may not see is as the lab's own role sees it. A text that may hold a secret is a digest: whether two
+    arms differ in it shows, and what it is does not.
     """
+    shown = {row[0]: row for row in subject.measured(lambda session: rows_for_users(session, _SETTINGS)) or []}
+    if (of_load := subject.load_connection) is not None:
+        with suppress(psycopg.Error):
+            shown |= {row[0]: row for row in rows_for_users(of_load, _SETTINGS) if row[1] is not None}
     left_out = {*KNOWN.places, *KNOWN.decided, *KNOWN.reported_by_server}
     return [
         (name, value if value in _EMPTY or KNOWN.is_told(name, kind) else not_told(name, value), source)
-        for name, value, source, kind in subject.measured(lambda session: rows_for_users(session, _SETTINGS)) or []
+        for name, value, source, kind in shown.values()
         if name not in left_out and (source not in _UNSET and (source, name) != _LABS_OWN) == chosen
     ]
 

@@ -41,6 +41,9 @@ class Subject:
     measure: bool = False
     """Whether to measure, which takes seconds and must not disturb a load."""
 
+    load_connection: Session | None = None
+    """A session of the load's role, where that is not the role of `connection`."""
+
     announced_files: tuple[str, ...] = ()
     announced_tools: tuple[tuple[str, ...], ...] = ()
     """What the collectors read, and the commands whose output they ask for."""

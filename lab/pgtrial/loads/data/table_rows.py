@@ -6,7 +6,6 @@ from the output functions of the columns' types, which users may define: it is a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,8 +14,10 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.named_relations import used_relations
 from pgtrial.loads.names import array_of
 from pgtrial.loads.target import Session, value
+from pgtrial.model.errors import one_line
 from pgtrial.model.records.rows import TableRows
 
 WHOLE_BYTES = 2**30
@@ -36,14 +37,28 @@ _SETTINGS = {
     "quote_all_identifiers": "off",
     "lock_timeout": "10s",
     "transaction_read_only": "on",
+    # what policies let the load's role see is what the load finds; they run by the rights of that role
+    "row_security": "on",
 }
 
-_TABLES = """SELECT n.nspname, c.relname, c.oid, pg_table_size(c.oid), c.reltuples::float8
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND {condition}
-        AND NOT EXISTS (SELECT FROM pg_depend d
-            WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
-    ORDER BY 4, 1, 2"""
+_TABLES = """WITH RECURSIVE chosen AS (
+        SELECT n.nspname, c.relname, c.oid, c.relkind::text AS kind FROM pg_class c
+        JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE c.relkind IN ('r', 'p', 'm', 'f') AND c.relpersistence <> 't' AND {condition}
+            AND NOT EXISTS (SELECT FROM pg_depend d
+                WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')),
+    parts AS (
+        SELECT oid AS whole, oid AS part FROM chosen WHERE kind = 'p'
+        UNION ALL SELECT p.whole, i.inhrelid FROM parts p JOIN pg_inherits i ON i.inhparent = p.part)
+    SELECT c.nspname, c.relname, c.oid, c.kind, row_security_active(c.oid),
+        CASE c.kind WHEN 'p' THEN (SELECT coalesce(sum(pg_table_size(part)), 0) FROM parts WHERE whole = c.oid)
+            ELSE pg_table_size(c.oid) END::bigint,
+        CASE c.kind WHEN 'p' THEN (SELECT coalesce(sum(greatest(r.reltuples, 0)), 0)::float8
+                FROM parts JOIN pg_class r ON r.oid = part WHERE whole = c.oid AND r.relkind = 'r')
+            ELSE (SELECT reltuples::float8 FROM pg_class r WHERE r.oid = c.oid) END
+    FROM chosen c WHERE c.oid NOT IN (SELECT part FROM parts WHERE part <> whole)
+    ORDER BY 6, 1, 2"""
+"""Partitions are rows of their table: how a table is divided is no difference of its rows."""
 _COLUMNS = """SELECT a.attname FROM pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
     ORDER BY a.attname"""
 _KEY = """SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_index i
@@ -59,16 +74,25 @@ Keys = Sequence[Sequence[str]]
 """The texts of a sample's keys, one sequence for each column of the primary key."""
 
 
+_PARTITIONED, _FOREIGN = "p", "f"
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table of the user's data on a server."""
+    """A table or a materialized view of the user's data on a server; one with partitions is a single table."""
 
     schema: str
     name: str
     oid: int
+    kind: str
+    """The letter of pg_class.relkind."""
+    has_policies: bool
+    """True if policies of row-level security decide which rows the session's role sees."""
     bytes_on_disk: int
     tuples: float
     """The estimate of pg_class."""
+    is_changed: bool = False
+    """True if the texts by which the table was found say that they change it."""
 
     @property
     def label(self) -> str:
@@ -79,14 +103,19 @@ class Table:
 def tables_of(session: Session, data: Data, texts: Iterable[str] = ()) -> list[Table]:
     """The tables whose rows SQL or a program of the user's has made, the smallest first.
 
-    Those of the data, or if pgtrial's own generators fill these, the other tables that `texts` of SQL name. A name in
-    the text of a view or a function that is named counts as well. Raises psycopg.Error.
+    Those of the data, or if pgtrial's own generators fill these, the other tables that `texts` of SQL use
+    (`named_relations`). Materialized views are among them: they are copies, which may be older than their tables.
+    Raises psycopg.Error.
     """
     condition = data.relations(session)
+    found = used_relations(session, texts)
     if not data.has_users_rows:
-        condition = f"c.oid = ANY ({array_of(_named_in(session, texts))}) AND NOT ({condition})"
+        condition = f"c.oid = ANY ({array_of(sorted(found.used))}) AND NOT ({condition})"
     rows = session.execute(_TABLES.format(condition=condition).encode()).fetchall()
-    return [Table(str(schema), str(name), oid, size, tuples) for schema, name, oid, size, tuples in rows]
+    return [
+        Table(str(schema), str(name), oid, kind, has_policies, size, tuples, oid in found.changed)
+        for schema, name, oid, kind, has_policies, size, tuples in rows
+    ]
 
 
 def read_as_whole(tables: Sequence[Table]) -> list[Table]:
@@ -100,29 +129,27 @@ def read_as_whole(tables: Sequence[Table]) -> list[Table]:
 
 
 def rows_of(session: Session, table: Table, keys: Keys | None = None, *, by_column: bool = False) -> TableRows:
-    """The rows of a table, all of them or those with these keys; unknown where the role may not read them.
+    """The rows of a table, all of them or those with these keys; `unread` says why they could not be read.
 
     The session is the lab's own, of the load's role (`Target.for_load`). Raises psycopg.OperationalError.
     """
     columns = [name for (name,) in session.execute(_COLUMNS, (table.oid,)).fetchall()]
-    if not columns:
-        return TableRows()
+    if table.kind == _FOREIGN:
+        return TableRows(unread="a foreign table, whose rows another server has")
     encoding = str(value(session, "SHOW server_encoding"))
     groups = [[column] for column in columns] if by_column else [columns]
-    sums = sql.SQL(", ").join(_digest(encoding, group) for group in groups)
-    query = sql.SQL("SELECT count(*), {} FROM {}").format(sums, _source(session, table, keys))
+    asked = sql.SQL(", ").join([sql.SQL("count(*)"), *(_digest(encoding, group) for group in groups)])
+    query = sql.SQL("SELECT {} FROM {}").format(asked, _source(session, table, keys))
     try:
         with _as_compared(session):
             row = session.execute(query).fetchone()
-    except psycopg.OperationalError:
+    except psycopg.Error as error:
         if session.broken:
             raise
-        return TableRows()
-    except psycopg.Error:
-        return TableRows()
+        return TableRows(unread=one_line(error))
     assert row is not None
     count, *digests = row
-    found = TableRows(rows=count, sample=len(keys[0]) if keys else 0)
+    found = TableRows(rows=count, sample=len(keys[0]) if keys else 0, has_policies=table.has_policies)
     if by_column:
         return found.model_copy(update={"columns": dict(zip(columns, digests, strict=True))})
     return found.model_copy(update={"digest": f"{count}:{digests[0]}"})
@@ -138,8 +165,8 @@ def sample_keys(session: Session, table: Table, seed: int) -> Keys | None:
         return None
     percent = min(100.0, 100.0 * 2 * SAMPLE / max(table.tuples, 1.0))
     columns = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(name)) for name in key)
-    query = sql.SQL("SELECT {} FROM ONLY {} TABLESAMPLE SYSTEM ({}) REPEATABLE ({}) LIMIT {}").format(
-        columns, sql.Identifier(table.schema, table.name), percent, seed % 2**31, SAMPLE
+    query = sql.SQL("SELECT {} FROM {} TABLESAMPLE SYSTEM ({}) REPEATABLE ({}) LIMIT {}").format(
+        columns, _relation(table), percent, seed % 2**31, SAMPLE
     )
     try:
         with _as_compared(session):
@@ -147,54 +174,6 @@ def sample_keys(session: Session, table: Table, seed: int) -> Keys | None:
     except psycopg.errors.InsufficientPrivilege:
         return None
     return [list(texts) for texts in zip(*rows, strict=True)] or None
-
-
-def changed_in(texts: Iterable[str]) -> set[str]:
-    """The names of the tables, without their schemas, that texts of SQL say they change or make."""
-    return {name.rpartition(".")[2].strip('"').lower() for text in texts for name in _CHANGES.findall(text)}
-
-
-def named_texts(session: Session, texts: Iterable[str]) -> list[str]:
-    """These texts of SQL, and those of the views and functions that they name. Raises psycopg.Error."""
-    wanted = _words(texts)
-    found = list(texts)
-    bodies: dict[str, str] = {}
-    for query in (_VIEWS, _FUNCTIONS):
-        for name, body in session.execute(query.encode()).fetchall():
-            bodies[name] = f"{bodies.get(name, '')}\n{body}"
-    while named := wanted & bodies.keys():
-        more = [bodies.pop(name) for name in sorted(named)]
-        found += more
-        wanted |= _words(more)
-    return found
-
-
-_VIEWS = """SELECT c.relname, pg_get_viewdef(c.oid) FROM pg_class c
-    WHERE c.relkind IN ('v', 'm') AND c.relnamespace::regnamespace::text !~ '^(pg_|information_schema)'"""
-_FUNCTIONS = """SELECT p.proname, p.prosrc FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
-    WHERE l.lanname NOT IN ('internal', 'c') AND p.pronamespace::regnamespace::text !~ '^(pg_|information_schema)'"""
-_OF_USERS = "SELECT c.oid, c.relname FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace <> ALL (%s)"
-_SYSTEM = """SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_' OR nspname = 'information_schema'"""
-
-_CHANGES = re.compile(
-    r"\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate(?:\s+table)?|"
-    r"copy(?=\s+[\w$.\"]+\s*(?:\([^)]*\)\s*)?from\b)|"
-    r"create\s+(?:unlogged\s+)?table(?:\s+if\s+not\s+exists)?)\s+(?:only\s+)?([\w$.\"]+)",
-    re.IGNORECASE,
-)
-_WORD = re.compile(r"[\w$]+")
-
-
-def _words(texts: Iterable[str]) -> set[str]:
-    words = {word for text in texts for word in _WORD.findall(text)}
-    return words | {word.lower() for word in words}
-
-
-def _named_in(session: Session, texts: Iterable[str]) -> list[int]:
-    words = _words(named_texts(session, texts))
-    system = [oid for (oid,) in session.execute(_SYSTEM).fetchall()]
-    tables = session.execute(_OF_USERS, (system,)).fetchall()
-    return [oid for oid, name in tables if name in words]
 
 
 @contextmanager
@@ -215,9 +194,15 @@ def _digest(encoding: str, columns: Sequence[str]) -> sql.Composed:
     return sql.SQL(_SUM.format(text=text)).format(columns=names)
 
 
+def _relation(table: Table) -> sql.Composed:
+    """The table with its partitions; tables that inherit from it have columns of their own, and are read apart."""
+    only = "" if table.kind == _PARTITIONED else "ONLY "
+    return sql.SQL(f"{only}{{}}").format(sql.Identifier(table.schema, table.name))
+
+
 def _source(session: Session, table: Table, keys: Keys | None) -> sql.Composed:
     """The rows that are read, as a FROM clause."""
-    all_rows = sql.SQL("ONLY {} AS r").format(sql.Identifier(table.schema, table.name))
+    all_rows = sql.SQL("{} AS r").format(_relation(table))
     if keys is None:
         return all_rows
     key = session.execute(_KEY, (table.oid,)).fetchall()

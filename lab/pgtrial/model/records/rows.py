@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pgtrial.model.records import Record
+from pgtrial.model.records import Record, added
 
 
 class TableRows(Record):
@@ -18,4 +18,10 @@ class TableRows(Record):
     sample: int = Field(0, description="How many keys were looked up of a large table; 0: all rows were read.")
     changed_by_load: bool = Field(
         False, description="Whether the load changes the table on a given server, which keeps what trials wrote."
+    )
+    unread: str | None = added(
+        None, "Why the rows were not read, as the server says it; None: they were read, or the record is older."
+    )
+    has_policies: bool = added(
+        False, "Whether policies of row-level security may hide rows from the load's role: those it sees were read."
     )

@@ -42,7 +42,10 @@ class Effect:
 
 
 _HARMLESS = frozenset(
-    {"reset", "connect", "price", "port", "storage_limit", "numa", "cpus", "layouts", "lto", "pgo", "command_files"}
+    {
+        *("reset", "connect", "price", "less_durable", "port", "storage_limit", "numa", "cpus", "layouts", "lto"),
+        *("pgo", "command_files"),
+    }
 )
 """Keys of a server that run, reach and change nothing by themselves."""
 

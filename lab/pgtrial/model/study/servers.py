@@ -29,6 +29,7 @@ class Server(Record):
     setup_sql: list[str]
     reset: Literal["copy", "vacuum", "none"]
     price: str | None = None
+    less_durable: bool | None = None
     command: str | None = None
     command_directory: str | None = None
     command_files: dict[str, str] | None = None

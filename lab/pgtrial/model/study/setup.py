@@ -143,6 +143,13 @@ class ServerKeys(Record):
         description="SQL before each trial's load, such as an index; an arm's follows the server's. Not with `dsn`. It "
         "runs as the role that owns the data; a superuser runs `CREATE EXTENSION`, `ALTER SYSTEM`, roles and grants.",
     )
+    less_durable: Annotated[
+        bool | None, Key(shows=("server.unlogged_tables", "settings.synchronous_commit"), absent=None)
+    ] = Field(
+        None,
+        description="The arm may lose acknowledged transactions by unlogged tables, or by synchronous_commit of its "
+        "role, and that is what is compared: a warning in place of no verdict.",
+    )
     storage: Annotated[Storage | None, Key(shows=facts_of_storage)] = Field(
         None,
         description="A file system for the data (root), or a directory; an arm's replaces the server's.",

@@ -18,7 +18,9 @@ from pgtrial.verdict.rules.hygiene import is_debugging
 _FOLLOWS = {shows[0]: key.follows for key in KEYS.values() if key.follows and (shows := key.shown(None, None))}
 """By the fact that a key shows in, patterns of the facts that may follow from it."""
 _OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *LOCALE})
-_DURABILITY = frozenset({"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit"})
+_DURABILITY = frozenset(
+    {"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit", "server.unlogged_tables"}
+)
 _NETWORK_PATH = frozenset({"client.connection", *(f"network.{name}" for name in network.COMPARED)})
 
 

@@ -1,4 +1,5 @@
-"""Rules on durability: settings and volumes that may lose acknowledged transactions, and flushes that are too fast."""
+"""Rules on durability: settings, tables and volumes that may lose acknowledged transactions, and flushes that are too
+fast."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgtrial.model.study.places import listed_places
-from pgtrial.verdict.rules.case import Case, Concern, listed, rule
+from pgtrial.verdict.rules.case import Case, Concern, as_shown, listed, rule
 
 _UNSAFE_MOUNTS = ("nobarrier", "barrier=0")
 """Without barriers a flush may end in the device's volatile cache. PostgreSQL does not depend on ext4's data= mode."""
@@ -21,6 +22,10 @@ _FASTEST_US = 30.0
 
 _UNEQUAL = 10.0
 """A factor: on shared storage two measurements within a minute may differ by as much as five."""
+
+
+_UNLOGGED = "server.unlogged_tables"
+"""The key of the fact."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class _Aspect:
 
 def _aspects(case: Case, arm: str) -> dict[str, _Aspect]:
     """By key."""
-    aspects = [*_settings(case, arm)]
+    aspects = [*_settings(case, arm), *_database(case, arm)]
     apart = any(case.value(other, "storage", "wal_filesystem") for other in case.arms)
     for place in ("", "wal_") if apart else ("",):
         aspects += _volume(case, arm, place, "of the WAL" if place else "of the data directory")
@@ -52,6 +57,15 @@ def _settings(case: Case, arm: str) -> Iterator[_Aspect]:
         value = case.value(arm, "settings", name)
         waits_locally = name == "synchronous_commit" and not standbys and value not in (None, "off")
         yield _Aspect(f"settings.{name}", name, value, "" if value == "on" or waits_locally else value)
+
+
+def _database(case: Case, arm: str) -> Iterator[_Aspect]:
+    """Unlogged tables: a crash empties them."""
+    names = case.value(arm, "server", "unlogged_tables")
+    if names is None:
+        yield _Aspect(_UNLOGGED, "the list of unlogged tables", None, None)
+    else:
+        yield _Aspect(_UNLOGGED, "the list of unlogged tables", as_shown(", ".join(names) or "empty"), ", ".join(names))
 
 
 def _volume(case: Case, arm: str, place: str, where: str) -> Iterator[_Aspect]:
@@ -96,9 +110,16 @@ def unequal_durability(case: Case) -> Iterator[Concern]:
                 yield Concern(
                     [case.baseline, arm],
                     f"The arms are not equally durable and the study does not say so: {difference}.",
-                    f"Make {aspect.what} equal in both arms, or declare it in the study as what is compared.",
+                    f"Make {aspect.what} equal in both arms, or declare it in the study as what is "
+                    f"compared{_how(key)}.",
                     "withhold",
                 )
+
+
+def _how(key: str) -> str:
+    """How a study declares a difference that no key of its own makes, for the end of a sentence."""
+    by_key = key in (_UNLOGGED, "settings.synchronous_commit")
+    return ": less_durable = true in the table of the arm" if by_key else ""
 
 
 @rule("not_durable", "the arms are not durable")

@@ -43,6 +43,30 @@ def unequal_data(case: Case) -> Iterator[Concern]:
             yield _told(_Unlike(case.baseline, arm, facts.deployment, base, tables), grave or odd, grave=bool(grave))
 
 
+@rule("rows_not_compared", "rows could not be compared")
+def rows_not_compared(case: Case) -> Iterator[Concern]:
+    """One concern for each arm, about the first table of which rows could not be read: nobody knows that they agree."""
+    for arm in case.arms:
+        tables = _tables(case.facts[arm])
+        unread = {name: reason for name, rows in tables.items() if (reason := why_not_compared(rows)) is not None}
+        if unread:
+            name, reason = next(iter(unread.items()))
+            more = f"; so are those of {plural(len(unread) - 1, 'more table')}" if len(unread) > 1 else ""
+            yield Concern(
+                [arm],
+                f"The rows of the table {name} in {arm} are not compared with those of the other arms: {reason}{more}.",
+                "Let the role of the load read all rows (GRANT SELECT, BYPASSRLS), or make sure in another way that "
+                "the arms have the same ones.",
+            )
+
+
+def why_not_compared(rows: TableRows) -> str | None:
+    """Returns why rows of a table were not compared; None if all that pgtrial looks at were."""
+    if rows.unread is not None:
+        return rows.unread
+    return "policies of row-level security may hide some from the load's role" if rows.has_policies else None
+
+
 @rule("rows_in_one_arm", "a statement finds rows in one arm only", over_trials=True)
 def rows_in_one_arm(case: Case) -> Iterator[Concern]:
     """A statement that finds rows in one arm and never in the other, which has nothing to do then.

@@ -1,0 +1,18 @@
+"""What of the load's database may lose acknowledged transactions, beside the settings: its unlogged tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgtrial.evidence.collect.subject import Subject, collector
+
+_UNLOGGED = """SELECT format('%I.%I', n.nspname, c.relname)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relpersistence = 'u' AND c.relkind IN ('r', 'm') AND n.nspname !~ '^pg_'"""
+
+
+@collector("server", server=True)
+def unlogged_tables(subject: Subject) -> dict[str, Any]:
+    """The tables of the database that write no WAL: a crash of the server empties them."""
+    rows = subject.rows(_UNLOGGED)
+    return {"unlogged_tables": None if rows is None else sorted(str(name) for (name,) in rows)}

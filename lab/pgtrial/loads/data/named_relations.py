@@ -1,0 +1,127 @@
+"""Which relations of a server the SQL of a load uses: those that it names, and those that these depend on.
+
+PostgreSQL knows what views, and functions with a body BEGIN ATOMIC, depend on. Other functions are texts to it, in
+which names are looked for as in the load's own SQL. A name that a program puts together is not found.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pgtrial.loads.named_objects import NAME, QUALIFIED
+from pgtrial.loads.target import Session
+
+_SYSTEM = "SELECT oid FROM pg_namespace WHERE nspname ~ '^pg_' OR nspname = 'information_schema'"
+_RELATIONS = f"""SELECT oid, relname, relkind::text FROM pg_class
+    WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND relnamespace NOT IN ({_SYSTEM})"""
+_FUNCTIONS = """SELECT p.oid, p.proname, p.prosrc || coalesce({body}, '')
+    FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+    WHERE l.lanname NOT IN ('internal', 'c') AND p.pronamespace NOT IN ({system})"""
+_BODY_SINCE = 140000
+_DEPENDENCIES = """SELECT 'relation', r.ev_class, d.refclassid = 'pg_proc'::regclass, d.refobjid
+    FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+    WHERE d.refclassid IN ('pg_class'::regclass, 'pg_proc'::regclass)
+    UNION SELECT 'function', d.objid, d.refclassid = 'pg_proc'::regclass, d.refobjid FROM pg_depend d
+    WHERE d.classid = 'pg_proc'::regclass AND d.refclassid IN ('pg_class'::regclass, 'pg_proc'::regclass)
+    UNION SELECT 'relation', inhparent, false, inhrelid FROM pg_inherits
+    UNION SELECT 'changed', tgrelid, true, tgfoid FROM pg_trigger WHERE NOT tgisinternal"""
+"""What uses what: the kind and the OID of the user, whether it uses a function, and the OID of what it uses."""
+
+_CHANGES = re.compile(
+    r"\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate(?:\s+table)?|refresh\s+materialized\s+view"
+    rf"(?:\s+concurrently)?|copy(?=\s+{QUALIFIED}\s*(?:\([^)]*\)\s*)?from\b)|"
+    rf"create\s+(?:unlogged\s+)?table(?:\s+if\s+not\s+exists)?)\s+(?:only\s+)?({QUALIFIED})",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[\w$]+")
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+"""How PostgreSQL reads a name without quotes in UTF-8: letters beyond ASCII stay as they are."""
+
+_Object = tuple[str, int]
+"""`relation`, `function` or `changed` (a relation that the load changes), and the OID."""
+
+
+@dataclass(frozen=True)
+class UsedRelations:
+    """The OIDs of the relations that a load uses, and of those that its SQL changes."""
+
+    used: frozenset[int] = frozenset()
+    changed: frozenset[int] = frozenset()
+
+
+def used_relations(session: Session, texts: Iterable[str]) -> UsedRelations:
+    """Returns what these texts of SQL use on a server, all of it by their names. Raises psycopg.Error.
+
+    The triggers of a relation count where the texts change it.
+    """
+    search = _Search(session)
+    for text in texts:
+        search.read(text)
+    return UsedRelations(
+        frozenset(oid for kind, oid in search.found if kind == "relation"),
+        frozenset(oid for kind, oid in search.found if kind == "changed"),
+    )
+
+
+def changed_in(texts: Iterable[str]) -> set[str]:
+    """The names of the tables, without their schemas, that texts of SQL say they change or make."""
+    names = (re.findall(NAME, qualified)[-1] for text in texts for qualified in _CHANGES.findall(text))
+    return {_as_stored(name) for name in names}
+
+
+def _as_stored(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name.translate(_LOWER)
+
+
+@dataclass
+class _Search:
+    """What was found on a server, and what it may still lead to."""
+
+    session: Session
+    found: set[_Object] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        body = "pg_get_function_sqlbody(p.oid)" if self.session.info.server_version >= _BODY_SINCE else "NULL"
+        functions = self.session.execute(_FUNCTIONS.format(body=body, system=_SYSTEM).encode()).fetchall()
+        self._texts: dict[_Object, str] = {("function", oid): str(text) for oid, _, text in functions}
+        self._named: dict[str, list[_Object]] = {}
+        relations = self.session.execute(_RELATIONS.encode()).fetchall()
+        self._copies = {oid for oid, _, kind in relations if kind == "m"}
+        for kind, objects in (("relation", relations), ("function", functions)):
+            for oid, name, _ in objects:
+                self._named.setdefault(str(name), []).append((kind, oid))
+        self._odd_names = [name for name in self._named if not _WORD.fullmatch(name)]
+        self._uses: dict[_Object, list[_Object]] = {}
+        for kind, user, is_function, used in self.session.execute(_DEPENDENCIES.encode()).fetchall():
+            self._uses.setdefault((kind, user), []).append(("function" if is_function else "relation", used))
+
+    def read(self, text: str) -> None:
+        """Adds what a text of SQL names, and all that this leads to."""
+        words = {form for word in _WORD.findall(text) for form in (word, word.lower(), word.translate(_LOWER))}
+        # a name that is not one word, such as "order-items", stands in quotes, or is one of a format()
+        names = {*words, *(name for name in self._odd_names if name.replace('"', '""') in text)}
+        self._add(one for name in names for one in self._named.get(name, ()))
+        self._add(
+            ("changed", oid)
+            for name in changed_in([text])
+            for kind, oid in self._named.get(name, ())
+            if kind != "function"
+        )
+
+    def _add(self, objects: Iterable[_Object]) -> None:
+        todo = list(objects)
+        while todo:
+            one = todo.pop()
+            if one in self.found:
+                continue
+            self.found.add(one)
+            kind, oid = one
+            todo += self._uses.get(one, ())
+            if kind == "changed" and oid not in self._copies:
+                # the children of a table and the tables of a view are changed with it, those of a materialized one not
+                todo += [("changed", used) for of, used in self._uses.get(("relation", oid), ()) if of == "relation"]
+            if (text := self._texts.pop(one, None)) is not None:
+                self.read(text)
