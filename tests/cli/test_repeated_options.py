@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import typer
 from typer.core import TyperOption
@@ -44,7 +46,7 @@ def test_what_can_be_repeated_can_still_be_repeated(capsys):
 
 def test_whoever_gives_two_queries_learns_how_two_forms_are_compared(capsys):
     _, told = answer(capsys, "compare", "default", "default", "--query", "select 1", "--query", "select 2")
-    assert "each arm makes a view or a function of one name by setup_sql" in told
+    assert "give each arm its own: 'old=query=SELECT ...' 'new=query=SELECT ...', or old=workload=old.sql" in told
     _, told = answer(capsys, "compare", "jit=on", "jit=off", "--clients", "1", "--clients", "8")
     assert "write all values in one, such as --clients 1,8" in told
 
@@ -66,14 +68,22 @@ def test_nor_is_a_name_within_values_taken_twice(capsys, arguments, twice):
 
 
 @pytest.mark.parametrize("arm", ["workload=a.sql", "query=select 1"])
-def test_a_query_in_place_of_a_set_up_is_refused_with_the_same_advice(capsys, arm):
+def test_a_query_of_one_arm_alone_is_refused(capsys, tmp_path, monkeypatch, arm):
+    monkeypatch.chdir(tmp_path)
+    Path("a.sql").write_text("select 1;\n")
     _, told = answer(capsys, "compare", arm, "jit=off")
-    assert "is no set-up: all arms run the same load; to compare two forms of a query" in told
+    assert f"the arm jit=off has no query and no workload, and {arm} has one" in told
+    assert "give every arm one" in told
 
 
-def test_a_query_of_an_arm_in_a_study_file_is_refused_with_the_same_advice(capsys, tmp_path):
+def test_a_query_without_its_key_is_refused_with_the_form_that_is_taken(capsys):
+    _, told = answer(capsys, "compare", "select 1", "select 2")
+    assert "'select 1' is no set-up" in told
+    assert "two forms of a query by 'old=query=SELECT ...' 'new=query=SELECT ...'" in told
+
+
+def test_what_is_the_same_for_all_arms_is_refused_in_an_arm(capsys, tmp_path):
     file = tmp_path / "arms.toml"
-    file.write_text('[arms.a]\nquery = "select 1"\n[arms.b]\nclients = 8\n')
+    file.write_text("[arms.a]\n[arms.b]\nclients = 8\n")
     _, told = answer(capsys, "plan", str(file))
-    assert "unknown key 'query' in [arms.a]; it belongs in [load], and all arms run the same load; to compare" in told
-    assert "unknown key 'clients' in [arms.b]; it belongs in [load]" in told
+    assert "unknown key 'clients' in [arms.b]; it belongs in [load], since it is the same for all arms" in told

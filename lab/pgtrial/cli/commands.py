@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperOption
 from pgtrial.cli.output import stopped
 from pgtrial.machines.interrupt import Interrupted
 from pgtrial.model.errors import StudyError
-from pgtrial.model.query_forms import KEYS_OF_ALL_ARMS, TWO_FORMS
+from pgtrial.model.query_forms import KEYS_OF_SCRIPTS, TWO_FORMS
 
 _WITH_COMMAS = {"clients": "1,8", "rate": "500,1000", "scale": "10,100", "metrics": "p99,response", "planted": "3%,5%"}
 """Options whose one value is a list, each with an example."""
@@ -49,7 +49,7 @@ def _refusal(option: TyperOption) -> str:
     written = option.opts[0]
     if option.name in _WITH_COMMAS:
         cure = f"write all values in one, such as {written} {_WITH_COMMAS[option.name]}"
-    elif option.name in KEYS_OF_ALL_ARMS:
+    elif option.name in KEYS_OF_SCRIPTS:
         cure = TWO_FORMS
     else:
         cure = "leave one out"

@@ -32,8 +32,9 @@ def compare_command(
         list[str],
         typer.Argument(
             help="Two or more set-ups, the baseline first: settings (NAME=VALUE[,NAME=VALUE...]), postgres=VERSION, "
-            "a connection string, a client program ('command=node bench.js'), or `default` for the server as it is. A "
-            "name may stand before it: a=host=db1.",
+            "a connection string, a client program ('command=node bench.js'), a query ('query=select ...') or a script "
+            "of pgbench's (workload=new.sql) that this arm runs, or `default` for the server as it is. A name may "
+            "stand before it: a=host=db1, 'in=query=select ...'.",
             show_default=False,
         ),
     ],
@@ -50,7 +51,8 @@ def compare_command(
     query: Annotated[
         str | None,
         typer.Option(
-            help="One query in place of a workload: 'select * from orders where id = :id'.", show_default=False
+            help="One query in place of a workload, the same for all arms: 'select * from orders where id = :id'.",
+            show_default=False,
         ),
     ] = None,
     values: Annotated[

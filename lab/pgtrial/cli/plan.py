@@ -37,7 +37,7 @@ from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.servers import Given, MadeHere, conninfo_of, parts_of
 from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.units import as_written, format_duration, grouped, plural
+from pgtrial.model.units import as_written, format_duration, grouped, plural, shortened
 from pgtrial.servers.abilities import check_abilities
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.connection_errors import address_of, reason_of, with_defaults
@@ -176,6 +176,9 @@ def _what(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
     for arm in plan.arms:
         if plan.declared[arm]:
             yield "", f"{arm} differs in {', '.join(plan.declared[arm])}"
+    for number, (arm, script) in enumerate(plan.load_points[0].of_arms.items()):
+        text = shortened(" ".join(spec.scripts[script].split()), _SHOWN_SCRIPT)
+        yield "scripts" if number == 0 else "", f"{arm} runs {script}: {text}"
     for number, point in enumerate(plan.load_points):
         yield "load points" if number == 0 else "", f"{point.label}, {point.protocol}"
     for number, text in enumerate(_curves(plan)):
@@ -255,6 +258,8 @@ def _made_on_given(spec: StudySpec) -> list[str]:
     return texts
 
 
+_SHOWN_SCRIPT = 300
+"""Characters of a script."""
 _PATIENCE_S = 3
 """Seconds within which a given server must answer."""
 

@@ -8,6 +8,7 @@ from pgtrial.conduct.rehearsed_plans import ComparedPlans, RehearsedPlans
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.units import plural
 from pgtrial.report.tables.plans import side_by_side
+from pgtrial.verdict.plans import own_statements
 from pgtrial.verdict.rules.case import listed
 
 
@@ -24,8 +25,13 @@ def show_plans(plan: Plan, plans: RehearsedPlans) -> None:
     for one in known:
         if one.differing:
             _show_differing(plan.baseline, one)
+    if plan.load_points[0].of_arms:
+        for together in own_statements(plans.by_arm):
+            shown = [statement.plan or ["EXPLAIN shows no plan"] for statement in together.values()]
+            line("plans: of the statements that the arms do not have in common")
+            Terminal().print(for_terminal(side_by_side("", list(together), shown)))
     for one in compared:
-        if not one.plans and not plans.unlisted:
+        if not one.plans and not plans.unlisted and not plan.load_points[0].of_arms:
             line(f"plans: not known on {plan.baseline} and {one.arm} before the first block")
     if plans.unlisted:
         names = listed(sorted(plans.unlisted))

@@ -8,10 +8,12 @@ from typing import Any
 import psycopg
 
 from pgtrial.conduct.progress import Listener, Preparing
+from pgtrial.conduct.same_answers import findings_on_answers
 from pgtrial.conduct.same_rows import ArmRows, as_facts, as_told, findings_on_rows, rows_of_arms
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
+from pgtrial.model.records.answers import ArmAnswers
 from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec
@@ -45,6 +47,20 @@ class ArmFacts:
         self._told: set[str] = set()
         """The sentences that have been told in this run."""
         self._rows: ArmRows = {}
+        self._answers: Mapping[str, ArmAnswers] = {}
+
+    @property
+    def are_known(self) -> bool:
+        """True if the facts of all arms are stored."""
+        return {arm for arm, _ in self._known} >= set(self._study.plan.arms)
+
+    def take_answers(self, answers: Mapping[str, ArmAnswers]) -> None:
+        """Keep what was found out about the answers of the arms' scripts, and tell at once if they are not the same.
+
+        They become facts with the others.
+        """
+        self._answers = answers
+        self._tell(Audit(findings=findings_on_answers(self._study.plan, answers)))
 
     def compare_rows(self, arms: Mapping[str, Arm]) -> None:
         """Read the rows of the user's data on all arms, and tell at once if they are not the same.
@@ -52,7 +68,7 @@ class ArmFacts:
         They become facts with the others. Raises StudyError and ArmError.
         """
         plan = self._study.plan
-        if {arm for arm, _ in self._known} >= set(plan.arms):
+        if self.are_known:
             return
         self._rows = rows_of_arms(self._spec, arms, plan.seed, self._listener)
         self._tell(Audit(findings=findings_on_rows(plan, self._rows)))
@@ -68,6 +84,11 @@ class ArmFacts:
             return
         if self._study.plan.load_points[0].programs:
             facts.facts["client"] |= _facts_of_program(self._spec.resolved(arm.name), program)
+        if (script := self._study.plan.load_points[0].of_arms.get(arm.name)) is not None:
+            digest = self._study.plan.scripts[script]
+            facts.facts["load"] = {"script": f"{script} (SHA-256 {digest})"}
+        if answers := self._answers.get(arm.name):
+            facts.facts["answers"] = answers.as_facts()
         if rows := self._rows.get((arm.name, key[1] or 0)):
             facts.facts["data"] = as_facts(rows)
         self._collected.add(key)
@@ -84,7 +105,7 @@ class ArmFacts:
     def judge(self) -> None:
         """Store the audit when the facts of all arms are known, and again when one of them has been collected."""
         plan = self._study.plan
-        if not self._is_audited and {arm for arm, _ in self._known} >= set(plan.arms):
+        if not self._is_audited and self.are_known:
             found = audit(plan, self._study.facts(), self._spec, self._study.deployment_facts())
             self._study.write_audit(found)
             self._is_audited = True

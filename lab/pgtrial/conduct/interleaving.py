@@ -17,7 +17,7 @@ from pgtrial.model.records.plan import Interleaving, Plan
 from pgtrial.model.study.programs import ClientKeys
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, MadeHere, Server, parts_of
 from pgtrial.model.study.setup import SESSION_SETTINGS
-from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.spec import StudySpec, scripts_of_arms
 from pgtrial.model.study.statistics import statistics_of
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import format_duration, setting_bytes
@@ -74,15 +74,15 @@ def is_whole(length_s: float, slice_s: float) -> bool:
 
 
 def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]]:
-    """By arm, the settings of its sessions, where the arms differ in nothing else but their client programs; empty:
+    """By arm, the settings of its sessions, where the arms differ in nothing else but what their clients do; empty:
     each needs a server.
 
     Identical arms need one each: what differs between two servers that are alike is then what the study is to show.
-    Client programs are compared with each other, and not their servers.
+    Client programs, and scripts of the arms, are compared with each other, and not their servers.
     """
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     base = servers[spec.baseline]
-    of_clients: dict[str, Any] = {"settings": {}, **dict.fromkeys(ClientKeys.model_fields)}
+    of_clients: dict[str, Any] = {"settings": {}, "workload": None, **dict.fromkeys(ClientKeys.model_fields)}
     without_clients = [server.model_copy(update=of_clients) for server in servers.values()]
     alike = all(server == without_clients[0] for server in without_clients)
     several = isinstance(base, Given) and len(base.dsn) > 1
@@ -91,7 +91,8 @@ def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]]:
     names = {name for server in servers.values() for name in server.settings}
     differing = {name for name in names if len({server.settings.get(name) for server in servers.values()}) > 1}
     of_sessions = SESSION_SETTINGS - ({_OF_ANALYZE} if statistics_of(spec) == "drawn" else set())
-    if not (differing or spec.load.runs_programs) or not {name.lower() for name in differing} <= of_sessions:
+    is_of_clients = spec.load.runs_programs or bool(scripts_of_arms(spec))
+    if not (differing or is_of_clients) or not {name.lower() for name in differing} <= of_sessions:
         return {}
     return {
         arm: {name: value for name, value in server.settings.items() if name in differing}

@@ -52,12 +52,13 @@ def _check_statements(spec: StudySpec, commands: Mapping[str, Sequence[ScriptCom
     """
     for point in load_points(spec):
         names = scripts_at(spec, point) if point.job is None else scripts_beside(point)
-        own = [name for name in names if name in commands]
-        if own and not any(command.sql for name in own for command in commands[name]):
-            raise StudyError(
-                f"[load] {' and '.join(map(spec.origin, own))}: no SQL statement is there, so that the load would send "
-                "the server nothing; write a statement that ends in a semicolon"
-            )
+        for load in [[name] for name in names] if point.of_arms else [names]:
+            own = [name for name in load if name in commands]
+            if own and not any(command.sql for name in own for command in commands[name]):
+                raise StudyError(
+                    f"[load] {' and '.join(map(spec.origin, own))}: no SQL statement is there, so that the load would "
+                    "send the server nothing; write a statement that ends in a semicolon"
+                )
 
 
 @contextmanager
@@ -82,6 +83,8 @@ def scripts_at(spec: StudySpec, point: LoadPoint) -> list[str]:
     """The names of pgbench's scripts at a load point, those of a pack with its folder."""
     if point.pack is not None:
         return [f"{point.pack.name}/{script}" for script, weight in point.pack.scripts.items() if weight]
+    if point.of_arms:
+        return point.script_names
     if point.mix:
         return [script for script, weight in point.mix.items() if weight]
     names = [point.workload, *scripts_beside(point)]

@@ -22,6 +22,7 @@ from pgtrial.conduct.own_scripts import commands_of, scripts_at, scripts_beside,
 from pgtrial.conduct.packs import check, held, measure
 from pgtrial.conduct.rehearsal_failures import TOO_LONG, RehearsalFailure, RehearsalFailures, cure_of
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
+from pgtrial.conduct.same_answers import SameAnswers
 from pgtrial.conduct.settle import empty_tables, run_setup_sql
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import data_of
@@ -39,7 +40,7 @@ from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError, TrialError, one_line
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.suite import SuiteLoad
-from pgtrial.model.study.own_data import QUERY
+from pgtrial.model.study.own_data import QUERY, is_query
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.study.suites import QUERY_ENDING
@@ -65,13 +66,15 @@ def rehearse(
     *,
     shared: bool,
     plans: RehearsedPlans | None = None,
+    answers: SameAnswers | None = None,
     passes_s: list[float] | None = None,
 ) -> dict[str, Path]:
     """Rehearse the load on every arm; the files with values for variables, by variable. Raises StudyError and ArmError.
 
     `shared`: the arms are sessions of one server. Values are sampled on the first arm, and looked for on the others.
     `plans` takes the plans of the
-    statements, of pgbench's own scripts, too; `passes_s` how long all queries of a suite took on each arm, seconds.
+    statements, of pgbench's own scripts, too; `answers` the rows that scripts of the arms find, before any of them has
+    changed what arms share; `passes_s` how long all queries of a suite took on each arm, seconds.
     """
     values = DrawnValues(spec, seed, values_folder)
     if not has_own(spec) and plans is None:
@@ -81,17 +84,42 @@ def rehearse(
     for data in dict.fromkeys(data_of(spec, point) for point in points):
         own_points = [point for point in points if data_of(spec, point) == data]
         with written_scripts(spec) as folder, ExitStack() as of_all:
+            stages: list[tuple[_Stage, RehearsalFailure | None]] = []
             for arm in arms.values():
                 say(f"{arm.name}: rehearsing the load")
                 with ExitStack() as of_arm, as_study_error(arm.name):
                     target = (of_all if shared else of_arm).enter_context(arm.rehearsal(data, folder / "log"))
                     values.draw_or_check(arm, data, target)
                     stage = _Stage(spec, arm, target, data, folder, seed, values.files, say, passes_s)
-                    failures.add(arm.name, [failure for point in own_points for failure in stage.act(point)])
-                    if plans is not None:
-                        stage.explain(own_points, plans, several=len(points) > 1)
+                    stage.set_up()
+                    refused = stage.answer(own_points[0], answers) if answers is not None else None
+                    stages.append((stage, refused))
+                    if not shared:
+                        failures.add(arm.name, _act(*stages.pop(), own_points, plans, several=len(points) > 1))
+            for stage, refused in stages:
+                failures.add(stage.arm.name, _act(stage, refused, own_points, plans, several=len(points) > 1))
     failures.complain()
     return values.files
+
+
+def _act(
+    stage: _Stage,
+    refused: RehearsalFailure | None,
+    points: Sequence[LoadPoint],
+    plans: RehearsedPlans | None,
+    *,
+    several: bool,
+) -> list[RehearsalFailure]:
+    """Rehearse the load points of some data on an arm; what fails. Raises StudyError.
+
+    `refused` is what failed when the answers were taken; it is told where nothing else fails.
+    """
+    with as_study_error(stage.arm.name):
+        own = [point.for_arm(stage.arm.name) for point in points]
+        failed = [failure for point in own for failure in stage.act(point)]
+        if plans is not None:
+            stage.explain(own, plans, several=several)
+        return failed or ([refused] if refused is not None else [])
 
 
 def sampled_again(spec: StudySpec, arms: Mapping[str, Arm], seed: int, folder: Path) -> dict[str, Path]:
@@ -144,12 +172,22 @@ class _Stage:
     say: Say
     passes_s: list[float] | None
 
+    def set_up(self) -> None:
+        """Run the SQL that is to run before each trial."""
+        if not isinstance(self.arm.setup, Given):
+            run_setup_sql(self.target, self.arm.name, self.arm.setup)
+
+    def answer(self, point: LoadPoint, answers: SameAnswers) -> RehearsalFailure | None:
+        """Take the answers of the arm's script, where its tables are there; what the server refuses."""
+        if isinstance(self.arm.setup, Given) and not self._has_all():
+            return None
+        return answers.take(self.arm, point.for_arm(self.arm.name), self.target, self.folder, self.values)
+
     def act(self, point: LoadPoint) -> list[RehearsalFailure]:
         """Rehearse a load point; what fails. Raises StudyError, TrialError and psycopg.OperationalError."""
         if isinstance(self.arm.setup, Given):
             return [*self._parse(point), *(self._find_program(point) if command_of(point) is not None else [])]
         files = sql_files(self.spec, point)
-        run_setup_sql(self.target, self.arm.name, self.arm.setup)
         if point.job is not None:
             return self._with_job(point)
         if point.programs:
@@ -252,7 +290,7 @@ class _Stage:
         drawn = [f"--values={name}={file}" for name, file in self.values.items()]
         options = ["-n", *workload, *drawn, "--require-values", *self._once(point)]
         failure = None
-        if script == QUERY:
+        if is_query(script):
             reading = self.target.with_settings(_READ_ONLY)
             failure = run_once("pgbench", options, reading.environment(), self._limit_s)
             if failure is None or failure.sqlstate != _WRITES:
@@ -305,7 +343,7 @@ class _Stage:
         texts = [command.sql for command in commands if command.sql is not None]
         if point.suite is not None:
             texts = [text for text in texts if first_word(text) not in ("set", "reset")]
-        return (script == QUERY or point.suite is not None) and any(map(changes_data, texts))
+        return (is_query(script) or point.suite is not None) and any(map(changes_data, texts))
 
     def _given_commands(self, point: LoadPoint) -> Iterator[tuple[str, list[ScriptCommand]]]:
         """Each script with its commands, each query of a suite with its statements."""
@@ -336,4 +374,6 @@ class _Stage:
 
 
 def _the_query(spec: StudySpec, script: str) -> str:
-    return f"the query {spec.origin(script)}" if spec.load.runs_suite else "the query"
+    if spec.load.runs_suite:
+        return f"the query {spec.origin(script)}"
+    return "the query" if script == QUERY else spec.origin(script)

@@ -49,7 +49,7 @@ class RehearsedPlans:
         compared = []
         for arm in plan.others:
             other = self.by_arm.get(arm, {})
-            use = LoadUse(base, other, all_seen=not self.unlisted)
+            use = LoadUse(base, other, all_seen=not (self.unlisted or plan.load_points[0].of_arms))
             compared.append(
                 ComparedPlans(
                     arm,

@@ -26,6 +26,7 @@ from pgtrial.conduct.rehearsal import has_own, rehearse, sampled_again
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
 from pgtrial.conduct.run_once_lengths import with_rehearsed_time
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
+from pgtrial.conduct.same_answers import SameAnswers, compares_answers, findings_on_answers
 from pgtrial.conduct.same_rows import as_told, findings_on_rows, rows_of_arms
 from pgtrial.conduct.scope import scope_of
 from pgtrial.conduct.selftest import take_certificate
@@ -175,7 +176,10 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
             if found.severity == "withhold":
                 listener(Preparing(as_told(found), stays=True))
         values = workspace.directory("values")
-        rehearse(spec, arms, plan.seed, values, partial(_say, listener), shared=plan.shares_server, plans=plans)
+        say, answers = partial(_say, listener), SameAnswers(spec, plan.seed) if compares_answers(spec) else None
+        rehearse(spec, arms, plan.seed, values, say, shared=plan.shares_server, plans=plans, answers=answers)
+        for found in findings_on_answers(plan, answers.compared()) if answers is not None else ():
+            listener(Preparing(as_told(found) if found.severity == "withhold" else found.message, stays=True))
     return plans
 
 
@@ -312,15 +316,26 @@ def _rehearsed(
     """
     facts.compare_rows(arms)
     folder = workspace.directory("values")
-    if study.trials():
+    answers = SameAnswers(spec, study.plan.seed) if compares_answers(spec) and not facts.are_known else None
+    if study.trials() and answers is None:
         return sampled_again(spec, arms, study.plan.seed, folder)
     plans = RehearsedPlans() if has_own(spec) and spec.load.observe else None
     shared = study.plan.shares_server
     passes_s: list[float] = []
     values = rehearse(
-        spec, arms, study.plan.seed, folder, partial(_say, listener), shared=shared, plans=plans, passes_s=passes_s
+        spec,
+        arms,
+        study.plan.seed,
+        folder,
+        partial(_say, listener),
+        shared=shared,
+        plans=plans,
+        answers=answers,
+        passes_s=passes_s,
     )
-    if passes_s:
+    if answers is not None:
+        facts.take_answers(answers.compared())
+    if passes_s and not study.trials():
         study.extend(with_rehearsed_time(study.plan, spec, passes_s))
     for one in plans.compare(study.plan) if plans is not None else ():
         if (sentence := one.never_used(study.plan.baseline)) is not None:

@@ -138,7 +138,7 @@ def _run(
     inbox: Inbox = queue.SimpleQueue()
     alternating = study.plan.interleaving
     slice_s = alternating.slice_at(planned[0].load_point) if alternating is not None else None
-    statements = statements_of(study, planned[0], values) if longest_s is None else None
+    in_common = statements_of(study, planned[0], values) if longest_s is None else None
     rounds = None
     if load.runs_programs:
         phases = list(zip(PHASES, load.phases_s, strict=True))
@@ -150,12 +150,13 @@ def _run(
         with ExitStack() as stack:
             for number, due in enumerate(planned, 1):
                 point = study.plan.load_points[due.load_point]
+                is_own = bool(point.of_arms) and longest_s is None
                 course = Course(
                     load,
                     due,
                     point,
                     data_of(study.spec, point),
-                    study.script(point),
+                    study.script(point.for_arm(due.arm)),
                     study.begin_trial(due),
                     listener,
                     maker,
@@ -165,7 +166,7 @@ def _run(
                     beside_script=study.script_called(beside.script) if (beside := beside_of(point)) else None,
                     pack=sql_files(study.spec, point),
                     values=values or {},
-                    statements=statements,
+                    statements=statements_of(study, due, values) if is_own else in_common,
                     with_drawn_statistics=study.plan.statistics == "drawn",
                     inbox=inbox,
                     rounds=rounds,

@@ -43,6 +43,8 @@ def scope_of(spec: StudySpec, blocks: int, one_server: Collection[str] = (), *, 
     interleaving = interleaving_of(spec)
     if interleaving is not None and interleaving.shared_server:
         parts.append("all arms as sessions of one server")
+    if spec.load.answers != "same":
+        parts.append("the arms' answers not compared")
     fixed = _fixed(spec, made, number)
     return ", ".join([*parts, *([f"each arm with its own {listed(fixed)}"] if fixed else [])])
 

@@ -17,7 +17,8 @@ _READING = frozenset(("select", "values", "table", "show", "with"))
 _ROWS = _READING | {"insert", "update", "delete", "merge"}
 FINDS_ROWS = frozenset(("select", "table", "with", "update", "delete", "merge"))
 """The first words of statements that look for rows, to return or to change them."""
-_TRANSACTION = frozenset(("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"))
+TRANSACTION = frozenset(("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"))
+"""The first words of statements that begin and end transactions, and parts of them."""
 _CHANGES = re.compile(r"\b(insert|update|delete|merge|into)\b", re.IGNORECASE)
 _WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/|\()*([A-Za-z]+)", re.DOTALL)
 
@@ -37,7 +38,7 @@ def first_refusal(session: Session, commands: Sequence[ScriptCommand], protocol:
             error = psycopg.errors.error_from_result(results[-1])
             words = error.diag.message_primary or one_line(error)
             return ScriptFailure(words, error.sqlstate, number)
-        if first_word(command.sql) not in _ROWS | _TRANSACTION:
+        if first_word(command.sql) not in _ROWS | TRANSACTION:
             return None
     return None
 

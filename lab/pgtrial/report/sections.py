@@ -30,6 +30,7 @@ from pgtrial.report.tables import (
     published,
     queries,
     results,
+    scripts,
     servers,
     slices,
     statements,
@@ -154,6 +155,13 @@ _TOPICS = (
         "Queries",
         "What each query of the suite takes on both arms. Where it got slower or faster, its plans follow below.",
         tables=[queries.query_tables],
+        folded=False,
+    ),
+    Topic(
+        "scripts",
+        "What each arm runs",
+        scripts.lead_of_scripts,
+        tables=[scripts.script_tables],
         folded=False,
     ),
     Topic(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.query_forms import KEYS_OF_ALL_ARMS, OBJECTS, TWO_FORMS
+from pgtrial.model.query_forms import KEYS_OF_SCRIPTS, OBJECTS
 from pgtrial.model.study.servers import SERVER_KEYS, names_server, parts_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.tokens import without_tokens
@@ -20,8 +20,8 @@ _NAMED = re.compile(r"([A-Za-z][\w.+-]*)=((?:postgres(?:ql)?://|[A-Za-z_][\w.]*\
 """A name before a set-up: `a=host=db1`, `old=postgres=14`."""
 
 _NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
-_COMMAND = re.compile(r"(?:(.*?),\s*)??command\s*=\s*(.*)", re.DOTALL)
-"""A client program is the last part of a set-up, since its arguments may have commas."""
+_LAST = re.compile(r"(?:(.*?),\s*)??(command|query)\s*=\s*(.*)", re.DOTALL)
+"""A client program, or a query, is the last part of a set-up, since it may have commas."""
 _DEFAULT = "default"
 _SQL = re.compile(
     r"(?:none|(?:[\w.-]+\s*=\s*)?(?:CREATE|DROP|ALTER|INSERT|UPDATE|DELETE|SELECT)\s.*)", re.I | re.DOTALL
@@ -85,7 +85,7 @@ def _refuse_colon(part: str) -> None:
 def _with_name(text: str) -> tuple[str | None, str]:
     """The name that stands before a set-up, if there is one, and the set-up."""
     match = _NAMED.fullmatch(text.strip())
-    no_names = {*SERVER_KEYS, "command"}
+    no_names = {*SERVER_KEYS, "command", "query"}
     return (match[1], match[2]) if match is not None and match[1] not in no_names else (None, text)
 
 
@@ -96,28 +96,27 @@ def parse_setup(text: str) -> dict[str, Any]:
         return {}
     if names_server(text):
         return {"dsn": text}
-    if _SQL.match(text) and text.partition("=")[0].strip() not in KEYS_OF_ALL_ARMS:
+    if _SQL.match(text) and text.partition("=")[0].strip() not in KEYS_OF_SCRIPTS:
         raise StudyError(f"{text!r} is no set-up: {OBJECTS}")
     setup: dict[str, Any] = {}
-    if (match := _COMMAND.fullmatch(text)) is not None:
-        text, setup["command"] = match[1], match[2]
+    if (match := _LAST.fullmatch(text)) is not None:
+        text, setup[match[2]] = match[1], match[3]
     for part in _NEXT_KEY.split(text) if text else ():
         _refuse_colon(part)
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not key:
             raise StudyError(
                 f"{part.strip()!r} is no set-up; "
-                f"write NAME=VALUE, postgres=VERSION, command=PROGRAM, a connection string, or {_DEFAULT!r}"
+                "write NAME=VALUE, postgres=VERSION, query=SQL, workload=FILE.sql, command=PROGRAM, a connection "
+                f"string, or {_DEFAULT!r}"
             )
         if key in setup or key in setup.get("settings", ()):
             raise StudyError(f"{text!r} has {key} more than once; leave one out")
         match key:
-            case "postgres" | "reset" | "price" | "compiler":
+            case "postgres" | "reset" | "price" | "compiler" | "workload":
                 setup[key] = value
             case "initdb" | "build" | "extensions":
                 setup[key] = value.split()
-            case _ if key in KEYS_OF_ALL_ARMS:
-                raise StudyError(f"{part.strip()!r} is no set-up: {TWO_FORMS}")
             case _:
                 setup.setdefault("settings", {})[key] = value
     return setup
@@ -204,6 +203,8 @@ def _from_here(setup: dict[str, Any]) -> dict[str, Any]:
     changed = dict(setup)
     if "postgres" in changed:
         changed["postgres"] = absolute(changed["postgres"], Path())
+    if "workload" in changed:
+        changed["workload"] = str(Path(changed["workload"]).expanduser().absolute())
     if "extensions" in changed:
         changed["extensions"] = [absolute(text, Path()) for text in changed["extensions"]]
     return changed

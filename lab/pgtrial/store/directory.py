@@ -33,6 +33,7 @@ from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.packs import MANIFEST
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import slug
+from pgtrial.store.arm_scripts import FOLDER
 from pgtrial.store.files import (
     check_readable,
     damaged,
@@ -52,7 +53,7 @@ from pgtrial.store.files import (
 from pgtrial.store.machine_key import is_sealed, seal
 from pgtrial.store.running import locked
 from pgtrial.store.tables import SCHEMAS, again, committed_of_each, read_frame
-from pgtrial.store.workloads import FOLDER, digest
+from pgtrial.store.workloads import digest
 
 PLAN, STUDY = "plan.json", "study.toml"
 

@@ -12,7 +12,6 @@ from pydantic import BaseModel, ValidationError
 
 from pgtrial.files.reading import is_passed, read_text
 from pgtrial.model.errors import StudyError
-from pgtrial.model.query_forms import KEYS_OF_ALL_ARMS, TWO_FORMS
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.frozen import without_secrets
 from pgtrial.model.study.jobs import JobSection
@@ -247,7 +246,7 @@ def _known_keys(path: Sequence[int | str], key: str) -> str:
     section = nested or _SECTIONS[str(path[0])]
     known = list(section.model_fields)
     if section is SetUp and key in LoadSection.model_fields:
-        return f"it belongs in [load], and {TWO_FORMS if key in KEYS_OF_ALL_ARMS else 'all arms run the same load'}"
+        return "it belongs in [load], since it is the same for all arms"
     if section is SetUp and not difflib.get_close_matches(key, known, n=1, cutoff=0.6):
         return f"a PostgreSQL setting is written settings = {{ {key} = ... }}; known keys are {', '.join(known)}"
     return nearest(key, known, "known are")

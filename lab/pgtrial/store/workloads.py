@@ -35,12 +35,9 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.suites import SUITE
 from pgtrial.model.study.workload_names import BUILT_IN, WORKLOADS, is_script
 from pgtrial.model.units import nearest
+from pgtrial.store.arm_scripts import FOLDER, as_script, check_arm_scripts, has_arm_scripts, with_arm_scripts
 from pgtrial.store.files import texts_of
 from pgtrial.store.suites import check_suite_servers, find_suite, with_suite_files
-
-FOLDER = "scripts"
-"""Where a study directory keeps them; its study.toml names them as paths beside it: `scripts/orders.sql`. A pack is a
-folder there, `scripts/kv/A` with the name of its mix."""
 
 _PACKS = files("pgtrial.store") / "packs"
 """Those that come with pgtrial."""
@@ -52,6 +49,7 @@ _REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']([\w.-]+)["']""")
 
 def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """The spec with the texts of its scripts and packs, whose paths are relative to `folder`. Raises StudyError."""
+    check_arm_scripts(spec, source)
     if spec.load.runs_suite:
         return _with_suite(spec, folder, source)
     texts: dict[str, str] = {}
@@ -93,6 +91,10 @@ def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
             texts |= _required(texts[name], (folder / path).parent, source, set(texts))
         kept.append(f"{FOLDER}/{name}" if weight is None else f"{FOLDER}/{name}={weight}")
     load = spec.load.model_copy(update={"workload": kept}) if kept else spec.load
+    if has_arm_scripts(spec):
+        spec = spec.model_copy(update={"load": load})
+        spec = with_arm_scripts(spec, texts, origins, lambda path: _read_script(folder / path, source))
+        load = spec.load
     load = _with_beside(load, folder, source, texts, origins)
     _check_own(load, packs, source)
     load = _with_packs(load, packs, texts, source)
@@ -113,8 +115,7 @@ def _with_suite(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str]) -> StudySpec:
     """The spec with a script in the place of its query; adds the text of the script."""
-    query = (spec.load.query or "").strip()
-    texts[QUERY] = f"{query}\n" if query.endswith(";") else f"{query};\n"
+    texts[QUERY] = as_script(spec.load.query or "")
     origins[QUERY] = "the query"
     load = spec.load.model_copy(update={"workload": [f"{FOLDER}/{QUERY}"], "query": None})
     return spec.model_copy(update={"load": load})
@@ -211,6 +212,15 @@ def _required(text: str, folder: Path, source: str, known: set[str]) -> dict[str
             modules[name] = _read(folder / name, source)
             modules |= _required(modules[name], folder, source, known | set(modules))
     return modules
+
+
+def _read_script(path: Path, source: str) -> str:
+    """The text of the script of an arm."""
+    if path.is_dir():
+        raise StudyError(
+            f"{source}: [arms] workload: {path} is a folder; arms differ in scripts alone, so name a .sql file"
+        )
+    return _read(path, source)
 
 
 def _read(path: Path, source: str) -> str:

@@ -117,6 +117,17 @@ def plan_pairs(base: Mapping[str, LoadStatement], other: Mapping[str, LoadStatem
     return {text: pair for text, pair in pairs.items() if all(pair.plans)}
 
 
+def own_statements(by_arm: Mapping[str, Mapping[str, LoadStatement]]) -> list[dict[str, LoadStatement]]:
+    """Returns the statements that not all arms send, by arm: the first one of each arm together, then the second ones.
+
+    `by_arm` has the statements of each arm by their text without values.
+    """
+    common = set.intersection(*(set(of_arm) for of_arm in by_arm.values())) if by_arm else set()
+    own = {arm: [one for text, one in of_arm.items() if text not in common] for arm, of_arm in by_arm.items()}
+    longest = max(map(len, own.values()), default=0)
+    return [{arm: of_arm[place] for arm, of_arm in own.items() if place < len(of_arm)} for place in range(longest)]
+
+
 def _plans_by_statement(trials: Iterable[Trial]) -> dict[str, set[tuple[str, ...]]]:
     """Returns by statement the plans that it had in the trials of an arm, whose statistics ANALYZE drew."""
     plans: dict[str, set[tuple[str, ...]]] = {}

@@ -53,7 +53,7 @@ class PgbenchTables(Data):
         """
         if point.suite is not None or point.without_tables:
             return None
-        scripts = [spec.scripts[name] for name in point.mix or [point.workload] if name in spec.scripts]
+        scripts = [spec.scripts[name] for name in point.script_names if name in spec.scripts]
         if (
             (scripts or point.programs)
             and spec.has_given

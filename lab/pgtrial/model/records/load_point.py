@@ -34,6 +34,7 @@ class LoadPoint(Record):
     mix: dict[str, Weight] = added(
         {}, "Of scripts with weights: how often each is chosen; the workload is all of them."
     )
+    of_arms: dict[str, str] = added({}, "Where arms run scripts of their own: by arm, the name of its script.")
     data: str | None = added(None, "The user's own data, for people; None: tables that pgtrial makes.")
     without_tables: bool = added(
         False, "Of scripts that name none of pgbench's tables, on a server that pgtrial makes: it has no tables."
@@ -51,6 +52,17 @@ class LoadPoint(Record):
     def __hash__(self) -> int:
         """Load points are keys of dictionaries, and dictionaries have no hash of their own."""
         return hash((self.workload, self.scale, self.clients, self.rate))
+
+    @property
+    def script_names(self) -> list[str]:
+        """The workload, or where it is made of several scripts their names, each once."""
+        return list(dict.fromkeys(self.of_arms.values())) or list(self.mix) or [self.workload]
+
+    def for_arm(self, arm: str) -> LoadPoint:
+        """Returns the load point as this arm runs it: with its own script, where arms have scripts of their own."""
+        if not self.of_arms:
+            return self
+        return self.model_copy(update={"workload": self.of_arms[arm], "of_arms": {}})
 
     @property
     def whole_scale(self) -> int:

@@ -200,6 +200,16 @@ def _command(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
     yield Effect("commands", f"runs {value}{where}")
 
 
+def _script(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
+    # the text of a script that a frozen study has in its folder is told with the load
+    if not value.startswith("scripts/"):
+        yield Effect("files", f"reads {value}")
+
+
+def _query(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
+    yield Effect(SQL, f"runs {value}")
+
+
 def _nothing(key: str, value: Any, setup: SetUp) -> Iterator[Effect]:
     yield from ()
 
@@ -221,4 +231,6 @@ _OF_KEYS: Mapping[str, Callable[[str, Any, SetUp], Iterator[Effect]]] = {
     "environment": _environment,
     "command": _command,
     "command_directory": _nothing,
+    "workload": _script,
+    "query": _query,
 }

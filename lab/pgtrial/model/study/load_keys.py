@@ -146,13 +146,19 @@ class LoadKeys(Record):
     )
     share_server: bool = Field(
         True,
-        description="Whether arms that differ only in settings of sessions share one server.",
+        description="Whether arms that differ only in settings of sessions, or in their scripts, share one server.",
     )
     statistics: Literal["drawn", "same", "once"] = Field(
         "drawn",
         description="What [statistics](method.md#the-same-statistics) the planner has on fresh copies of the data. "
         "`drawn`: ANALYZE draws them for each trial. `same`: all arms have those of the first. `once`: each copy has "
         "those that its template got when it was loaded. Nothing is done for this key on given servers.",
+    )
+
+    answers: Literal["same", "may differ"] = Field(
+        "same",
+        description="Whether arms with [scripts of their own](method.md#the-same-answers) have to find the same rows. "
+        "`may differ`: their answers are not compared.",
     )
 
     @property

@@ -15,6 +15,9 @@ from pgtrial.model.units import variables
 QUERY = "query.sql"
 """The name of the script that a query makes."""
 
+QUERY_OF_ARM = ".query.sql"
+"""How the name of the script ends that the query of an arm makes."""
+
 NOT_FOR_OWN_DATA = {
     "scale": "it is the size of tables that pgtrial makes",
     "fillfactor": "it is for tables that pgtrial makes",
@@ -24,6 +27,11 @@ NOT_FOR_OWN_DATA = {
 
 _NAME = r'(?:[^\W\d][\w$]*|"(?:[^"]|"")+")'
 _COLUMN = re.compile(rf"({_NAME}(?:\.{_NAME})?)\.({_NAME})")
+
+
+def is_query(script: str) -> bool:
+    """True if a script was made of a query, which is meant to read."""
+    return script == QUERY or script.endswith(QUERY_OF_ARM)
 
 
 class DataFiles(Record):

@@ -33,6 +33,8 @@ class Server(Record):
     command: str | None = None
     command_directory: str | None = None
     command_files: dict[str, str] | None = None
+    workload: str | None = None
+    """The path of the script that clients of this arm run; None: what clients of all arms do."""
 
 
 class Given(Server):

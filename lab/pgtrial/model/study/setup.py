@@ -12,6 +12,7 @@ from pgtrial.model.resources import table
 from pgtrial.model.study.build_keys import BuildKeys, checked_source
 from pgtrial.model.study.keys import Facts, Key, keys_of
 from pgtrial.model.study.machine_keys import MachineKeys, differing
+from pgtrial.model.study.own_scripts import ScriptKeys
 from pgtrial.model.study.price import known_price
 from pgtrial.model.study.programs import ClientKeys
 from pgtrial.model.study.storage import Storage, facts_of_storage
@@ -168,7 +169,7 @@ class ServerKeys(Record):
     )
 
 
-class SetUp(ClientKeys, MachineKeys, BuildKeys, ServerKeys):
+class SetUp(ScriptKeys, ClientKeys, MachineKeys, BuildKeys, ServerKeys):
     """A server. `[server]` holds for all arms; an arm overrides it key by key. Two equal arms are an A/A study, a
     check of the method.
     """

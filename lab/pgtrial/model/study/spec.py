@@ -312,9 +312,28 @@ def load_points(spec: StudySpec) -> list[LoadPoint]:
     )
     return [
         LoadPoint(**data, clients=clients, protocol=load.protocol, rate=rate, capacity=capacity)
-        for data in (_mix(spec) if load.is_mixed else itertools.chain(*(_data(spec, name) for name in load.workload)))
+        for data in _loads_and_data(spec)
         for clients, rate in itertools.product(load.clients, rates)
     ]
+
+
+def scripts_of_arms(spec: StudySpec) -> dict[str, str]:
+    """Returns by arm the name of its own script; empty: all arms run the same load."""
+    paths = {arm: keys.workload for arm, keys in spec.arms.items() if keys.workload is not None}
+    return {arm: PurePosixPath(path).name for arm, path in paths.items()}
+
+
+OWN_SCRIPTS = "own scripts"
+"""The workload of load points at which each arm runs its own script."""
+
+
+def _loads_and_data(spec: StudySpec) -> Iterable[dict[str, Any]]:
+    """Returns what the load points say of their workload and data, one after the other."""
+    load, of_arms = spec.load, scripts_of_arms(spec)
+    if of_arms:
+        sizes = _sizes_for(spec, dict.fromkeys(of_arms.values()))
+        return [{"workload": OWN_SCRIPTS, "of_arms": of_arms, **size} for size in sizes]
+    return _mix(spec) if load.is_mixed else itertools.chain(*(_data(spec, name) for name in load.workload))
 
 
 def _tasks(load: LoadSection) -> LoadPoint:

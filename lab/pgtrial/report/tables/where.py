@@ -17,8 +17,8 @@ from pgtrial.verdict.where_it_ran import further_machines
 _Facts = Mapping[str, Mapping[str, Any]]
 """Group -> name -> value."""
 
-_NOT_COMPARED = ("probes", "sources")
-"""Groups of facts that differ between any two looks."""
+_NOT_COMPARED = ("probes", "sources", "answers")
+"""Groups of facts that differ between any two looks, or compare an arm with the baseline (`scripts.py` shows them)."""
 
 _MOST_UNFOLDED = 20
 

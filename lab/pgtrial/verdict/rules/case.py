@@ -21,9 +21,9 @@ from pgtrial.verdict.changes import Seconds
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.where_it_ran import THIS_MACHINE
 
-_NOT_COMPARED = ("defaults", "sources", "probes", "data")
+_NOT_COMPARED = ("defaults", "sources", "probes", "data", "answers")
 """Fact groups whose differences do not distinguish the arms: `settings` repeats the first two, the third is noisy, and
-the last has a rule of its own (`rows.py`)."""
+the last two have rules of their own (`rows.py`, `scripts.py`)."""
 
 _TOLERATED = 1 / 8
 """Share of an arm's trials, or of the pairs of a comparison, that may be odd: rare accidents decide no verdict."""

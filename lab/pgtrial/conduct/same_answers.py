@@ -1,0 +1,241 @@
+"""Whether arms with scripts of their own find the same rows: each script is executed before the first trial, with the
+same values on all arms, and the rows of its statements are compared in any order.
+
+The values are those that a client of the baseline draws. What a statement changes is rolled back; on given servers only
+scripts that read are executed. A script that asks the server or a shell for values, or has branches, is not compared.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgtrial.conduct.engine_options import scripts_of
+from pgtrial.conduct.own_scripts import commands_of
+from pgtrial.conduct.rehearsal_failures import RehearsalFailure, cure_of
+from pgtrial.loads.parsed_statements import TRANSACTION, changes_data, first_word
+from pgtrial.loads.script_answers import TOO_SLOW, Answer, AnswerRefused, Bound, answers_of, in_words
+from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, script_commands
+from pgtrial.loads.target import Session, Target
+from pgtrial.model.records.answers import ArmAnswers, OtherAnswer
+from pgtrial.model.records.facts import Facts, Finding
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.study.servers import Given
+from pgtrial.model.study.spec import StudySpec, scripts_of_arms
+from pgtrial.servers.arm import Arm
+from pgtrial.verdict.rules.case import Case
+from pgtrial.verdict.rules.scripts import other_answers
+
+_FEW, _MANY = 20, 100
+"""How many draws of values are compared: few where they take more than a moment together, else many."""
+_MOMENT_S = 3.0
+_LIMIT_S = 30.0
+"""How long the draws of one arm may take together; those that were executed until then are compared."""
+_HARMLESS = re.compile(r"\\(set|sleep|startpipeline|syncpipeline|endpipeline)\b")
+"""Commands of pgbench that neither choose statements nor bring values that the lab does not know."""
+_NOT_EXECUTED = ("25001", "25006")
+"""SQLSTATEs of statements that want no transaction around them, or change data where they should read."""
+
+
+def compares_answers(spec: StudySpec) -> bool:
+    """True if the arms of a study have scripts of their own, and are to give the same answers."""
+    return bool(scripts_of_arms(spec)) and spec.load.answers == "same"
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """The statements of a script in one draw of values."""
+
+    values: Mapping[str, str]
+    """By variable."""
+    statements: Sequence[Bound]
+
+
+@dataclass
+class SameAnswers:
+    """The answers of the scripts of all arms, taken one arm after the other."""
+
+    spec: StudySpec
+    seed: int
+    drawn: list[dict[str, str]] = field(default_factory=list)
+    """The values of each draw by variable, as a client of the baseline draws them."""
+    by_arm: dict[str, list[list[Answer]]] = field(default_factory=dict)
+    """By arm, for each draw the answers of the statements that return rows."""
+    changing: set[str] = field(default_factory=set)
+    """The arms whose rows change from one execution to the next, such as those of now()."""
+    obstacles: dict[str, str] = field(default_factory=dict)
+    """By arm, why its script was not executed, a clause."""
+
+    def take(
+        self, arm: Arm, point: LoadPoint, target: Target, folder: Path, values: Mapping[str, Path]
+    ) -> RehearsalFailure | None:
+        """Execute the script of an arm, the baseline first; what the server refuses. `point` is the arm's own.
+
+        `values` are the files of which variables have values. Raises StudyError and psycopg.OperationalError.
+        """
+        first = next(iter(self.spec.arms))
+        if arm.name in self.by_arm or not self.obstacles.keys().isdisjoint({arm.name, first}):
+            return None
+        is_given = isinstance(arm.setup, Given)
+        draws = self._draws(arm.name, point, folder, values)
+        texts = [bound.sql for draw in draws for bound in draw.statements]
+        if is_given and any(map(_changes, texts)):
+            self.obstacles[arm.name] = f"the script of {arm.name} changes data, which a given server keeps"
+        if arm.name in self.obstacles:
+            return None
+        began = time.monotonic()
+        ends = began + _LIMIT_S
+        found: list[list[Answer]] = []
+        with target.connect_as_load() as session:
+            for number, draw in enumerate(draws):
+                if number >= _FEW and time.monotonic() > began + _MOMENT_S:
+                    break
+                try:
+                    found.append(_taken(session, draw, ends, read_only=is_given))
+                    if number == 0 and found[0] != _taken(session, draw, ends, read_only=is_given):
+                        self.changing.add(arm.name)
+                except AnswerRefused as refused:
+                    if refused.sqlstate == TOO_SLOW:
+                        break
+                    if refused.sqlstate is not None and refused.sqlstate not in _NOT_EXECUTED:
+                        self.obstacles[arm.name] = f"the script of {arm.name} fails"
+                        return self._failure(draw, refused, folder / point.workload, target.owner)
+                    self.obstacles[arm.name] = f"the script of {arm.name} cannot be executed apart ({refused.words})"
+                    return None
+        if not found:
+            self.obstacles[arm.name] = f"one execution of the script of {arm.name} takes more than {_LIMIT_S:.0f}s"
+        self.by_arm[arm.name] = found
+        return None
+
+    def _draws(self, arm: str, point: LoadPoint, folder: Path, values: Mapping[str, Path]) -> list[_Drawn]:
+        """The statements of an arm's script with the values of each draw; notes why there are none."""
+        options = [*scripts_of(point, folder / point.workload), "-M", point.protocol]
+        options += [f"--values={name}={path}" for name, path in values.items()]
+        of_seeds: list[list[ScriptCommand]] = []
+        is_text = point.protocol == "simple"  # whose values stand in the text of the statements
+        takes_drawn = bool(self.drawn) and not is_text
+        while sum(map(_listed, of_seeds)) < _MANY and len(of_seeds) < _MANY:
+            seed = (self.seed + len(of_seeds)) % 2**62
+            of_seeds.append(script_commands([*options, "--random-seed", str(seed)]))
+            if takes_drawn or not any(command.variables for command in of_seeds[0]):
+                break
+        meta = next((one.text for one in of_seeds[0] if one.sql is None and not _HARMLESS.match(one.text)), None)
+        if meta is not None:
+            self.obstacles[arm] = f"the script of {arm} has {meta.split()[0]}"
+            return []
+        own = [one for commands in of_seeds for one in _own_draws(commands)][:_MANY]
+        if not own:
+            self.obstacles[arm] = f"the script of {arm} has values that only its server knows"
+            return []
+        if not self.drawn:
+            self.drawn = [{**draw.values} for draw in own if draw.values] or [{}]
+        variables = {name for command in of_seeds[0] for name in command.variables}
+        unknown = variables - self.drawn[0].keys()
+        if unknown or (is_text and not _agree(self.drawn, own)):
+            what = f"the variable {min(unknown)}" if unknown else "other values"
+            self.obstacles[arm] = f"the script of {arm} has {what}, which the script of the first arm does not draw"
+            return []
+        if is_text:
+            return own[: len(self.drawn)]
+        named = [(number, one) for number, one in enumerate(of_seeds[0]) if one.sql is not None]
+        return [
+            _Drawn(draw, [Bound(n, one.sql or "", [draw[name] for name in one.variables]) for n, one in named])
+            for draw in self.drawn
+        ]
+
+    def _failure(self, draw: _Drawn, refused: AnswerRefused, script: Path, owner: str | None) -> RehearsalFailure:
+        """What the server has said of a statement. `owner` is as for `cure_of`."""
+        place = commands_of(self.spec, script.parent, script.name)[refused.number].place_in(
+            self.spec.origin(script.name)
+        )
+        with_values = f" with {in_words(draw.values)}" if draw.values else ""
+        failure = ScriptFailure(refused.words, refused.sqlstate, refused.number)
+        text = f"{place}: PostgreSQL says: {refused.words.removesuffix('.')}{with_values}"
+        return RehearsalFailure(text, cure_of(self.spec, failure, owner))
+
+    def compared(self) -> dict[str, ArmAnswers]:
+        """Returns the answers of each arm but the first beside those of the first; nothing where none returns rows."""
+        first, *others = list(self.spec.arms)
+        return {arm: answers for arm in others if (answers := self._compared(first, arm)) is not None}
+
+    def _compared(self, first: str, arm: str) -> ArmAnswers | None:
+        obstacle = self.obstacles.get(first) or self.obstacles.get(arm)
+        if obstacle is not None:
+            return ArmAnswers(obstacle=obstacle)
+        pairs = list(zip(self.by_arm.get(first, []), self.by_arm.get(arm, []), strict=False))
+        silent = [name for name, answers in zip((first, arm), pairs[0], strict=True) if not answers] if pairs else []
+        if len(silent) == 1:
+            return ArmAnswers(obstacle=f"no statement of the script of {silent[0]} returns rows")
+        if not pairs or silent:
+            return None  # scripts that return no rows have no answers
+        counts_alone = bool(self.changing & {first, arm})
+        found = [_difference(base, other, counts_alone=counts_alone) for base, other in pairs]
+        differing = [(number, pair) for number, pair in enumerate(found) if pair is not None]
+        if not differing:
+            return ArmAnswers(draws=len(pairs), counts_alone=counts_alone)
+        number, (statement, base, other) = differing[0]
+        return ArmAnswers(
+            draws=len(pairs),
+            other=len(differing),
+            counts_alone=counts_alone,
+            first=OtherAnswer(
+                values=in_words(self.drawn[number]), statement=statement, baseline_rows=base.rows, rows=other.rows
+            ),
+        )
+
+
+def _changes(sql: str) -> bool:
+    return first_word(sql) not in TRANSACTION and changes_data(sql)
+
+
+def _taken(session: Session, draw: _Drawn, ends: float, *, read_only: bool) -> list[Answer]:
+    return answers_of(session, draw.statements, ends - time.monotonic(), read_only=read_only)
+
+
+def _listed(commands: Sequence[ScriptCommand]) -> int:
+    """How many transactions the engine has listed values of."""
+    return min((len(command.values) for command in commands if command.sql is not None), default=0)
+
+
+def _own_draws(commands: Sequence[ScriptCommand]) -> list[_Drawn]:
+    """The statements of a script in each transaction that the engine lists, with the values of their variables."""
+    named = [(number, command) for number, command in enumerate(commands) if command.sql is not None]
+    draws = []
+    for at in range(_listed(commands)):
+        values: dict[str, str] = {}
+        for _, command in named:
+            values |= dict(zip(command.variables, command.values[at], strict=True))
+        bound = [Bound(number, one.sent[at] if one.sent else one.sql or "", []) for number, one in named]
+        draws.append(_Drawn(values, bound))
+    return draws
+
+
+def _agree(base: Sequence[Mapping[str, str]], own: Sequence[_Drawn]) -> bool:
+    """True if variables that both arms have got the same values in each draw."""
+    pairs = zip(base, own, strict=False)
+    return all(one.get(name, value) == value for one, draw in pairs for name, value in draw.values.items())
+
+
+def _difference(
+    base: Sequence[Answer], other: Sequence[Answer], *, counts_alone: bool
+) -> tuple[int | None, Answer, Answer] | None:
+    """The first statement of one draw whose answers differ; of unlike numbers of statements the last is compared."""
+    is_alike = len(base) == len(other)
+    pairs = list(zip(base, other, strict=True)) if is_alike else [(base[-1], other[-1])] if base and other else []
+    for number, (one, its) in enumerate(pairs, 1):
+        if one.rows != its.rows or (not counts_alone and one.digest != its.digest):
+            return number if is_alike else None, one, its
+    return None
+
+
+def findings_on_answers(plan: Plan, answers: Mapping[str, ArmAnswers]) -> list[Finding]:
+    """Returns what the audit will find once the facts of all arms are complete."""
+    facts = {
+        arm: Facts(arm=arm, collected="", facts={"answers": answers[arm].as_facts()} if arm in answers else {})
+        for arm in plan.arms
+    }
+    return [finding for finding, _ in other_answers.findings(Case(plan, facts))]

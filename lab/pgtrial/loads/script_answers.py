@@ -1,0 +1,105 @@
+"""Runs the statements of a script with given values, each draw in a transaction that is rolled back, and notes the rows
+that they return: their number, and a digest that does not depend on their order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import generators
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGresult
+
+from pgtrial.loads.parsed_statements import TRANSACTION, first_word
+from pgtrial.loads.target import Session
+from pgtrial.model.errors import one_line
+
+_MODULUS = 1 << 256
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows that a statement returned."""
+
+    rows: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A statement of a script with the values of its parameters in one draw."""
+
+    number: int
+    """Which command of the script it is, counted from 0."""
+    sql: str
+    values: Sequence[str]
+
+
+class AnswerRefused(Exception):
+    """The server did not execute a statement."""
+
+    def __init__(self, number: int, sqlstate: str | None, words: str) -> None:
+        super().__init__(words)
+        self.number, self.sqlstate, self.words = number, sqlstate, words
+
+
+TOO_SLOW = "57014"
+"""SQLSTATE of a statement that its time limit has ended."""
+
+
+def answers_of(session: Session, statements: Sequence[Bound], limit_s: float, *, read_only: bool) -> list[Answer]:
+    """Returns the answers of the statements that return rows, in their order; nothing of what they change stays.
+
+    `session` is one of `connect_as_load`. Raises AnswerRefused, and psycopg.OperationalError.
+    """
+    found = []
+    ends = time.monotonic() + limit_s
+    with session.transaction(force_rollback=True):
+        if read_only:
+            session.execute("SET TRANSACTION READ ONLY")
+        for statement in statements:
+            if first_word(statement.sql) in TRANSACTION:  # each draw is one transaction
+                continue
+            if first_word(statement.sql) == "copy":
+                raise AnswerRefused(statement.number, None, "it has COPY")
+            left_ms = max(1, round((ends - time.monotonic()) * 1000))
+            session.execute(f"SET LOCAL statement_timeout = {left_ms}".encode())
+            result = _executed(session, statement)
+            if result.status == ExecStatus.TUPLES_OK:
+                found.append(_answer(result))
+    return found
+
+
+def _executed(session: Session, statement: Bound) -> PGresult:
+    values = [value.encode() for value in statement.values]
+    session.pgconn.send_query_params(statement.sql.encode(), values)
+    results = session.wait(generators.execute(session.pgconn))
+    result: PGresult = results[-1]
+    if result.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK, ExecStatus.EMPTY_QUERY):
+        error = psycopg.errors.error_from_result(result)
+        raise AnswerRefused(statement.number, error.sqlstate, error.diag.message_primary or one_line(error))
+    return result
+
+
+def _answer(result: PGresult) -> Answer:
+    """A sum of the digests of the rows is the same in any order, and counts rows that are there several times."""
+    total = 0
+    for row in range(result.ntuples):
+        digest = hashlib.sha256(b"".join(_cells(result, row)))
+        total += int.from_bytes(digest.digest())
+    return Answer(result.ntuples, f"{total % _MODULUS:064x}")
+
+
+def _cells(result: PGresult, row: int) -> Iterator[bytes]:
+    for column in range(result.nfields):
+        value = result.get_value(row, column)
+        yield b"N" if value is None else b"%d:%b" % (len(value), value)
+
+
+def in_words(values: Mapping[str, str]) -> str:
+    """Values of variables for people: `id = 7, who = 'anna'`."""
+    return ", ".join(f"{name} = {value}" for name, value in values.items())

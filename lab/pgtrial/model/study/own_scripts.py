@@ -1,0 +1,42 @@
+"""The script of an arm: the keys `workload` and `query` of `[arms.NAME]`, by which arms differ in what clients do."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from pgtrial.model.records import Record
+from pgtrial.model.study.keys import Key
+
+_OTHER_KINDS = ("job:", "suite:", "replay:", "pack:")
+
+
+def own_script(path: str) -> str:
+    """Returns the path of a script of pgbench. Raises ValueError for any other workload."""
+    if path.startswith(_OTHER_KINDS) or path.endswith(".lua") or not (path.endswith(".sql") or "/" in path):
+        raise ValueError(
+            f"{path!r} is no script of pgbench's; an arm's workload is the path of one .sql file, and any other "
+            "workload is the same for all arms, in [load]"
+        )
+    return path
+
+
+def own_query(text: str) -> str:
+    """Returns the query. Raises ValueError for an empty one."""
+    if not text.strip().strip(";").strip():
+        raise ValueError('it is empty; write the statement, query = "select ..."')
+    return text
+
+
+class ScriptKeys(Record):
+    """The script of an arm, in place of the load that all arms have."""
+
+    workload: Annotated[Annotated[str, AfterValidator(own_script)] | None, Key(shows=("load.script",))] = Field(
+        None,
+        description="In an arm: the path of a [script](tutorials/own-query.md#4-two-forms-of-a-query) that this arm "
+        "runs, `new.sql`. All else of the load is the same for all arms.",
+    )
+    query: Annotated[Annotated[str, AfterValidator(own_query)] | None, Key(shows=("load.script",))] = Field(
+        None, description="In an arm: a query in place of workload."
+    )

@@ -1,0 +1,61 @@
+"""The tables of arms with scripts of their own: what each arm runs, and the plans of its statements."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import Any
+
+from pgtrial.model.records.answers import ArmAnswers
+from pgtrial.model.units import plural
+from pgtrial.report.data import StudyData
+from pgtrial.report.table import Table, by_place
+from pgtrial.report.tables.plans import side_by_side
+from pgtrial.verdict.plans import load_statements, own_statements
+
+
+def script_tables(data: StudyData) -> list[Table[Any]]:
+    """The scripts line by line, then the plans of the statements that not all arms send; none for one load of all."""
+    of_arms = data.plan.load_points[0].of_arms
+    if not of_arms:
+        return []
+    texts = [data.spec.scripts[name].rstrip().splitlines() for name in of_arms.values()]
+    lines = list(zip_longest(*texts, fillvalue=""))
+    caption = "What clients do in a transaction, line by line: " + "; ".join(
+        f"{arm} runs {name}" for arm, name in of_arms.items()
+    )
+    return [Table(f"{caption}.", lines, by_place(*of_arms), is_text=True), *_plans(data)]
+
+
+def lead_of_scripts(data: StudyData) -> str:
+    """Whether the scripts of the arms find the same rows."""
+    told = [sentence for arm in data.plan.others if (sentence := _answer(data, arm)) is not None]
+    return " ".join(["The arms differ in what their clients do.", *told])
+
+
+def _answer(data: StudyData, arm: str) -> str | None:
+    """What was found out about an arm's rows before the first trial; None: its script or the baseline's returns none,
+    or the study does not compare them."""
+    facts = data.facts[arm].facts.get("answers") if arm in data.facts else None
+    if facts is None:
+        return None
+    answers = ArmAnswers.model_validate(facts)
+    if answers.obstacle is not None:
+        return f"The rows of {arm} could not be compared with those of {data.plan.baseline}."
+    what = "as many rows as" if answers.counts_alone else "the same rows as"
+    finds = "does not find" if answers.first is not None else "finds"
+    return f"In the rehearsal {arm} {finds} {what} {data.plan.baseline} ({plural(answers.draws, 'draw')} of values)."
+
+
+def _plans(data: StudyData) -> list[Table[Any]]:
+    by_arm = {arm: load_statements(trial for trial in data.trials if trial.arm == arm) for arm in data.plan.arms}
+    together = own_statements(by_arm)
+    several = len(together) > 1
+    return [
+        side_by_side(
+            f"Plans of {f'statement {number}' if several else 'the statement'} of each arm, by EXPLAIN on its server "
+            "after the loads of the first block.",
+            list(statements),
+            [statement.plan or ["EXPLAIN shows no plan"] for statement in statements.values()],
+        )
+        for number, statements in enumerate(together, 1)
+    ]

@@ -1,0 +1,112 @@
+"""The scripts and queries of arms: read at planning, checked against the load that all arms have, kept with the study.
+
+A study in which an arm has a script or a query has one for every arm afterwards: an arm without one runs the script or
+query of `[load]`. The workload of `[load]` is then the script of the baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import PurePosixPath
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.own_data import QUERY_OF_ARM
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import slug
+
+FOLDER = "scripts"
+"""Where a study directory keeps scripts; its study.toml names them as paths beside it: `scripts/orders.sql`. A pack is
+a folder there, `scripts/kv/A` with the name of its mix."""
+
+Read = Callable[[str], str]
+"""Returns the text of a script by its path. Raises StudyError."""
+
+
+def has_arm_scripts(spec: StudySpec) -> bool:
+    """True if an arm has a script or a query of its own."""
+    return any(keys.workload is not None or keys.query is not None for keys in spec.arms.values())
+
+
+def check_arm_scripts(spec: StudySpec, source: str) -> None:
+    """Raise StudyError for scripts of arms that do not go with each other, or with the load that all arms have."""
+    if spec.server.workload is not None or spec.server.query is not None:
+        key = "workload" if spec.server.workload is not None else "query"
+        raise StudyError(f"{source}: [server] {key} would be the same for all arms; write it in [load], or in each arm")
+    with_own = {arm: "query" if keys.query is not None else "workload" for arm, keys in spec.arms.items() if _own(keys)}
+    if not with_own:
+        if spec.load.answers != "same":
+            raise StudyError(
+                f"{source}: [load] answers is for arms with scripts or queries of their own, and no arm has one; "
+                "remove it"
+            )
+        return
+    for arm in with_own:
+        if spec.arms[arm].query is not None and spec.arms[arm].workload is not None:
+            raise StudyError(f"{source}: [arms.{arm}] has both query and workload; leave one of the two out")
+    first, key = next(iter(with_own.items()))
+    is_set = spec.load.query is not None or "workload" in spec.load.model_fields_set
+    if is_set and spec.load.query is None and not _is_one_script(spec.load.workload):
+        raise StudyError(
+            f"{source}: [arms.{first}] {key}: scripts of arms do not go with [load] workload = "
+            f"{', '.join(spec.load.workload)}; remove that, and give every arm a script or a query"
+        )
+    without = [arm for arm in spec.arms if arm not in with_own]
+    if without and not is_set:
+        raise StudyError(
+            f"{source}: the arm {without[0]} has no query and no workload, and {first} has one; give every arm "
+            "one, or write in [load] the query, or the path of the script, of the arms that have none"
+        )
+    if not without and is_set and spec.load.workload != [spec.arms[spec.baseline].workload]:
+        key = "query" if spec.load.query is not None else "workload"
+        raise StudyError(
+            f"{source}: [load] {key} is not run by any arm, for each has a script or a query of its own; remove it"
+        )
+
+
+def _own(keys: object) -> bool:
+    return getattr(keys, "workload", None) is not None or getattr(keys, "query", None) is not None
+
+
+def _is_one_script(workload: list[str]) -> bool:
+    return len(workload) == 1 and workload[0].endswith(".sql") and not workload[0].startswith(("job:", "suite:"))
+
+
+def with_arm_scripts(spec: StudySpec, texts: dict[str, str], origins: dict[str, str], read: Read) -> StudySpec:
+    """The spec with the scripts of its arms at their places in the study; adds their texts and the user's files.
+
+    The script of `[load]` is there already, and stays if an arm without one of its own runs it. Raises StudyError.
+    """
+    common, before = spec.load.workload[0], dict(texts)
+    runs_common = any(not _own(keys) for keys in spec.arms.values())
+    if not runs_common:
+        texts.clear()
+        origins.clear()
+    arms = {}
+    for arm, keys in spec.arms.items():
+        if not _own(keys):
+            arms[arm] = keys.model_copy(update={"workload": common})
+            continue
+        if keys.query is not None:
+            text, name, origin = as_script(keys.query), f"{slug(arm)}{QUERY_OF_ARM}", f"the query of {arm}"
+        else:
+            path = keys.workload or ""
+            # the script of the baseline is also that of [load], and is read already
+            text = before[PurePosixPath(path).name] if path == common and before else read(path)
+            name, origin = PurePosixPath(path).name, path
+        name = _free(name, arm, text, texts)
+        texts[name], origins[name] = text, origin
+        arms[arm] = keys.model_copy(update={"workload": f"{FOLDER}/{name}", "query": None})
+    load = spec.load.model_copy(update={"workload": [next(iter(arms.values())).workload], "query": None})
+    return spec.model_copy(update={"arms": arms, "load": load})
+
+
+def as_script(query: str) -> str:
+    """Returns the text of the script that a query makes."""
+    query = query.strip()
+    return f"{query}\n" if query.endswith(";") else f"{query};\n"
+
+
+def _free(name: str, arm: str, text: str, texts: Mapping[str, str]) -> str:
+    """Returns a name under which no other text is kept: two folders may have scripts of one name."""
+    names = [name, f"{slug(arm)}-{name}", *(f"{number}-{slug(arm)}-{name}" for number in range(2, len(texts) + 3))]
+    return next(one for one in names if texts.get(one, text) == text)
