@@ -65,6 +65,29 @@ def suite(keys: dict[str, Any]) -> tuple[StudySpec, Plan]:
     return spec, make_plan(spec, 11, "now")
 
 
+HIDING_LUA = """
+function thread_init() con = sysbench.sql.driver():connect() end
+function thread_done() con:disconnect() end
+function prepare()
+  local c = sysbench.sql.driver():connect()
+  c:query("CREATE FUNCTION work(i int) RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM generate_series(1, 20000)'")
+end
+function event() pcall(con.query, con, "SELECT work(" .. sysbench.rand.uniform(1, 1000) .. ")") end
+"""
+
+
+def test_a_script_that_catches_its_errors_is_not_faster():
+    Path("hiding.lua").write_text(HIDING_LUA)
+    broken = "CREATE OR REPLACE FUNCTION work(i int) RETURNS bigint LANGUAGE plpgsql AS 'BEGIN RETURN i / (i - i); END'"
+    load = {"workload": "hiding.lua", "clients": 2, "warmup": "1s"}
+    study, result = measured(load, {"base": {}, "head": {"setup_sql": [broken]}})
+    assert all(not trial.measured.failures for trial in study.trials()), "the load says that nothing failed"
+    [found] = [one for one in result.findings if one.rule == "hidden_failures"]
+    assert found.severity == "withhold"
+    assert found.message.startswith("In head 100% of the transactions had statements that failed without")
+    assert result.primary[0].verdict == "withheld"
+
+
 def passes_nowhere(study: StudyDirectory, result: StudyResult, arm: str) -> None:
     assert result.primary[0].verdict in ("worse", "withheld"), result.primary[0]
     assert [(claim.arm, claim.verdict) for claim in result.failure_claims] == [(arm, "worse")]

@@ -17,6 +17,7 @@ from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import load_points
 from pgtrial.report.build import build_report, differences
+from pgtrial.report.data import read_measured
 from pgtrial.store.bundle import open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
@@ -35,6 +36,18 @@ for token in sys.stdin:
     if number == 4 and "--breaks" in sys.argv: sys.exit("error: out of rows")
     while time.perf_counter() < begin + 0.02: pass
     print(json.dumps({"batch": number, "ms": 1000 * (time.perf_counter() - begin), "operations": 10}), flush=True)
+"""
+
+HIDING_PROGRAM = """
+import json, sys, time, psycopg
+session = psycopg.connect(autocommit=True)
+for number, line in enumerate(sys.stdin, 1):
+    began = time.perf_counter()
+    for _ in range(60):
+        try: session.execute(f"SELECT sum({sys.argv[1]}) FROM pgbench_accounts WHERE aid < 1000")
+        except psycopg.Error: pass
+    ms = 1000 * (time.perf_counter() - began)
+    print(json.dumps({"batch": number, "ms": ms, "operations": 60}), flush=True)
 """
 
 
@@ -78,6 +91,19 @@ def test_two_programs_take_turns_on_one_server(tmp_path):
     with open_study(bundle) as opened:
         assert opened.trials() == trials
         assert differences(opened) == []
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("shares", [True, False])
+def test_a_program_that_catches_its_errors_is_not_faster(tmp_path, shares):
+    require_engine()
+    (tmp_path / "hiding.py").write_text(HIDING_PROGRAM)
+    commands = {arm: f"{PYTHON} hiding.py {column}" for arm, column in (("base", "abalance"), ("head", "missing"))}
+    study = study_of(tmp_path, commands, blocks=3, share_server=shares)
+    run_study(study, lambda event: None)
+    [found] = [one for one in read_measured(study).result.findings if one.rule == "hidden_failures"]
+    assert found.severity == "withhold"
+    assert ("nobody knows whose" if shares else "In head") in found.message
 
 
 @pytest.mark.server

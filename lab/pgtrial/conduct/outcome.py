@@ -281,6 +281,8 @@ class Outcome:
             latency_us=_percentiles(Latency, summary.get("latency_us")),
             service_us=_percentiles(ServiceTime, summary.get("service_us")),
             with_failures_us=_with_failures(summary) if name == "measure" else None,
+            retries=summary.get("retries", 0),
+            statement_errors=summary.get("queries", {}).get("errors"),
         )
 
     def _summary(self, phase: str) -> Mapping[str, Any] | None:
@@ -363,6 +365,7 @@ def _summary_of(ticks: Sequence[Event], clients: int) -> Event | None:
     for tick in ticks:
         failures.update(tick.get("failures", {}))
     transactions = sum(tick["transactions"] for tick in ticks)
+    queries = [tick["queries"] for tick in ticks if "queries" in tick]
     merged = Latencies.sum_of(Latencies.read(tick["histogram"]) for tick in ticks if tick.get("histogram"))
     return {
         "duration_s": seconds,
@@ -371,6 +374,8 @@ def _summary_of(ticks: Sequence[Event], clients: int) -> Event | None:
         "tps": transactions / seconds,
         "latency_us": _latency(merged),
         "histogram": merged.encode() if merged.total else None,
+        "retries": sum(tick.get("retries", 0) for tick in ticks),
+        **({"queries": {"errors": sum(each.get("errors", 0) for each in queries)}} if queries else {}),
     }
 
 

@@ -73,6 +73,12 @@ class Phase(Record):
         None, "With a rate, beside latency_us, which then is the response time; None for trials older than this."
     )
     with_failures_us: Percentiles | None = added(None, "Of the measured part; None: nothing failed, or not known.")
+    retries: Count | None = added(
+        None, "Tries of transactions after the first one; None: the trial is older than this."
+    )
+    statement_errors: Count | None = added(
+        None, "Of sysbench's tests: statements that failed, whether or not the test's script went on; None: not known."
+    )
 
 
 class TransactionKind(Record):

@@ -19,7 +19,7 @@ def unequal_failures(case: Case) -> Iterator[Concern]:
 
     A verdict stands if both say the same of an arm: that it is slower and fails more, or is faster and fails less.
     """
-    slower = {one.arm for one in comparisons(case.grid) if _is_worse(one, case.grid.primary.scale)}
+    slower = worse_arms(case)
     for arm in case.others:
         found = shares(case.grid, arm, primary_sharing(case.plan))
         if found is None or not found.differ_notably(case.plan.margin):
@@ -34,6 +34,11 @@ def unequal_failures(case: Case) -> Iterator[Concern]:
             else "The report lists the SQLSTATEs.",
             "warning" if agrees else "withhold",
         )
+
+
+def worse_arms(case: Case) -> set[str]:
+    """Returns the arms that are decided to be slower than the baseline by the study's primary metric."""
+    return {one.arm for one in comparisons(case.grid) if _is_worse(one, case.grid.primary.scale)}
 
 
 def _is_worse(comparison: Comparison, scale: Scale) -> bool:
