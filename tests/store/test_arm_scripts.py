@@ -155,3 +155,13 @@ def test_a_script_of_an_arm_of_the_command_line_is_found_from_the_current_direct
     assert spec.scripts == {"a.query.sql": "select 1;\n", "y.sql": "select 3;\n"}
     assert effects_of(spec), "its scripts are told before the study of a stranger runs"
     assert {effect.text for effect in effects_of(spec)} == {"a.query.sql:\nselect 1;", "y.sql:\nselect 3;"}
+
+
+def test_arms_in_the_place_of_arms_with_queries_do_not_get_another_load_without_a_word():
+    text = '[arms.a]\nquery = "select 1"\n[arms.b]\nquery = "select 2"\n'
+    Path("s.toml").write_text(text)
+    with pytest.raises(StudyError, match="each arm of the study has a query or a script of its own, and the arms in"):
+        read_study(Path("s.toml"), change=with_arms(["jit=on", "jit=off"]))
+    Path("s.toml").write_text(f'[load]\nquery = "select 3"\n{text}')
+    spec = read_study(Path("s.toml"), change=with_arms(["jit=on", "jit=off"]))
+    assert spec.scripts == {"query.sql": "select 3;\n"}

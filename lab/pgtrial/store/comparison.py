@@ -191,11 +191,30 @@ def with_setups(setups: Sequence[tuple[str, Mapping[str, Any]]]) -> Callable[[di
 
 
 def _asking(data: dict[str, Any], arms: Mapping[str, Any], compared: int) -> dict[str, Any]:
-    """The keys of a study file with other arms, the first of which are in its question."""
+    """The keys of a study file with other arms, the first of which are in its question.
+
+    Raises StudyError if the study's load was in the arms that these replace.
+    """
+    own, load = data.get("arms"), data.get("load", {})
+    if (
+        _has_scripts(own)
+        and not _has_scripts(arms)
+        and not (isinstance(load, Mapping) and {*KEYS_OF_SCRIPTS} & {*load})
+    ):
+        raise StudyError(
+            "each arm of the study has a query or a script of its own, and the arms in their place have none; give "
+            "those a query (NAME=query=SELECT ...), or write [load] query or workload in the study"
+        )
     study = data.get("study")
     if isinstance(study, Mapping):
         study = {**study, "question": f"{_about(study)}: {' or '.join(list(arms)[:compared])}?"}
     return {**data, "study": study, "arms": arms}
+
+
+def _has_scripts(arms: Any) -> bool:
+    """True if an arm of a study file has a query or a script of its own."""
+    tables = arms.values() if isinstance(arms, Mapping) else ()
+    return any(isinstance(keys, Mapping) and {*KEYS_OF_SCRIPTS} & {*keys} for keys in tables)
 
 
 def _from_here(setup: dict[str, Any]) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import Any
 
 from pgtrial.model.records.answers import ArmAnswers
 from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
-from pgtrial.report.table import Table, by_place
+from pgtrial.report.table import Table
 from pgtrial.report.tables.plans import side_by_side
 from pgtrial.verdict.plans import load_statements, own_statements
 
@@ -19,11 +18,10 @@ def script_tables(data: StudyData) -> list[Table[Any]]:
     if not of_arms:
         return []
     texts = [data.spec.scripts[name].rstrip().splitlines() for name in of_arms.values()]
-    lines = list(zip_longest(*texts, fillvalue=""))
     caption = "What clients do in a transaction, line by line: " + "; ".join(
         f"{arm} runs {name}" for arm, name in of_arms.items()
     )
-    return [Table(f"{caption}.", lines, by_place(*of_arms), is_text=True), *_plans(data)]
+    return [side_by_side(f"{caption}.", list(of_arms), texts), *_plans(data)]
 
 
 def lead_of_scripts(data: StudyData) -> str:
