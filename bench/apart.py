@@ -1,7 +1,8 @@
 """Studies of one server against itself whose arms are as far apart as two versions are: how many call it different.
 
 `python -m bench.apart run` runs what is missing, the kinds in turns, and writes bench/apart.json after each study.
-A self-test cannot see what these can: its arms share one server and one copy of the data.
+A self-test cannot see what these can: its arms share one server and one copy of the data. Give it a state directory of
+its own (PGTRIAL_STATE), since the servers that stand for given ones are gone afterwards.
 """
 
 from __future__ import annotations
