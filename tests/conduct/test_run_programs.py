@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.conduct.plan import make_plan
-from pgtrial.conduct.progress import TrialEnds
+from pgtrial.conduct.progress import Preparing, TrialEnds
 from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.data.kinds import NO_TABLES, data_of
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
@@ -100,7 +100,10 @@ def test_a_program_that_catches_its_errors_is_not_faster(tmp_path, shares):
     (tmp_path / "hiding.py").write_text(HIDING_PROGRAM)
     commands = {arm: f"{PYTHON} hiding.py {column}" for arm, column in (("base", "abalance"), ("head", "missing"))}
     study = study_of(tmp_path, commands, blocks=3, share_server=shares)
-    run_study(study, lambda event: None)
+    told = []
+    run_study(study, lambda event: told.append(event.text) if isinstance(event, Preparing) and event.stays else None)
+    [rehearsed] = [text for text in told if "in its rehearsal were rolled back" in text]
+    assert rehearsed.startswith("the client program of head: 60 of 6")
     [found] = [one for one in read_measured(study).result.findings if one.rule == "hidden_failures"]
     assert found.severity == "withhold"
     assert ("nobody knows whose" if shares else "In head") in found.message

@@ -197,6 +197,16 @@ def test_a_table_that_the_load_changes_on_given_servers_is_a_warning(two_databas
     assert "given servers keep what earlier trials wrote" in found.message
 
 
+def test_a_large_table_without_a_key_is_not_called_equal(two_databases, monkeypatch):
+    monkeypatch.setattr("pgtrial.loads.data.table_rows.WHOLE_BYTES", 0)
+    Path("log.sql").write_text("SELECT 1 FROM log;\n")
+    study, _, _ = run(two_databases, {"workload": "log.sql"})
+    assert unequal(study) == []
+    found = [one for one in study.audit().findings if one.rule == "rows_not_compared"]
+    assert [one.arms for one in found] == [["one"], ["two"]]
+    assert all("public.log" in one.message and "too large" in one.message for one in found)
+
+
 def test_rows_that_the_role_of_the_load_may_not_see_are_not_called_equal(two_databases, clusters):
     target = clusters(18).target
     try:

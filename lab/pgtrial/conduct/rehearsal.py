@@ -22,6 +22,7 @@ from pgtrial.conduct.own_scripts import commands_of, scripts_at, scripts_beside,
 from pgtrial.conduct.packs import check, held, measure
 from pgtrial.conduct.rehearsal_failures import TOO_LONG, RehearsalFailure, RehearsalFailures, cure_of
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
+from pgtrial.conduct.rehearsed_programs import rehearse_program
 from pgtrial.conduct.same_answers import SameAnswers
 from pgtrial.conduct.settle import empty_tables, run_setup_sql
 from pgtrial.loads.data.data import Data
@@ -31,7 +32,6 @@ from pgtrial.loads.engine import PAUSE
 from pgtrial.loads.job_command import command_environment, missing_program
 from pgtrial.loads.parsed_statements import changes_data, first_refusal, first_word
 from pgtrial.loads.process import lua_environment
-from pgtrial.loads.programs.program import START_LIMIT_S, Program, program_order
 from pgtrial.loads.query_runs import failed_queries
 from pgtrial.loads.sampled_values import sample_values
 from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, run_once
@@ -191,8 +191,12 @@ class _Stage:
         if point.job is not None:
             return self._with_job(point)
         if point.programs:
-            with Program(program_order(self.arm.setup, self.target)) as program:
-                program.run_batch(START_LIMIT_S)
+            transactions, rolled_back = rehearse_program(self.arm.setup, self.target)
+            if rolled_back:
+                self.say(
+                    f"the client program of {self.arm.name}: {rolled_back:,} of {transactions:,} transactions in its "
+                    "rehearsal were rolled back; errors that a program catches and does not report are no speed"
+                )
             return []
         if files is not None:
             check(files, self.target, "in the rehearsal")

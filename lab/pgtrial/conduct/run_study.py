@@ -344,7 +344,7 @@ def _rehearsed(
 
 
 def _say(listener: Listener, text: str) -> None:
-    listener(Preparing(text, stays=text.startswith("the query")))
+    listener(Preparing(text, stays=text.startswith(("the query", "the client program"))))
 
 
 def _tell(arm: Arm, listener: Listener, sentences: set[str]) -> None:
