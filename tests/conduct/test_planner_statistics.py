@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +99,10 @@ def test_statistics_are_drawn_for_each_trial_and_plans_that_vary_are_named_with_
     varying = [found for found in read_data(study).result.findings if found.rule == "plans_vary"]
     assert varying
     assert varying[0].severity == "info"
-    assert " of 3 trials (" in varying[0].message
-    assert "Hash Join in" in varying[0].message
-    assert "Nested Loop in" in varying[0].message
+    # which of the queries vary is luck, and so are their plans
+    assert re.search(
+        r": [\w ]+ in [12] of 3 trials \([\d.]+ m?s\)(,| and) [\w ]+ in [12] of 3 trials", varying[0].message
+    )
 
 
 def test_statistics_that_are_drawn_once_stay_with_each_template(monkeypatch: pytest.MonkeyPatch) -> None:
