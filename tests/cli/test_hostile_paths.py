@@ -84,6 +84,7 @@ KEYS: dict[str, str] = {
     "server.extensions": RUN,
     "server.command": RUN,
     "server.command_directory": RUN,
+    "server.workload": READ,
 }
 _SAME_AS = {"server.storage.wal.mkfs", "server.storage.wal.mount", "server.storage.wal.on"}
 _NO_KEYS = {
@@ -94,7 +95,7 @@ _NO_KEYS = {
     "server.dsn", "server.ssh", "server.data", "server.address", "server.metrics.cloudwatch", "server.metrics.region",
     "server.settings", "server.initdb", "server.setup_sql", "server.price", "server.sysctl", "server.governor",
     "server.io_scheduler", "server.numa", "server.cpus", "server.environment", "server.command_files", "arms",
-    "verdict.metrics", "fleet.address", "fleet.on_machine_loss",
+    "server.query", "verdict.metrics", "fleet.address", "fleet.on_machine_loss",
 }  # fmt: skip
 """Keys that name no path of this machine, or one that the servers' account alone uses."""
 
@@ -351,6 +352,7 @@ def lines_of_keys(hostile: Hostile) -> dict[str, dict[str, dict[str, str]]]:
             **two,
             "arms_a": {"command": '"sh program"', "command_directory": f'"{home}"'},
         },
+        "server.workload": {"arms_a": {"workload": pipe}, "arms_b": {"workload": '"./job.sql"'}},
     }  # fmt: skip
 
 

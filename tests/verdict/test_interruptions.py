@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgtrial.model.records.disturbances import InterruptedTrial, Interruption
-from pgtrial.model.records.plan import EarlierTry
+from pgtrial.model.records.plan import EarlierTry, Spending
 from pgtrial.report.brief import brief
 from pgtrial.report.verdict import interruption_notes
 from tests.verdict.studies import verdict_of
@@ -46,7 +46,7 @@ def test_the_verdict_does_not_depend_on_them():
 
 def test_many_interruptions_and_earlier_tries_stand_in_the_short_form_too():
     earlier = EarlierTry(directory="before", created="2026-11-19T14:00:00+00:00", blocks=6, planned=6)
-    plan = make_plan().model_copy(update={"earlier": [earlier]})
+    plan = make_plan().model_copy(update={"earlier": [earlier], "spending": Spending(end=8, kept=0.01)})
     trials = run(plan, lambda planned: 1000.0 + planned.block)
     told = verdict_of(plan, trials, interruptions=interrupted("on", "off", "off"))
     assert brief(told, plan).watched[:2] == [

@@ -66,8 +66,7 @@ def in_full(result: StudyResult) -> RenderableType:
         if finding.severity != "info"
     ]
     words: list[Word | None] = [claim.verdict for claim in result.primary] or [None for _ in result.sentences]
-    sentences = [sentence.removeprefix("Undecided ") for sentence in result.sentences]
-    parts += [_headline(word, sentence) for word, sentence in zip(words, sentences, strict=True)]
+    parts += [_headline(word, sentence) for word, sentence in zip(words, result.sentences, strict=True)]
     parts += [Text(sentence) for sentence in result.moved]
     parts += [Text(f"note: {note}") for note in result.notes]
     parts += ["", for_terminal(_comparisons(result))]

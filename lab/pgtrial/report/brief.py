@@ -334,7 +334,12 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
 
 
 def _choices(result: StudyResult, plan: Plan) -> list[str]:
-    """What lets somebody choose among results: earlier tries of a question, and trials that were ended by hand."""
+    """What lets somebody choose among results: earlier tries of a question, and trials that were ended by hand.
+
+    What was said of studies by the rule P8 stays as it was.
+    """
+    if plan.spending is None:
+        return []
     notes = [f"try {len(plan.earlier) + 1} of this question here"] if plan.earlier else []
     ended = sum(bool(interruption.trials) for interruption in result.interruptions)
     return [*notes, f"{ended} interruptions ended trials, which ran again"] if ended >= _MANY_INTERRUPTIONS else notes
