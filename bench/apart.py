@@ -12,17 +12,15 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from statistics import median
 from typing import Any, Literal, get_args
 
-from bench.figures import read_figures, write_figures
+from bench.figures import EQUAL_ARMS, equal_arms, read_figures, rounded, write_figures
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.records import Record
 from pgtrial.model.records.claims import Word
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.units import format_duration, percent
 from pgtrial.report.data import read_data
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
@@ -94,21 +92,11 @@ def _run_missing(wanted: int) -> None:
 
 def _table() -> Iterator[str]:
     """What the studies found, as Markdown."""
-    yield "| the arms have their own | studies | called different | differences, median size | largest | median time |"
+    yield f"| the arms have their own | {EQUAL_ARMS} |"
     yield "|---|---|---|---|---|---|"
     for kind in _KINDS:
-        studies = [study for study in read_figures(_FIGURES, Apart) if study.kind == kind]
-        sizes = [abs(study.difference) for study in studies if study.difference is not None]
-        if sizes:
-            cells = [
-                kind,
-                str(len(studies)),
-                str(sum(study.verdict in ("better", "worse") for study in studies)),
-                percent(median(sizes), 2),
-                percent(max(sizes), 2),
-                format_duration(round(median(study.seconds for study in studies))),
-            ]
-            yield f"| {' | '.join(cells)} |"
+        if cells := equal_arms([study for study in read_figures(_FIGURES, Apart) if study.kind == kind]):
+            yield f"| {' | '.join([kind, *cells])} |"
 
 
 def _run(kind: Kind) -> Apart:
@@ -125,9 +113,9 @@ def _run(kind: Kind) -> Apart:
         created=created,
         kind=kind,
         verdict=claim.verdict,
-        difference=_rounded(difference and difference.value),
-        low=_rounded(difference and difference.low),
-        high=_rounded(difference and difference.high),
+        difference=rounded(difference and difference.value),
+        low=rounded(difference and difference.low),
+        high=rounded(difference and difference.high),
         others=sum(query.verdict in ("better", "worse") for query in result.queries),
         blocks=len({trial.block for trial in trials}),
         seconds=round(under_way_s(trials), 1),
@@ -213,10 +201,6 @@ def _served(number: int) -> Iterator[list[str]]:
                 session.execute(f"CREATE DATABASE apart OWNER {target.owner}")
             dsns.append(f"host={target.host} port={target.port} user={target.owner} dbname=apart")
         yield dsns
-
-
-def _rounded(share: float | None) -> float | None:
-    return None if share is None else round(share, 4)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from statistics import median
+from typing import Protocol, TypeVar
 
 from pgtrial.model.records import Record
+from pgtrial.model.records.claims import Word
+from pgtrial.model.units import format_duration, percent
 
 Kind = TypeVar("Kind", bound=Record)
 
@@ -21,3 +24,42 @@ def write_figures(path: Path, records: Sequence[Record]) -> None:
     """Replace the file."""
     lines = ",\n".join(record.model_dump_json() for record in records)
     path.write_text(f"[\n{lines}\n]\n")
+
+
+class OfEqualArms(Protocol):
+    """A study of two arms that are alike."""
+
+    @property
+    def verdict(self) -> Word:
+        """Of the primary claim."""
+
+    @property
+    def difference(self) -> float | None:
+        """The estimate; None: it has none."""
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of its blocks."""
+
+
+EQUAL_ARMS = "studies | called different | differences, median size | largest | median time"
+"""The heads of the cells of `equal_arms`."""
+
+
+def equal_arms(studies: Sequence[OfEqualArms]) -> list[str]:
+    """Returns cells of a table on studies of equal arms; none where none has an estimate."""
+    sizes = [abs(study.difference) for study in studies if study.difference is not None]
+    if not sizes:
+        return []
+    return [
+        str(len(studies)),
+        str(sum(study.verdict in ("better", "worse") for study in studies)),
+        percent(median(sizes), 2),
+        percent(max(sizes), 2),
+        format_duration(round(median(study.seconds for study in studies))),
+    ]
+
+
+def rounded(share: float | None) -> float | None:
+    """Returns a share as figures have it."""
+    return None if share is None else round(share, 4)

@@ -15,7 +15,7 @@ from random import Random
 from statistics import median
 from typing import Any, Literal, get_args
 
-from bench.figures import read_figures, write_figures
+from bench.figures import EQUAL_ARMS, equal_arms, read_figures, rounded, write_figures
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.records import Record
@@ -24,7 +24,6 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.study.servers import Made
 from pgtrial.model.study.sources import source_of
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.units import format_duration, percent
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
@@ -101,22 +100,12 @@ def _run_missing(source: Path, build: list[str], wanted: dict[Kind, int]) -> Non
 
 def _table() -> Iterator[str]:
     """What the studies found, as Markdown."""
-    yield "| layouts | studies | called different | differences, median size | largest | blocks, median | median time |"
+    yield f"| layouts | {EQUAL_ARMS} | blocks, median |"
     yield "|---|---|---|---|---|---|---|"
     for kind in _KINDS:
         studies = [study for study in read_figures(_FIGURES, OneCommit) if study.kind == kind]
-        sizes = [abs(study.difference) for study in studies if study.difference is not None]
-        if sizes:
-            cells = [
-                kind,
-                str(len(studies)),
-                str(sum(study.verdict in ("better", "worse") for study in studies)),
-                percent(median(sizes), 2),
-                percent(max(sizes), 2),
-                f"{median(study.blocks for study in studies):g}",
-                format_duration(round(median(study.seconds for study in studies))),
-            ]
-            yield f"| {' | '.join(cells)} |"
+        if cells := equal_arms(studies):
+            yield f"| {' | '.join([kind, *cells, f'{median(study.blocks for study in studies):g}'])} |"
 
 
 def _spec(source: Path, build: list[str]) -> StudySpec:
@@ -153,18 +142,14 @@ def _run(spec: StudySpec, kind: Kind, number: int) -> OneCommit:
         layouts=layouts,
         source=_source_of(spec),
         verdict=claim.verdict,
-        difference=_rounded(difference and difference.value),
-        low=_rounded(difference and difference.low),
-        high=_rounded(difference and difference.high),
+        difference=rounded(difference and difference.value),
+        low=rounded(difference and difference.low),
+        high=rounded(difference and difference.high),
         blocks=len({trial.block for trial in trials}),
         seconds=round(under_way_s(trials), 1),
     )
     print(figures.model_dump_json(), flush=True)
     return figures
-
-
-def _rounded(share: float | None) -> float | None:
-    return None if share is None else round(share, 4)
 
 
 def _source_of(spec: StudySpec) -> str:
