@@ -7,18 +7,15 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
 from pgtrial.cli import gate
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.facts import Audit
-from pgtrial.model.study.spec import StudySpec
-from pgtrial.report.data import read_measured
-from pgtrial.statistics import p8
 from pgtrial.store.bundle import write_bundle
 from pgtrial.store.directory import StudyDirectory
+from tests.cli.gates import of_measured_studies, outcome_in, property_in
 from tests.conftest import require_engine
 from tests.report.conftest import write_study
 from tests.verdict.studies import make_plan, noisy, run
@@ -34,35 +31,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def write_verdict(study: StudyDirectory) -> None:
-    """The part of a report that a gate's files rest on."""
-    study.write_file("verdict.json", read_measured(study).result.model_dump_json(indent=1))
-
-
 @pytest.fixture
 def measured(monkeypatch):
-    """Studies that the gate starts have run already, with this ratio of HEAD to BASE; what it started is kept."""
-    started: list[StudySpec] = []
-
-    def measure(ratio: float | None, sd: float = 0.002):
-        def start(spec, results, *, conclude, console, **_):
-            started.append(spec)
-            if ratio is None:
-                return 143
-            arms = tuple(spec.arms)
-            created = f"2026-11-20T14:{len(started):02}:00+00:00"
-            plan = make_plan(arms, blocks=12)
-            plan = plan.model_copy(update={"looks": p8.looks(12, len(arms) - 1), "created": created})
-            trials = run(plan, noisy({arms[1]: ratio}, sd=sd))
-            path = results or Path("results", "s" if len(started) == 1 else f"s-{len(started)}")
-            conclude(write_study(path, plan, trials, Audit(findings=[]), spec.study.question, spec=spec))
-            return 0
-
-        monkeypatch.setattr(gate, "start", start)
-        monkeypatch.setattr(gate, "build_report", write_verdict)
-        return started
-
-    return measure
+    """The studies that a gate starts have run already, with a ratio of HEAD to BASE."""
+    return of_measured_studies(monkeypatch)
 
 
 FILES = {
@@ -130,12 +102,6 @@ def test_a_gate_writes_its_files_and_has_the_status(folder, measured, monkeypatc
     assert subprocess.run(["tar", "-tf", "gate.tar.xz"], check=True, capture_output=True, text=True).stdout
 
 
-def outcome_in(file: str) -> str | None:
-    """The element of the one test case of a JUnit file."""
-    (case,) = ElementTree.parse(file).iter("testcase")
-    return case[0].tag if len(case) else None
-
-
 @pytest.mark.parametrize(
     ("measurement", "options", "expected"),
     [
@@ -201,11 +167,6 @@ def told_of_tries(capsys) -> tuple[int, str, int, list[int]]:
     assert (f"Try {of_gate['try']} of the same set-ups" in Path("gate.md").read_text()) == (of_gate["try"] > 1)
     statuses = [gate["status"] for gate in of_gate["earlier"]]
     return of_gate["status"], of_gate["measured"], of_gate["try"], statuses
-
-
-def property_in(file: str, name: str) -> str | None:
-    properties = ElementTree.parse(file).iter("property")
-    return next((found.get("value") for found in properties if found.get("name") == name), None)
 
 
 def test_a_gate_that_failed_and_is_started_again_repeats_its_verdict(folder, measured, capsys):

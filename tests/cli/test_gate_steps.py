@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from pgtrial.cli import gate
-from tests.cli.test_gate import measured, outcome_in, property_in  # noqa: F401, a fixture
+from tests.cli.gates import of_measured_studies, outcome_in, property_in
 from tests.conftest import require_engine
 
 ROOT = Path(__file__).parents[2]
@@ -41,6 +41,12 @@ settings = {{ default_transaction_read_only = "on" }}
 def pgtrial(commands):
     environment = {**os.environ, "COLUMNS": "200", "PGTRIAL_ENGINE": str(require_engine())}
     return lambda *arguments, cwd: commands.run([*map(str, arguments)], Path(cwd), environment)
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The studies that a gate starts have run already, with a ratio of HEAD to BASE."""
+    return of_measured_studies(monkeypatch)
 
 
 FAKE_PYTHON = """#!/bin/sh
@@ -305,7 +311,7 @@ def red_bundle(runner: Runner, monkeypatch, folder: Path) -> None:
 
 
 @pytest.mark.server
-def test_a_re_run_of_the_action_repeats_the_verdict_of_the_attempt_before(runner, measured, monkeypatch):  # noqa: F811
+def test_a_re_run_of_the_action_repeats_the_verdict_of_the_attempt_before(runner, measured, monkeypatch):
     measured(0.94)
     red_bundle(runner, monkeypatch, runner.temporary / "pgtrial-earlier")
     runner.variables["GITHUB_RUN_ATTEMPT"] = "2"
@@ -334,7 +340,7 @@ def test_the_cache_of_the_action_is_of_the_commit_and_of_what_the_steps_leave():
 
 
 @pytest.mark.server
-def test_a_retry_of_the_job_of_gitlab_repeats_the_verdict(runner, measured, monkeypatch):  # noqa: F811
+def test_a_retry_of_the_job_of_gitlab_repeats_the_verdict(runner, measured, monkeypatch):
     measured(0.94)
     assert JOB["cache"] == {**JOB["cache"], "paths": ["pgtrial-gate/gate.tar.xz"], "when": "always"}
     red_bundle(runner, monkeypatch, runner.work / "pgtrial-gate")

@@ -1,0 +1,63 @@
+"""Gates whose studies need no server, and what is read from the JUnit files that gates write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from pgtrial.cli import gate
+from pgtrial.model.records.facts import Audit
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.report.data import read_measured
+from pgtrial.statistics import p8
+from pgtrial.store.directory import StudyDirectory
+from tests.report.conftest import write_study
+from tests.verdict.studies import make_plan, noisy, run
+
+
+def write_verdict(study: StudyDirectory) -> None:
+    """The part of a report that a gate's files rest on."""
+    study.write_file("verdict.json", read_measured(study).result.model_dump_json(indent=1))
+
+
+def of_measured_studies(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[StudySpec]]:
+    """Returns what tells a gate that each study that it starts has run already, with a ratio of HEAD to BASE.
+
+    That returns the studies that the gate has started. A ratio of None is a study that was stopped.
+    """
+    started: list[StudySpec] = []
+
+    def measure(ratio: float | None, sd: float = 0.002):
+        def start(spec, results, *, conclude, console, **_):
+            started.append(spec)
+            if ratio is None:
+                return 143
+            arms = tuple(spec.arms)
+            created = f"2026-11-20T14:{len(started):02}:00+00:00"
+            plan = make_plan(arms, blocks=12)
+            plan = plan.model_copy(update={"looks": p8.looks(12, len(arms) - 1), "created": created})
+            trials = run(plan, noisy({arms[1]: ratio}, sd=sd))
+            path = results or Path("results", "s" if len(started) == 1 else f"s-{len(started)}")
+            conclude(write_study(path, plan, trials, Audit(findings=[]), spec.study.question, spec=spec))
+            return 0
+
+        monkeypatch.setattr(gate, "start", start)
+        monkeypatch.setattr(gate, "build_report", write_verdict)
+        return started
+
+    return measure
+
+
+def outcome_in(file: str) -> str | None:
+    """The element of the one test case of a JUnit file."""
+    (case,) = ElementTree.parse(file).iter("testcase")
+    return case[0].tag if len(case) else None
+
+
+def property_in(file: str, name: str) -> str | None:
+    """The value of a property of a JUnit file."""
+    properties = ElementTree.parse(file).iter("property")
+    return next((found.get("value") for found in properties if found.get("name") == name), None)
