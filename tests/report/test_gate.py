@@ -163,6 +163,10 @@ def test_a_gate_of_one_side_has_the_status_of_its_study(ratio, expected):
     assert (status(data), data.result.exit_status) == (expected, expected)
 
 
+def test_the_word_of_the_outcome_stands_before_an_arm_that_begins_with_it():
+    assert Outcome(1, "failover is 5% slower than base").sentence == "fail: failover is 5% slower than base."
+
+
 def text_of(case: str, bundle: str | None = "gate.tar.xz") -> str:
     data = CASES[case][0]
     return summary(data, outcome(data.result, data.plan, Rules()), bundle)

@@ -40,7 +40,8 @@ class Outcome:
     @property
     def sentence(self) -> str:
         """`pass: no difference larger than 1% between base and head.`"""
-        return f"{self.reason}." if self.reason.startswith(self.word) else f"{self.word}: {self.reason}."
+        says_it = self.reason.startswith(f"{WORDS[2]} on ")  # the headline of a comparison that is withheld
+        return f"{self.reason}." if says_it else f"{self.word}: {self.reason}."
 
 
 @dataclass(frozen=True)
