@@ -30,6 +30,7 @@ from pgtrial.report.words import cost_text
 from pgtrial.servers.builds.kept import BuildError
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import make_folder, record_at, write_atomically
+from pgtrial.verdict.family import counting
 
 _RECORD, _LOG = "bisection.json", "bisect.log"
 
@@ -153,8 +154,7 @@ class _Shell:
         if not ended:
             raise _Stopped(status)
         claim = ended[0].result.primary[0]
-        counted = [ratio.log_ratio for ratio in claim.ratios if ratio.counted and ratio.log_ratio is not None]
-        return Judged(claim.verdict, claim.difference, name, counted)
+        return Judged(claim.verdict, claim.difference, name, list(counting(claim.ratios).values()))
 
     def keep(self, known: Bisection) -> None:
         """Write what is known, and print the latest step."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from pgtrial.store.files import read_record
 from pgtrial.verdict.grid import Grid
 
 OUTCOME = "gate.json"
-"""In the directory of a gate's study, and so in its bundle."""
+"""The file with what a gate said; it lies in the directory of the gate's study, and so in its bundle."""
 
 _ATTEMPT = "GITHUB_RUN_ATTEMPT"
 """Environment variable of GitHub's runners: which attempt of its workflow run this is, from 1."""
@@ -32,19 +32,12 @@ _ATTEMPT = "GITHUB_RUN_ATTEMPT"
 @contextmanager
 def bundled_gate(path: Path | None) -> Iterator[StudyDirectory | None]:
     """The study of the gate whose bundle is at `path`; None if no gate's bundle is there that can be read."""
-    if path is None or not path.is_file() or path.stat().st_size == 0:
-        yield None
-        return
-    bundle = open_study(path)
-    try:
-        study = bundle.__enter__()
-    except StoreError:
-        yield None
-        return
-    try:
-        yield study if (study.path / OUTCOME).is_file() else None
-    finally:
-        bundle.__exit__(None, None, None)
+    with ExitStack() as stack:
+        study = None
+        if path is not None and path.is_file() and path.stat().st_size:
+            with suppress(StoreError):
+                study = stack.enter_context(open_study(path))
+        yield study if study is not None and (study.path / OUTCOME).is_file() else None
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,7 @@ class EarlierGates:
     standing: StudyDirectory | None
     """The first study of these very set-ups, load and budget that gave a verdict."""
     known: tuple[EarlierGate, ...]
-    """All that are known, the oldest first."""
+    """All earlier gates that are known, the oldest first."""
 
     def tries(self, standing: StudyDirectory | None) -> Tries:
         """Returns which try a gate is: one that measures, or one that repeats what a study has said."""

@@ -37,7 +37,7 @@ from pgtrial.verdict.pace import block_time
 _by_options = by_options(("budget",))
 
 _LONGEST = 4
-"""How many times the blocks of the first study a rerun without --budget has at most."""
+"""A rerun without --budget has at most this many times the blocks of the first study."""
 
 
 def rerun_command(
@@ -75,8 +75,9 @@ def rerun_command(
         then, spec = read_measured(opened), opened.spec
     if not any(claim.difference is not None for whole in then.result.primary for claim in whole.read):
         raise StudyError(f"{bundle} has no interval that a rerun could agree with; its study was not finished")
-    again = _again(spec, then, budget, seed)
-    for sentence in _too_short(again, then):
+    needed = blocks_to_disagree(then)
+    again = _again(spec, then, budget, seed, needed)
+    for sentence in _too_short(again, then, needed):
         say(sentence)
     if not opened.made_here:
         check_trust(str(bundle), effects_of(again), trust=trust, allow=allow)
@@ -105,12 +106,13 @@ def rerun_command(
     return STATUSES[ended[0].agreement]
 
 
-def _again(spec: StudySpec, then: StudyData, budget: str | None, seed: int | None) -> StudySpec:
+def _again(spec: StudySpec, then: StudyData, budget: str | None, seed: int | None, needed: int | None) -> StudySpec:
     """Returns the same study with an order that is drawn anew.
 
-    It has the blocks that the budget holds; without one those of the first study, or as many as it takes to disagree.
+    It has the blocks that the budget holds; without one those of the first study, or the `needed` ones to disagree.
     """
-    limits: dict[str, float | None] = {"blocks": _blocks(then)}
+    first = then.plan.max_blocks
+    limits: dict[str, float | None] = {"blocks": min(_LONGEST * first, max(first, needed or first))}
     if budget is not None:
         limits = {"blocks": None, "budget": parsed("--budget", parse_duration, budget)}
     return spec.model_copy(
@@ -121,14 +123,8 @@ def _again(spec: StudySpec, then: StudyData, budget: str | None, seed: int | Non
     )
 
 
-def _blocks(then: StudyData) -> int:
-    first = then.plan.max_blocks
-    return min(_LONGEST * first, max(first, blocks_to_disagree(then) or first))
-
-
-def _too_short(again: StudySpec, then: StudyData) -> Iterator[str]:
-    """Yields whether a rerun is long enough to disagree; a budget that holds no verdict is refused later."""
-    needed = blocks_to_disagree(then)
+def _too_short(again: StudySpec, then: StudyData, needed: int | None) -> Iterator[str]:
+    """Yields whether a rerun has the `needed` blocks to disagree; a budget that holds no verdict is refused later."""
     if needed is None:
         return
     each_s = block_time(then.plan, then.trials)

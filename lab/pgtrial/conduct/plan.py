@@ -265,7 +265,11 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
     return plan.model_copy(
         update={
             "max_blocks": blocks,
-            **({"scope": scope_of(spec, blocks, statistics=plan.statistics)} if blocks_for_all(spec) else {}),
+            **(
+                {"scope": scope_of(spec, blocks, statistics=plan.statistics)}
+                if blocks_for_all(spec) is not None
+                else {}
+            ),
             "looks": looks_of(plan).until(end),
             "extensions": [*plan.extensions, step],
             "trials": trials,

@@ -58,7 +58,7 @@ def wait_for(lock: IO[bytes] | int, *, shared: bool = False) -> None:
 
 def is_name_held(home: Path) -> bool:
     """Returns whether a process holds the lock of a directory's name: it makes, checks or removes that directory."""
-    return is_held(_name_lock(home))
+    return is_held(name_lock(home))
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def holding_name(home: Path, wait: Callable[[], None]) -> Iterator[None]:
 
     `wait` is called before another process is waited for, and may raise.
     """
-    path = _name_lock(home)
+    path = name_lock(home)
     while True:
         with open_lock(path) as file:
             if not take(file):
@@ -83,5 +83,6 @@ def holding_name(home: Path, wait: Callable[[], None]) -> Iterator[None]:
             return
 
 
-def _name_lock(home: Path) -> Path:
+def name_lock(home: Path) -> Path:
+    """Returns the lock file of a directory's name, which lies beside it."""
     return home.with_name(f"{home.name}{NAME_LOCK}")

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from pgtrial.machines.locks import NAME_LOCK, is_held, open_lock, take
+from pgtrial.machines.locks import is_held, name_lock, open_lock, take
 from pgtrial.model.errors import ArmError
 from pgtrial.model.units import format_size, plural
 from pgtrial.servers.builds.kept import Builds
@@ -79,7 +79,7 @@ def use_of_install(home: Path) -> Path:
 
     It stays when the copy goes, so that it is the same file for all labs.
     """
-    return home.with_name(f"{home.name}{NAME_LOCK}")
+    return name_lock(home)
 
 
 def _remove_install(home: Path) -> None:

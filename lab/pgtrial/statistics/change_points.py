@@ -45,10 +45,10 @@ class ChangePoint:
     """A change of the level of a series."""
 
     place: int
-    """Of the first value on the new level."""
+    """The index of the first value on the new level."""
     ends: tuple[int, int]
-    """The 95% interval of that place: the values before the first of them are on the old level, those from the second
-    on on the new one."""
+    """The 95% interval of the place. The values before its lower end are on the old level; the value at its upper end
+    and those after it are on the new level."""
     size: Interval
     """New level minus old level."""
     p: float

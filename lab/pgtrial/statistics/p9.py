@@ -205,11 +205,12 @@ def _first_spared(steps: tuple[Step, ...], averages: Floats, low: int, side: int
     for tried in count():
         if high - low == 1:
             break
-        if low < expected < high and tried < _TRIED:
+        if tried >= _TRIED:
+            at = (low + high) // 2
+        elif low < expected < high:
             at = expected
         else:
-            at = (low + high) // 2 if tried >= _TRIED else low + step if expected <= low else high - step
-            step *= 2
+            at, step = low + step if expected <= low else high - step, 2 * step
         at = min(max(at, low + 1), high - 1)
         rejected, expected = _at_cell(steps, averages, at, side, share)
         low, high = (at, high) if rejected else (low, at)
@@ -217,8 +218,8 @@ def _first_spared(steps: tuple[Step, ...], averages: Floats, low: int, side: int
 
 
 def _at_cell(steps: tuple[Step, ...], averages: Floats, cell: int, side: int, share: float) -> tuple[bool, int]:
-    """Returns whether the last look rejects theta in the cell below an average, and the cell that the bound there names
-    as the first that it does not reject."""
+    """Returns whether the last look rejects theta in a cell, and the first cell that it would not reject if the bound
+    of this cell held in all cells. Cell i lies between the averages i - 1 and i."""
     above = float(averages[cell])
     below = float(averages[cell - 1]) if cell else above - 1.0
     *_, (seen, bound) = _readings(steps, side * (below + above) / 2, side, share)

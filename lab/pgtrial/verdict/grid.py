@@ -131,8 +131,8 @@ class Grid:
 
     def cut(self, arm: str, points: Sequence[int], metric: Metric) -> dict[int, frozenset[str]]:
         """Returns by complete block the arms whose value of a metric is only known to be at least as bad."""
-        arms = {block: frozenset(self._cut(self._pairs(block, arm, points), metric)) for block in self.counted}
-        return {block: of_block for block, of_block in arms.items() if of_block}
+        arms = ((block, self._cut(self._pairs(block, arm, points), metric)) for block in self.counted)
+        return {block: frozenset(of_block) for block, of_block in arms if of_block}
 
     def _cut(self, pairs: Sequence[tuple[Trial, Trial]], metric: Metric) -> list[str]:
         if self.plan.spending is None:

@@ -4,7 +4,7 @@ differ."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -64,6 +64,10 @@ def _in_one_form(line: str) -> str:
     return _OF_BEFORE.sub("$", _RESULT.sub("$", _RETURNS.sub(r"\1", line)))
 
 
+_Nodes = tuple[str, ...]
+"""The nodes of a plan, as all versions of PostgreSQL write them."""
+
+
 @dataclass(frozen=True)
 class PlanInTrials:
     """A plan that a statement had in some trials of an arm, whose statistics ANALYZE drew for each trial."""
@@ -81,15 +85,19 @@ def varying_plans(trials: Iterable[Trial]) -> dict[str, list[PlanInTrials]]:
 
     The most frequent plan comes first.
     """
-    by_plan: dict[str, dict[tuple[str, ...], list[Trial]]] = {}
+    return {text: _told_apart(plans) for text, plans in _trials_by_plan(trials).items() if len(plans) > 1}
+
+
+def _trials_by_plan(trials: Iterable[Trial]) -> dict[str, dict[_Nodes, list[Trial]]]:
+    """Returns by statement the plans that it had in trials whose statistics ANALYZE drew, each with its trials."""
+    by_plan: dict[str, dict[_Nodes, list[Trial]]] = {}
     for trial in trials:
         for text, nodes in trial.plan_nodes.items():
-            plan = tuple(_in_one_form(line) for line in nodes)
-            by_plan.setdefault(text, {}).setdefault(plan, []).append(trial)
-    return {text: _told_apart(plans) for text, plans in by_plan.items() if len(plans) > 1}
+            by_plan.setdefault(text, {}).setdefault(tuple(map(_in_one_form, nodes)), []).append(trial)
+    return by_plan
 
 
-def _told_apart(by_plan: Mapping[tuple[str, ...], Sequence[Trial]]) -> list[PlanInTrials]:
+def _told_apart(by_plan: Mapping[_Nodes, Sequence[Trial]]) -> list[PlanInTrials]:
     plans = sorted(by_plan.items(), key=lambda item: (-len(item[1]), item[0]))
     of = sum(len(trials) for _, trials in plans)
     usual, next_one = plans[0][0], plans[1][0]
@@ -128,16 +136,7 @@ def own_statements(by_arm: Mapping[str, Mapping[str, LoadStatement]]) -> list[di
     return [{arm: of_arm[place] for arm, of_arm in own.items() if place < len(of_arm)} for place in range(longest)]
 
 
-def _plans_by_statement(trials: Iterable[Trial]) -> dict[str, set[tuple[str, ...]]]:
-    """Returns by statement the plans that it had in the trials of an arm, whose statistics ANALYZE drew."""
-    plans: dict[str, set[tuple[str, ...]]] = {}
-    for trial in trials:
-        for text, nodes in trial.plan_nodes.items():
-            plans.setdefault(text, set()).add(tuple(map(_in_one_form, nodes)))
-    return plans
-
-
-def _is_luck(base: set[tuple[str, ...]], other: set[tuple[str, ...]]) -> bool:
+def _is_luck(base: Set[_Nodes], other: Set[_Nodes]) -> bool:
     """True if the arms had a plan in common and some trials had another one: the sample of ANALYZE chooses."""
     return len(base | other) > 1 and bool(base & other)
 
@@ -145,11 +144,11 @@ def _is_luck(base: set[tuple[str, ...]], other: set[tuple[str, ...]]) -> bool:
 def plan_differences(plan: Plan, trials: Sequence[Trial]) -> list[PlanDifference]:
     """Returns the statements whose plans differ, by arm; none of trials that are older than plans for known values."""
     of_arms = {arm: load_statements(trial for trial in trials if trial.arm == arm) for arm in plan.arms}
-    drawn = {arm: _plans_by_statement(trial for trial in trials if trial.arm == arm) for arm in plan.arms}
+    drawn = {arm: _trials_by_plan(trial for trial in trials if trial.arm == arm) for arm in plan.arms}
     differences = []
     for arm in plan.others:
         for text, pair in plan_pairs(of_arms[plan.baseline], of_arms[arm]).items():
-            is_luck = _is_luck(drawn[plan.baseline].get(text, set()), drawn[arm].get(text, set()))
+            is_luck = _is_luck(drawn[plan.baseline].get(text, {}).keys(), drawn[arm].get(text, {}).keys())
             if not pair.is_same and None not in (pair.base.chosen, pair.other.chosen) and not is_luck:
                 at_baseline, at_arm = pair.first_difference()
                 differences.append(

@@ -40,7 +40,7 @@ class Question:
 
     def allowed(self, reading: p8.Reading, units: Sequence[int]) -> p8.Reading:
         """Returns a reading of these units without a word that values which are only bounds do not bear."""
-        cut = frozenset[str]().union(*(self.cut[unit] for unit in units if unit in self.cut))
+        cut = frozenset[str]().union(*(self.cut[unit] for unit in self.cut.keys() & set(units)))
         if not cut:
             return reading
         forbidden = {"equivalent", *(("better",) if self.arm in cut else ()), *(("worse",) if cut - {self.arm} else ())}
@@ -158,12 +158,9 @@ def read(
 
     `cut` are by block the arms whose value is only known to be at least as bad, and `arm` is the claim's own.
     """
-    values = grid.units.means(logs, grid.counted)
-    arms = {
-        unit: frozenset[str]().union(*((cut or {}).get(block, frozenset()) for block in grid.units.blocks([unit])))
-        for unit in (values if cut else ())
-    }
-    of_units = {unit: of_unit for unit, of_unit in arms.items() if of_unit}
+    values, cut = grid.units.means(logs, grid.counted), cut or {}
+    cut_blocks = {unit: cut.keys() & grid.units.blocks([unit]) for unit in (values if cut else ())}
+    of_units = {unit: frozenset[str]().union(*map(cut.__getitem__, of)) for unit, of in cut_blocks.items() if of}
     question = Question(values, family, grid.plan.margin if margin is None else margin, scale, of_units, arm)
     return follow(grid, lambda _, __: {None: question})[None]
 

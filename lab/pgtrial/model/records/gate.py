@@ -8,7 +8,7 @@ from pgtrial.model.records import Moment, Record, added
 
 
 class EarlierGate(Record):
-    """A gate of the same set-ups that ended before."""
+    """A gate of the same set-ups that ended, or was stopped, before this one."""
 
     created: Moment
     status: int = Field(ge=0, le=3, description="Its exit status.")

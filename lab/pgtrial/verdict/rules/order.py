@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from pgtrial.model.units import plural
+from pgtrial.model.units import grouped, plural
 from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 
@@ -17,16 +17,16 @@ def measured_again(case: Case) -> Iterator[Concern]:
     """
     if case.plan.spending is None:
         return
-    again: set[int] = set()
-    first_later: dict[int, datetime] = {}
-    for trial in sorted(case.trials, key=lambda trial: -trial.block):
-        started = datetime.fromisoformat(trial.started)
-        if any(begun < started for block, begun in first_later.items() if block > trial.block):
-            again.add(trial.block)
-        first_later[trial.block] = min(started, first_later.get(trial.block, started))
+    begun = grouped((trial.block, datetime.fromisoformat(trial.started)) for trial in case.trials)
+    again: list[int] = []
+    of_later: list[datetime] = []
+    for block in sorted(begun, reverse=True):
+        if of_later and max(begun[block]) > min(of_later):
+            again.append(block)
+        of_later = [min([*begun[block], *of_later])]
     if not again:
         return
-    blocks = listed([str(block + 1) for block in sorted(again)])
+    blocks = listed([str(block + 1) for block in reversed(again)])
     yield Concern(
         list(case.plan.arms),
         f"{plural(len(again), 'block')} ({blocks}) began after later blocks had been measured: trials were removed and "
