@@ -36,7 +36,7 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:  # Any: the type is private to typer
-        """Runs the command. Returns its exit status, of one that a signal ended 128 + the signal."""
+        """Runs the command and returns its exit status: 128 + the number of the signal, if a signal ended it."""
         try:
             return super().invoke(ctx)
         except Interrupted as interrupted:

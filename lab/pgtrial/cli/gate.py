@@ -52,7 +52,7 @@ from pgtrial.store.study_file import Change
 
 _by_options = by_options(("budget", "blocks"))
 _BUDGET_S = 600.0
-"""Of a gate whose study gives none."""
+"""The budget of a gate whose study gives none, in seconds."""
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 """Environment variable of GitHub's runners: a file to which Markdown is appended."""
 
@@ -307,7 +307,7 @@ class Files:
                 check_replaceable(path, option, *_MARKS[option])
 
     def remove(self) -> None:
-        """Remove the files of a gate before, which would pass for this one's."""
+        """Remove the files of an earlier gate, which would be taken for this one's."""
         for path in self._given.values():
             path.unlink(missing_ok=True)
 

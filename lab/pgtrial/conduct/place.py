@@ -112,7 +112,7 @@ def _subject(spec: StudySpec) -> tuple[object, ...]:
 
 
 def is_same(spec: StudySpec, stored: StudySpec) -> bool:
-    """True if a stored study is this one in all its keys and scripts; a dump that it has taken since is its own."""
+    """Returns whether a stored study has all keys and scripts of this one. A dump taken since is ignored."""
     return freeze(with_dump(stored, None)) == freeze(spec) and stored.scripts == spec.scripts
 
 

@@ -95,7 +95,10 @@ def _block_s(spec: StudySpec, plan: Plan, arms: Mapping[str, Arm], listener: Lis
 
 
 def _is_quick(data: Data) -> bool:
-    """True if ANALYZE is not worth to be timed. What SQL of the user's makes may be larger than the SQL tells."""
+    """Returns whether ANALYZE is known to take too little time to be measured.
+
+    Of rows that the user's SQL makes it is not known: the SQL does not tell how many they are.
+    """
     return data == NO_TABLES or (0 < data.mb <= _QUICK_MB and not data.has_users_rows)
 
 

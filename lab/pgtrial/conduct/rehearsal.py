@@ -178,7 +178,7 @@ class _Stage:
             run_setup_sql(self.target, self.arm.name, self.arm.setup)
 
     def answer(self, point: LoadPoint, answers: SameAnswers) -> RehearsalFailure | None:
-        """Take the answers of the arm's script, where its tables are there; what the server refuses."""
+        """Takes the answers of the arm's script, if its tables are there. Returns what the server refuses."""
         if isinstance(self.arm.setup, Given) and not self._has_all():
             return None
         return answers.take(self.arm, point.for_arm(self.arm.name), self.target, self.folder, self.values)

@@ -31,7 +31,7 @@ from pgtrial.verdict.rules.case import Case
 from pgtrial.verdict.rules.scripts import other_answers
 
 _FEW, _MANY = 20, 100
-"""How many draws of values are compared: few where they take more than a moment together, else many."""
+"""How many draws of values are compared: `_FEW` where those take longer than `_MOMENT_S`, else `_MANY`."""
 _MOMENT_S = 3.0
 _LIMIT_S = 30.0
 """How long the draws of one arm may take together; those that were executed until then are compared."""
@@ -51,7 +51,7 @@ class _Drawn:
     """The statements of a script in one draw of values."""
 
     values: Mapping[str, str]
-    """By variable."""
+    """The value of each variable, as text."""
     statements: Sequence[Bound]
 
 
@@ -64,7 +64,7 @@ class SameAnswers:
     drawn: list[dict[str, str]] = field(default_factory=list)
     """The values of each draw by variable, as a client of the baseline draws them."""
     by_arm: dict[str, list[list[Answer]]] = field(default_factory=dict)
-    """By arm, for each draw the answers of the statements that return rows."""
+    """The answers of each arm: for each draw, those of the statements that return rows."""
     changing: set[str] = field(default_factory=set)
     """The arms whose rows change from one execution to the next, such as those of now()."""
     obstacles: dict[str, str] = field(default_factory=dict)
@@ -73,9 +73,10 @@ class SameAnswers:
     def take(
         self, arm: Arm, point: LoadPoint, target: Target, folder: Path, values: Mapping[str, Path]
     ) -> RehearsalFailure | None:
-        """Execute the script of an arm, the baseline first; what the server refuses. `point` is the arm's own.
+        """Executes the script of an arm, and returns what the server refuses. The baseline is to come first.
 
-        `values` are the files of which variables have values. Raises StudyError and psycopg.OperationalError.
+        `point` is the load point of this arm; `values` are the files that variables have their values from.
+        Raises StudyError and psycopg.OperationalError.
         """
         first = next(iter(self.spec.arms))
         if arm.name in self.by_arm or not self.obstacles.keys().isdisjoint({arm.name, first}):

@@ -184,7 +184,7 @@ class EngineRun(LoadRun):
         return status
 
     def _end_what_it_left(self) -> None:
-        """Ends what the process has left running, which may hold its output open; an engine leaves nothing."""
+        """Ends what the process has left running and what may hold its output open. An engine leaves nothing."""
 
     def last_words(self) -> str:
         """Why the engine ended, in one sentence: its last message, or the signal that killed it."""

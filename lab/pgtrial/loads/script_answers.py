@@ -34,7 +34,7 @@ class Bound:
     """A statement of a script with the values of its parameters in one draw."""
 
     number: int
-    """Which command of the script it is, counted from 0."""
+    """The place of the statement among the commands of the script, counted from 0."""
     sql: str
     values: Sequence[str]
 

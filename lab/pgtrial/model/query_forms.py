@@ -18,4 +18,4 @@ OBJECTS = (
 """Ends a message on SQL that stands where a set-up is expected; a clause of its own, and lines for a study file."""
 
 KEYS_OF_SCRIPTS = ("query", "workload")
-"""Keys that [load] and arms have alike: what is run."""
+"""The keys of [load] and of an arm that say which script is run."""

@@ -283,7 +283,7 @@ def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
 
 
 _MANY_INTERRUPTIONS = 3
-"""From so many on they are told in the short form, too."""
+"""The short form, too, tells of interruptions if there are at least this many."""
 
 _LONGEST_REASON = 160
 """Characters of the reason for which a trial failed."""

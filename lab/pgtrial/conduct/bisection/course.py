@@ -48,7 +48,7 @@ class Judged:
     study: str
     """Its directory."""
     log_ratios: Sequence[float] = ()
-    """Of its blocks that count, of speed."""
+    """The log ratio of speed in each block that counts."""
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ class _Search:
             self._uses.setdefault((kind, user), []).append(("function" if is_function else "relation", used))
 
     def read(self, text: str) -> None:
-        """Adds what a text of SQL names, and all that this leads to."""
+        """Adds the relations and functions that a text of SQL names, and all that those use in turn."""
         words = {form for word in _WORD.findall(text) for form in (word, word.lower(), word.translate(_LOWER))}
         # a name that is not one word, such as "order-items", stands in quotes, or is one of a format()
         names = {*words, *(name for name in self._odd_names if name.replace('"', '""') in text)}

@@ -92,7 +92,7 @@ class Table:
     tuples: float
     """The estimate of pg_class."""
     is_changed: bool = False
-    """True if the texts by which the table was found say that they change it."""
+    """True if the SQL in which the table was found has a statement that changes it."""
 
     @property
     def label(self) -> str:

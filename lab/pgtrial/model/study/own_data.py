@@ -16,7 +16,7 @@ QUERY = "query.sql"
 """The name of the script that a query makes."""
 
 QUERY_OF_ARM = ".query.sql"
-"""How the name of the script ends that the query of an arm makes."""
+"""The end of the name of the script that is made of an arm's `query`."""
 
 NOT_FOR_OWN_DATA = {
     "scale": "it is the size of tables that pgtrial makes",

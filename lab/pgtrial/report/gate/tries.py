@@ -17,7 +17,7 @@ class Tries:
     """The gates of the same set-ups up to this one."""
 
     earlier: Sequence[EarlierGate] = ()
-    """Those before this one, as far as known, the oldest first."""
+    """The gates before this one that are known, the oldest first."""
     stands: str | None = None
     """When the study of this gate was begun, if its verdict is repeated and nothing was measured; ISO 8601."""
     attempt: int = 1
