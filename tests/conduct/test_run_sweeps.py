@@ -12,9 +12,10 @@ from pgtrial.conduct.progress import TrialBegins
 from pgtrial.conduct.run_study import run_study
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
-from pgtrial.statistics.scalability import FEWEST_BLOCKS
+from pgtrial.statistics.scalability import FEWEST_BLOCKS, scalability
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.running import ask_to_stop
+from pgtrial.verdict.grid import Grid
 from tests.conduct.small import FAST, GENTLE, once, small_study
 from tests.conftest import require_engine
 
@@ -55,6 +56,7 @@ def test_six_numbers_of_clients_give_a_law_of_each_arm(tmp_path):
     study = small_study(tmp_path / "s", FEWEST_BLOCKS, load=load)
     run(study)
     result = read_data(study).result
+    grid = Grid(study.plan, study.trials())
     assert [of_arm.arm for of_arm in result.scaling] == ["base", "no jit"]
     for of_arm in result.scaling:
         assert (of_arm.clients, of_arm.blocks, of_arm.left_out) == (clients, FEWEST_BLOCKS, 0)
@@ -70,7 +72,17 @@ def test_six_numbers_of_clients_give_a_law_of_each_arm(tmp_path):
         assert law.single.value is not None
         assert law.single.value > 0
         assert 0 <= (law.serial.value or 0) <= 1
-        assert law.fits == (law.misfit <= 2 * law.noise)
+        of_trials = [
+            [
+                math.log(grid.goodput(trial))
+                for point in of_arm.load_points
+                if (trial := grid.trial(block, point, of_arm.arm))
+            ]
+            for block in grid.counted
+        ]
+        again = scalability(clients, np.asarray(of_trials))
+        assert again is not None
+        assert law.fits == again.fits
     report = report_of(study)
     assert "## Over clients and sizes" in report
     assert "The universal scalability law" in report

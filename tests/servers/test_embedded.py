@@ -14,7 +14,7 @@ from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.volumes import mount_of, mountinfo
-from pgtrial.model.errors import ArmError, StudyError, TrialError
+from pgtrial.model.errors import ArmError, StartError, StudyError
 from pgtrial.model.records.plan import Drawn
 from pgtrial.model.study.keys import keys_of
 from pgtrial.model.study.machine_keys import MachineKeys
@@ -316,7 +316,7 @@ def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(a
         assert connection.execute("SHOW huge_pages_status").fetchone() == ("off",)
     # as if somebody had taken all but one since they were reserved
     monkeypatch.setattr(Cluster, "huge_pages_needed", lambda self: 1)
-    with pytest.raises(TrialError, match="huge pages"), arms["A"].serve(PgbenchTables(1), tmp_path / "server.log", {}):
+    with pytest.raises(StartError, match="huge pages"), arms["A"].serve(PgbenchTables(1), tmp_path / "server.log", {}):
         pass
     assert [path.read_text() for path in watched] == before
 

@@ -7,7 +7,7 @@ import pytest
 
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError, StudyError
-from pgtrial.servers.settings_record import SettingsRecord, maker, pending, undo
+from pgtrial.servers.settings_record import SettingsRecord, maker, pending, put_back_anew, undo
 from tests.servers.given import GRANTS, HEAD, LOOK, automatic, checked, dsn_of, execute, served, show, spec_of
 
 LIBRARIES = "ALTER SYSTEM SET session_preload_libraries = 'auto_explain', 'pg_stat_statements'"
@@ -184,6 +184,28 @@ def test_cleaning_gets_past_limits_that_end_each_session(given, tmp_path, name):
     assert undo(tmp_path) == ([], [])
     assert automatic(given).read_bytes() == before
     assert sessions_start(given)
+
+
+@pytest.mark.server
+def test_a_session_that_is_ended_before_it_has_read_its_options_is_tried_again(given, monkeypatch):
+    name, limited = "transaction_timeout", given.target
+    record = SettingsRecord("A", limited, {name: None}, {name: "1ms"}, [], ended(given))
+    execute(given, f"ALTER SYSTEM SET {name} = '1ms'", "SELECT pg_reload_conf()")
+    attempts = []
+    connect = Target.connect
+
+    def slowly(target, **parameters):
+        """As on a busy machine: the limit ends the first sessions, whatever options they bring."""
+        attempts.append(target)
+        if len(attempts) <= 3:
+            raise psycopg.OperationalError(
+                "connection failed: FATAL:  terminating connection due to transaction timeout"
+            )
+        return connect(target, **parameters)
+
+    monkeypatch.setattr(Target, "connect", slowly)
+    assert put_back_anew(record, limited.connect) == []
+    assert len(attempts) >= 4
 
 
 @pytest.mark.server

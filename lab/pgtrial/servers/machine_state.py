@@ -18,15 +18,13 @@ from pgtrial.machines.kernel import (
 )
 from pgtrial.machines.machine import Change, ChangedMeanwhile, HostError, Machine
 from pgtrial.machines.volumes import mount_of, mountinfo
-from pgtrial.model.errors import ArmError, StudyError, TrialError
+from pgtrial.model.errors import StudyError, TrialError
 from pgtrial.model.study.keys import KernelFile
 from pgtrial.model.study.machine_keys import COUNTERPARTS
 from pgtrial.model.study.servers import Made
 from pgtrial.model.study.setup import KEYS
 
 _PARAMETERS = Path("/proc/sys")
-_TAKEN = "huge pages"
-"""PostgreSQL's hint where there is no memory of the kind that it asks for speaks of them."""
 
 
 def page_settings(setup: Made) -> dict[str, str]:
@@ -36,20 +34,6 @@ def page_settings(setup: Made) -> dict[str, str]:
     if setup.huge_pages == "off":
         return {"huge_pages": "off"}
     return {"huge_pages": "on", "huge_page_size": f"{KB[setup.huge_pages]}kB"}
-
-
-@contextmanager
-def taking_pages(setup: Made) -> Iterator[None]:
-    """While a server starts: one that finds the huge pages taken that were reserved for it fails its trial.
-
-    They are anybody's who asks for some meanwhile; the next trial may get its own. Raises TrialError.
-    """
-    try:
-        yield
-    except ArmError as error:
-        if setup.huge_pages in KB and _TAKEN in str(error):
-            raise TrialError(str(error)) from None
-        raise
 
 
 @contextmanager

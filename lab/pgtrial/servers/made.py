@@ -35,7 +35,7 @@ from pgtrial.servers.copy_statistics import CopyStatistics
 from pgtrial.servers.installations import ServerBinaries, program_digest, resolve
 from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.loaded_data import LoadedData
-from pgtrial.servers.machine_state import MachineState, page_settings, taking_pages
+from pgtrial.servers.machine_state import MachineState, page_settings
 from pgtrial.servers.room import copy_directory, move_wal
 from pgtrial.servers.rooms import HostRoom
 from pgtrial.servers.templates import KeptCopy, RoomTemplates, TemplateKey, TemplateOrder
@@ -172,7 +172,7 @@ class MadeArm:
                 cluster.server = in_layout(cluster.server, drawn.layout)
                 stack.enter_context(self._host_ready(cluster))
             try:
-                with timed(timings, "start"), taking_pages(self.setup):
+                with timed(timings, "start"):
                     cluster.start(log)
                 self.data_directory, self._served = data, cluster
                 if watches:

@@ -7,6 +7,7 @@ postgresql.auto.conf that somebody else has changed meanwhile is left as it is.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -35,6 +36,9 @@ _RELOAD_TIMEOUT_S = 60.0
 _POLL_S = 0.02
 _GONE_S = 5.0
 """How long the session of a killed lab is waited for, which may yet execute what it was sent."""
+_PAST_LIMITS_S = 10.0
+_ENDED_BY_LIMIT = re.compile("due to .* timeout")
+"""What PostgreSQL says when it ends a session at one of TIME_LIMITS."""
 _SESSION = """SELECT pid::text, extract(epoch FROM backend_start)::text, system_identifier::text
     FROM pg_stat_activity, pg_control_system() WHERE pid = pg_backend_pid()"""
 _STILL_THERE = """SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND pid::text = %s
@@ -223,8 +227,23 @@ def _way_in(record: SettingsRecord, connect: Callable[[], Session]) -> Session:
     except (psycopg.Error, ArmError):
         for way in _overriding(record):
             with suppress(psycopg.Error):
-                return way.connect()
+                return _past_limits(way)
         raise
+
+
+def _past_limits(way: Target) -> Session:
+    """Open a session that overrides limits of time, by as many attempts as it takes. Raises psycopg.Error.
+
+    The limits of the server hold until the session has read its options: a short one may end it before.
+    """
+    deadline = time.monotonic() + _PAST_LIMITS_S
+    while True:
+        try:
+            return way.connect()
+        except psycopg.OperationalError as error:
+            if _ENDED_BY_LIMIT.search(str(error)) is None or time.monotonic() > deadline:
+                raise
+        time.sleep(_POLL_S)
 
 
 def _overriding(record: SettingsRecord) -> Iterator[Target]:
