@@ -147,7 +147,9 @@ def test_a_gate_of_one_side_passes_where_a_loss_of_the_margin_is_excluded():
     said = outcome(data.result, data.plan, Rules())
     assert (said.status, said.decided, data.result.exit_status) == (0, True, 0)
     assert re.fullmatch(
-        r"pass: no loss of 1% or more on head against base; estimated difference \+\d\.\d+%\.", said.sentence
+        r"pass: no loss of 1% or more on head against base; estimated difference \+\d\.\d+%, at least -1\.0+% "
+        r"\(95% sequential interval\)\.",
+        said.sentence,
     )
     assert "ends where one of the margin is excluded" in data.result.sentences[0]
     assert data.result.primary[0].more_blocks is None
@@ -155,6 +157,12 @@ def test_a_gate_of_one_side_passes_where_a_loss_of_the_margin_is_excluded():
     with console.capture() as shown:
         console.print(in_short(brief(data.result, data.plan)))
     assert shown.get().startswith("NOT WORSE  No loss of 1% or more on head against base")
+    assert "at least -1.0% (95% sequential interval), margin 1%" in shown.get()
+    assert "goes on" not in shown.get()
+    assert "sequential interval at least -1.0%" in data.result.sentences[0]
+    [row] = [line for line in summary(data, said, None).splitlines() if line.startswith("| ") and "not worse" in line]
+    assert "at least -1" in row
+    assert "undecided" not in row
 
 
 @pytest.mark.parametrize(("ratio", "expected"), [(0.94, 1), (1.06, 0), (1.0, 0), (0.985, 1)])

@@ -26,6 +26,7 @@ from pgtrial.report.words import (
     bounds_beside,
     bounds_text,
     can_decide,
+    established,
     failures_text,
     headline,
     interval_name,
@@ -265,7 +266,7 @@ def _withholding(result: StudyResult, claim: Claim) -> list[Finding]:
 
 def _difference(claim: Claim, plan: Plan) -> str:
     """`+96 to +168% (95% sequential interval), margin 1%`; where the headline has no number it comes first."""
-    difference = claim.difference
+    difference = established(claim, plan)
     if difference is None:
         so_far = f"{signed(claim.running)} so far; " if claim.running is not None else ""
         return f"{so_far}a verdict needs at least {plural(claim.fewest_blocks, claim.unit)}"
@@ -354,7 +355,9 @@ def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[
     for claim in result.primary:
         if claim.verdict == "withheld":
             yield from (finding.cure for finding in _withholding(result, claim))
-    open_claims = [part for claim in result.primary for part in claim.read if part.verdict == "undecided"]
+    open_claims = [
+        part for claim in result.primary for part in claim.read if part.verdict == "undecided" and not part.not_worse
+    ]
     open_queries = [row for row in result.queries if row.query is not None and row.verdict == "undecided"]
     if not open_claims and not open_queries:
         if any(claim.verdict == "undecided" and len(claim.parts) == 1 for claim in result.primary):

@@ -44,6 +44,18 @@ def is_wide(difference: Estimate) -> bool:
     return low is not None and high is not None and 1 + high > _TOLD_WITHIN * (1 + low)
 
 
+def established(claim: Claim, plan: Plan) -> Estimate | None:
+    """The difference of a claim with its interval; of an arm that is not worse with the one bound that says so.
+
+    The rule's interval leaves that bound open or wide where the study asks for one side: nearly all of the error is
+    spent on its other end.
+    """
+    difference, least = claim.difference, -plan.margin
+    if not claim.not_worse or difference is None or (difference.low is not None and difference.low >= least):
+        return difference
+    return Estimate(low=least, value=difference.value, high=None)
+
+
 def bounds_text(difference: Estimate) -> str:
     """Returns a difference's interval for running text: `+35 to +48%`, `48 to 50 times`."""
     return difference.text().replace("..", " to ")
@@ -187,8 +199,8 @@ def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[st
     parts = [f"{headline(claim, plan)} ({measure_text(plan)}, {where(claim, plan)})"]
     if claim.parts:
         parts[0] += f": {by_regime(claim, plan, result.regimes)}"
-    elif claim.difference is not None:
-        parts.append(_figures(claim.difference, claim, plan))
+    elif (difference := established(claim, plan)) is not None:
+        parts.append(_figures(difference, claim, plan))
     parts += [measured_text(claim, plan), f"margin {as_written(plan.margin)}", f"scope: {plan.scope}"]
     evidence = ", ".join(parts)
     if claim.verdict == "undecided" and not claim.parts:
@@ -216,14 +228,14 @@ def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
     parts = []
     for part in claim.parts:
         place = places[part.regime or "before"]
-        if part.difference is None:
+        if (difference := established(part, plan)) is None:
             parts.append(f"{place} undecided; {outlook(part, plan)}")
             continue
         words = headline(part, plan)
         if part.verdict in ("equivalent", "undecided"):
             words = words[0].lower() + words[1:]
         more = f"; {outlook(part, plan)}" if part.verdict == "undecided" else ""
-        parts.append(f"{place} {words} ({_figures(part.difference, part, plan)}{more})")
+        parts.append(f"{place} {words} ({_figures(difference, part, plan)}{more})")
     if len(claim.parts) == 1:
         parts.append(f"{places['after']} nothing is known, for {_unsettled(claim, plan, regimes)}")
     return "; ".join(parts)

@@ -11,7 +11,7 @@ from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Failures, StudyResult
 from pgtrial.model.units import percent, plural
-from pgtrial.report.words import bounds_beside, headline, interval_name, outlook, signed
+from pgtrial.report.words import bounds_beside, established, headline, interval_name, outlook, signed
 from pgtrial.verdict.decide import reasons
 
 FailOn = Literal["worse", "not-equivalent"]
@@ -120,7 +120,7 @@ def _passed(claim: Claim, plan: Plan) -> str:
     """Returns the words of a pass; an arm that is slower by less than the margin passes, and is said to be so."""
     words = _lower(headline(claim, plan))
     if claim.verdict == "undecided":
-        known = (part.difference for part in claim.read if part.difference is not None)
+        known = (difference for part in claim.read if (difference := established(part, plan)) is not None)
         return "; ".join([words, *(_estimated(difference, plan) for difference in known)])
     if any(part.verdict == "worse" for part in claim.read):
         return f"{words}, and a gate lets pass what is slower by less than its margin"
@@ -128,10 +128,12 @@ def _passed(claim: Claim, plan: Plan) -> str:
 
 
 def _estimated(difference: Estimate, plan: Plan) -> str:
-    """Returns the interval of a difference, or where it has no bound on a side, as at early looks, the estimate."""
-    if difference.low is None or difference.high is None:
-        return f"estimated difference {signed(difference.value)}"
-    return f"{bounds_beside(plan.primary_metric, difference)} ({interval_name(plan)})"
+    """Returns the interval of a difference, after the estimate where one side has no bound."""
+    value = f"estimated difference {signed(difference.value)}"
+    if difference.low is None and difference.high is None:
+        return value
+    interval = f"{bounds_beside(plan.primary_metric, difference)} ({interval_name(plan)})"
+    return interval if difference.low is not None and difference.high is not None else f"{value}, {interval}"
 
 
 def _same(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:

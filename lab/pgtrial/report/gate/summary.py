@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from pgtrial.model.records.claims import Claim
+from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.load_point import measure_of, rate_unit
 from pgtrial.model.records.results import Cost, StudyResult
 from pgtrial.model.units import as_written, format_duration, percent, plural
@@ -20,7 +20,7 @@ from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.certificate import dated
 from pgtrial.report.tables.metrics import metric_text
 from pgtrial.report.tables.results import digits, median_tps, milliseconds, verdict_text
-from pgtrial.report.words import cost_text, estimate_text, measure_text, measured_text, signed, where
+from pgtrial.report.words import cost_text, established, estimate_text, measure_text, measured_text, signed, where
 from pgtrial.statistics.precision import precision
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metrics.costs import clearly
@@ -124,7 +124,7 @@ def _comparison(data: StudyData, claim: Claim) -> Table[Row]:
             Column("load", lambda row: row.place),
             *(number(f"{arm}, {unit}", partial(_level_of, arm)) for arm in (base, head)),
             number("difference", lambda row: estimate_text(row.claim, "so far")),
-            number("95% interval", lambda row: row.claim.difference and row.claim.difference.text()),
+            number("95% interval", lambda row: established(row.claim, plan), Estimate.text),
             Column("verdict", lambda row: verdict_text(row.claim)),
         ],
     )

@@ -24,7 +24,7 @@ from pgtrial.model.records.trial import TrialRegime
 from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, by_place, number, range_text
-from pgtrial.report.words import estimate_text, interval_name, measure_text, signed, where
+from pgtrial.report.words import established, estimate_text, interval_name, measure_text, signed, where
 from pgtrial.statistics import p8
 from pgtrial.verdict.family import primary_sharing
 from pgtrial.verdict.units import is_fixed
@@ -62,7 +62,7 @@ def ratio_table(data: StudyData) -> Table[Claim]:
             Column("verdict", verdict_text),
             Column("load point", lambda claim: where(claim, data.plan) + (" (primary)" if is_mean(claim) else "")),
             number("difference", lambda claim: estimate_text(claim, "(running)")),
-            number("95% interval", lambda claim: claim.difference, Estimate.text),
+            number("95% interval", lambda claim: established(claim, data.plan), Estimate.text),
             number("mean (95% t)", lambda claim: claim.mean, _mean),
             number("in total", lambda claim: claim.totals, signed),
             number(f"{unit}s", lambda claim: claim.blocks),
@@ -97,7 +97,9 @@ _COMPARED: dict[str, str] = {
 
 
 def verdict_text(claim: Claim | StatementClaim | QueryClaim | MetricClaim) -> str:
-    """`better, within the margin`."""
+    """`better, within the margin`; `not worse` where a study that asks only for a loss has excluded one."""
+    if isinstance(claim, Claim) and claim.not_worse and claim.verdict == "undecided":
+        return "not worse"
     return claim.verdict + (", within the margin" if claim.within_margin and claim.verdict != "equivalent" else "")
 
 
