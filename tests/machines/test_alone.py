@@ -23,16 +23,15 @@ with alone_changing(LOCAL):
 """
 
 
-def test_one_lab_waits_until_another_has_put_the_kernel_back(monkeypatch):
+def test_one_lab_waits_until_another_has_put_the_kernel_back():
     require(Path("/proc/sys/vm").is_dir(), "Linux")
     require_root()
     with subprocess.Popen([sys.executable, "-c", _OTHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
-        with monkeypatch.context() as impatient:
-            impatient.setattr(kernel, "_PATIENCE_S", 0.0)
-            with pytest.raises(ArmError, match="another pgtrial has been changing"), kernel.alone_changing(LOCAL):
-                pass
+        impatient = kernel.alone_changing(LOCAL, patience_s=0.0)
+        with pytest.raises(ArmError, match="another pgtrial has been changing"), impatient:
+            pass
         other.communicate(b"\n")
     assert other.returncode == 0
     with kernel.alone_changing(LOCAL):

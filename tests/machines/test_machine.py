@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.machines import cpus
 from pgtrial.machines.cpus import usable_cpus
 from pgtrial.machines.machine import LOCAL, Done, HostError, HostLost
 from pgtrial.machines.volumes import Mount, Pool, mountinfo
 from pgtrial.servers.room import servers_account
 from tests.conftest import require_root
+from tests.machines.kernel_files import with_kernel_files
 from tests.machines.shell import ShellMachine
 
 pytestmark = pytest.mark.machine
@@ -189,12 +189,11 @@ def test_the_usable_cpus_are_those_of_the_process(host):
     assert usable_cpus(host) == os.sched_getaffinity(0)
 
 
-def test_a_cpu_that_is_off_is_not_usable(host, tmp_path, monkeypatch):
-    online = tmp_path / "online"
-    monkeypatch.setattr(cpus, "_ONLINE", online)
+def test_a_cpu_that_is_off_is_not_usable(host, tmp_path):
     first = min(os.sched_getaffinity(0))
-    online.write_text(f"{first},1000-1001\n")
-    assert usable_cpus(host) == {first}
+    (tmp_path / "online").write_text(f"{first},1000-1001\n")
+    machine = with_kernel_files(host, {"/sys/devices/system/cpu": tmp_path})
+    assert usable_cpus(machine) == {first}
 
 
 def test_a_script_that_is_cut_off_does_nothing(tmp_path):
@@ -257,9 +256,11 @@ def test_a_sudo_that_refuses_is_one_sentence_that_says_what_to_do(sudo, tmp_path
     assert not (tmp_path / "x").exists()
 
 
-def test_without_root_nothing_runs_as_another_user(monkeypatch):
+def test_without_root_nothing_runs_as_another_user(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    (tmp_path / "id").write_text('#!/bin/sh\n[ "$*" = -u ] && echo 1000 || echo somebody\n')
+    (tmp_path / "id").chmod(0o755)
     machine = ShellMachine()
-    monkeypatch.setattr(machine, "_login", ("1000", "somebody"))
     assert not machine.root
     with pytest.raises(
         HostError, match=r"only root may run .* user nobody on \S+; log in as root, or write sudo = true"

@@ -13,13 +13,14 @@ from pgtrial.machines import kernel
 from pgtrial.machines.journal import HostJournal, pending, undo_all
 from pgtrial.machines.machine import LOCAL, ChangedMeanwhile, HostError
 from tests.conftest import require_root
+from tests.machines.kernel_files import with_kernel_files
 
 pytestmark = pytest.mark.machine
 
 
 @pytest.fixture
-def boot_kernel(tmp_path, monkeypatch):
-    """A kernel with four pages reserved, three in use, that gives at most so many more at each request."""
+def boot_kernel(host, tmp_path, monkeypatch):
+    """A machine whose kernel has four pages reserved, three in use, and gives at most so many more at each request."""
     pool = tmp_path / "hugepages-1048576kB"
     pool.mkdir()
     asked: list[int] = []
@@ -27,25 +28,25 @@ def boot_kernel(tmp_path, monkeypatch):
     def boot(*gives):
         left = iter(gives)
 
-        def write(machine, path, count):
+        def obey(path, text):
+            assert path.name == "nr_hugepages"
+            count = int(text)
             asked.append(count)
-            now = int(machine.read_text(path))
+            now = int((pool / path.name).read_text())
             total = max(count, 3) if count <= now else min(count, now + next(left, 0))
-            machine.write_text(path, str(total))
-            machine.write_text(pool / "surplus_hugepages", str(max(0, total - count)))
-            machine.write_text(pool / "free_hugepages", str(total - 3))
+            (pool / "surplus_hugepages").write_text(str(max(0, total - count)))
+            (pool / "free_hugepages").write_text(str(total - 3))
+            return str(total)
 
-        monkeypatch.setattr(kernel, "_set_count", write)
-        return pool / "nr_hugepages", asked
+        booted = with_kernel_files(host, {"/sys/kernel/mm/hugepages": tmp_path}, obey, available_kb=1 << 30)
+        return booted, pool / "nr_hugepages", asked
 
     (pool / "nr_hugepages").write_text("4\n")
     (pool / "surplus_hugepages").write_text("0\n")
     (pool / "free_hugepages").write_text("1\n")
     (pool / "resv_hugepages").write_text("1\n")
-    monkeypatch.setattr(kernel, "_POOLS", tmp_path)
     monkeypatch.setattr(kernel, "PAUSES_S", (0.0, 0.0, 0.0))
     monkeypatch.setattr(kernel, "make_contiguous", lambda _: None)
-    monkeypatch.setattr(kernel, "available_bytes", lambda _: 1 << 40)
     return boot
 
 
@@ -53,75 +54,75 @@ def change(host):
     return kernel.HugePages.planned(host, "1GB", 3)
 
 
-def test_what_one_attempt_got_is_kept_for_the_next(boot_kernel, host, tmp_path):
-    pool, asked = boot_kernel(1, 0, 2)
-    with HostJournal(tmp_path, host).made(change(host)):
+def test_what_one_attempt_got_is_kept_for_the_next(boot_kernel, tmp_path):
+    machine, pool, asked = boot_kernel(1, 0, 2)
+    with HostJournal(tmp_path, machine).made(change(machine)):
         assert pool.read_text() == "7"
         assert asked == [7, 7, 7], "no more than it takes"
     assert pool.read_text() == "4"
 
 
-def test_too_few_pages_are_given_back_and_counted_in_the_message(boot_kernel, host, tmp_path):
-    pool, asked = boot_kernel(1, 1)
+def test_too_few_pages_are_given_back_and_counted_in_the_message(boot_kernel, tmp_path):
+    machine, pool, asked = boot_kernel(1, 1)
     told = r"of 3 huge pages of 1GB the kernel gave 2 in 4 attempts.*hugepages=3"
-    with pytest.raises(HostError, match=told), HostJournal(tmp_path, host).made(change(host)):
+    with pytest.raises(HostError, match=told), HostJournal(tmp_path, machine).made(change(machine)):
         pytest.fail("the pages are not there")
     assert pool.read_text() == "4"
     assert asked == [7, 7, 7, 7, 4]
-    assert pending(tmp_path, host) == []
+    assert pending(tmp_path, machine) == []
 
 
 def test_pages_of_the_pool_that_nobody_uses_or_is_promised_make_up_for_those_that_are_not_to_be_had(
-    boot_kernel, host, tmp_path
+    boot_kernel, tmp_path
 ):
-    pool, asked = boot_kernel(2)
+    machine, pool, asked = boot_kernel(2)
     (pool.parent / "resv_hugepages").write_text("0\n")
-    with HostJournal(tmp_path, host).made(change(host)):
-        assert kernel.spare_pages(host, "1GB") == 3
+    with HostJournal(tmp_path, machine).made(change(machine)):
+        assert kernel.spare_pages(machine, "1GB") == 3
         assert asked == [7]
     assert pool.read_text() == "4"
 
 
-def test_pages_that_somebody_uses_for_a_while_are_no_former_value(boot_kernel, host, tmp_path):
-    pool, asked = boot_kernel(3)
+def test_pages_that_somebody_uses_for_a_while_are_no_former_value(boot_kernel, tmp_path):
+    machine, pool, asked = boot_kernel(3)
     pool.write_text("3\n")
     (pool.parent / "surplus_hugepages").write_text("3\n")
-    with HostJournal(tmp_path, host).made(change(host)):
+    with HostJournal(tmp_path, machine).made(change(machine)):
         assert asked == [6], "three that are in use, and three of its own"
     assert asked == [6, 0]
-    assert kernel.reserved_pages(host, "1GB") == 0
+    assert kernel.reserved_pages(machine, "1GB") == 0
     assert pool.read_text() == "3", "the kernel frees them when their user ends"
 
 
-def test_a_number_that_somebody_else_has_set_meanwhile_stays_and_is_told_once(boot_kernel, host, tmp_path):
-    pool, asked = boot_kernel(3)
+def test_a_number_that_somebody_else_has_set_meanwhile_stays_and_is_told_once(boot_kernel, tmp_path):
+    machine, pool, asked = boot_kernel(3)
     told = "4 huge pages of 1GB were reserved, pgtrial has reserved 3 more, and now there are 40"
-    with pytest.raises(ChangedMeanwhile, match=told), HostJournal(tmp_path, host).made(change(host)):
+    with pytest.raises(ChangedMeanwhile, match=told), HostJournal(tmp_path, machine).made(change(machine)):
         pool.write_text("40")
     assert (pool.read_text(), asked) == ("40", [7])
-    assert pending(tmp_path, host) == []
+    assert pending(tmp_path, machine) == []
 
 
-def test_after_a_crash_too_what_somebody_else_has_set_stays(boot_kernel, host, tmp_path):
-    pool, _ = boot_kernel(3)
-    HostJournal(tmp_path, host).make(change(host))
+def test_after_a_crash_too_what_somebody_else_has_set_stays(boot_kernel, tmp_path):
+    machine, pool, _ = boot_kernel(3)
+    HostJournal(tmp_path, machine).make(change(machine))
     pool.write_text("40")
-    (said,) = undo_all(tmp_path, host)
+    (said,) = undo_all(tmp_path, machine)
     assert "somebody else has changed their number meanwhile, so it stays as it is." in said
     assert pool.read_text() == "40"
-    assert undo_all(tmp_path, host) == []
+    assert undo_all(tmp_path, machine) == []
 
 
-def test_a_kernel_value_that_somebody_else_has_set_meanwhile_stays(host, tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel, "_SYSCTL", tmp_path)
+def test_a_kernel_value_that_somebody_else_has_set_meanwhile_stays(host, tmp_path):
     path = tmp_path / "swappiness"
     path.write_text("60\n")
-    setting = kernel.KernelValue.planned(host, "vm.swappiness", path, "10")
+    machine = with_kernel_files(host, {"/proc/sys/vm": tmp_path})
+    setting = kernel.KernelValue.planned(machine, "vm.swappiness", kernel.sysctl_path("vm.swappiness"), "10")
     told = "vm.swappiness was 60, pgtrial has set it to 10, and now it is 1: somebody else"
-    with pytest.raises(ChangedMeanwhile, match=told), HostJournal(tmp_path, host).made(setting):
+    with pytest.raises(ChangedMeanwhile, match=told), HostJournal(tmp_path, machine).made(setting):
         path.write_text("1")
     assert path.read_text() == "1"
-    assert pending(tmp_path, host) == []
+    assert pending(tmp_path, machine) == []
 
 
 _TAKER = """

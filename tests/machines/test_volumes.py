@@ -306,7 +306,8 @@ def test_a_value_that_has_no_way_back_is_not_changed_and_leaves_nothing_to_undo(
 def test_without_files_of_the_kernel_its_parameters_are_set_by_sysctl_and_put_back(changes, monkeypatch):
     require_root()
     require(shutil.which("sysctl"), "sysctl")
-    monkeypatch.setattr("pgtrial.servers.machine_state._PARAMETERS", Path("/absent"))
+    exists = changes.machine.exists
+    monkeypatch.setattr(changes.machine, "exists", lambda path: path != Path("/proc/sys") and exists(path))
     path = sysctl_path("vm.swappiness")
     before = read_value(LOCAL, "vm.swappiness", path)
     state = MachineState("A", server_of(SetUp(), SetUp(sysctl={"vm.swappiness": "17"})), changes)

@@ -375,22 +375,22 @@ _held: list[int] = []
 
 
 @contextmanager
-def alone_changing(machine: Machine) -> Iterator[None]:
+def alone_changing(machine: Machine, patience_s: float = _PATIENCE_S) -> Iterator[None]:
     """Wait for other labs of this machine, and keep them waiting inside; other machines are not looked after.
 
-    Raises ArmError after ten minutes: what the other one does is no failure of an arm.
+    Raises ArmError after `patience_s` seconds: what the other one does is no failure of an arm.
     """
     if machine is not LOCAL or not _LOCK.exists():
         yield
         return
     lock = os.open(_LOCK, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + patience_s
         while not (_held or take(lock)):
             if time.monotonic() > deadline:
                 raise ArmError(
                     "another pgtrial has been changing this machine's kernel parameters or huge pages for "
-                    f"{_PATIENCE_S / 60:.0f} minutes; wait until its trial has ended"
+                    f"{patience_s / 60:.0f} minutes; wait until its trial has ended"
                 )
             time.sleep(_LOOK_S)
         _held.append(lock)
