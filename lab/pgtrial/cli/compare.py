@@ -157,9 +157,12 @@ def compare_command(
     results: Annotated[Path | None, typer.Option(help="The study's directory.", show_default=False)] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order.", min=0)] = None,
     new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
+    fail_on_regression: study_options.FailOnRegression = False,
     json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
 ) -> int:
     """Compare set-ups without a study file; the study is written to its directory and can be run again from there.
+
+    The exit status is that of `pgtrial run`.
 
     Example: pgtrial compare shared_buffers=128MB shared_buffers=2GB --workload select-only --clients 1,8,32
     """
@@ -197,7 +200,7 @@ def compare_command(
     try:
         spec = comparison(arms, "the command line", question, seed, sections)
         spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
-        return start(spec, results, anew=new, as_json=json, reword=_by_options)
+        return start(spec, results, anew=new, as_json=json, reword=_by_options, fail_on_regression=fail_on_regression)
     except PgtrialError as error:
         error.args = (_by_options(str(error)),)
         raise

@@ -39,6 +39,9 @@ Conclude = Callable[[StudyDirectory], RenderableType]
 """Writes what follows from a study that has run; returns what the terminal shows of it."""
 
 
+_REGRESSION = 1
+"""The exit status, of `verdict` and where it is asked for, of a study in which an arm is worse than the baseline."""
+
 _SOMETHING_IS_MISSING = 2
 """The exit status of a study that is complete, but has measured nothing of an arm."""
 
@@ -53,6 +56,7 @@ def start(
     console: Terminal | None = None,
     reword: Reword = str,
     again: Again | None = None,
+    fail_on_regression: bool = False,
 ) -> int:
     """Begin the study, or go on with the same one. What is printed is as `reword` returns it; the rest as `conduct`."""
     check_configured(filled(spec, os.environ))
@@ -65,17 +69,21 @@ def start(
             "use ~/.pgpass"
         )
     try:
-        return conduct(study, spec, as_json=as_json, conclude=conclude, console=console, reword=reword, again=again)
+        return conduct(
+            study,
+            spec,
+            as_json=as_json,
+            conclude=conclude,
+            console=console,
+            reword=reword,
+            again=again,
+            fail_on_regression=fail_on_regression,
+        )
     except PgtrialError:
         if not there and not study.trials():
             # refused before its first trial: nothing worth keeping, and nothing to go on with
             shutil.rmtree(study.path, ignore_errors=True)
         raise
-
-
-def _report(study: StudyDirectory, reword: Reword) -> RenderableType:
-    """Write the report of a study; returns what the terminal shows of it."""
-    return in_short(brief(build_report(study), study.plan, study.path, study.trials()), reword)
 
 
 def conduct(
@@ -89,12 +97,14 @@ def conduct(
     conclude: Conclude | None = None,
     console: Terminal | None = None,
     reword: Reword = str,
+    fail_on_regression: bool = False,
 ) -> int:
     """Run what is missing of a study, or `more`, and conclude: by default, report.
 
     `again` returns the command that goes on with the study, by default `pgtrial run DIRECTORY`; `quiet` leaves out what
     a person should know before it. What a person reads is drawn on `console`, by default stdout.
-    The exit status: 0 when it is complete, 2 when no trial of an arm completed, 128 + signal when stopped.
+    The exit status: 0 when it is complete, 2 when no trial of an arm completed, 128 + signal when stopped. With
+    `fail_on_regression` it is 1, before all others, when the report finds what gives `pgtrial verdict` the status 1.
     """
     console = console or Terminal()
     ended = study.plan if more is not None else None
@@ -103,13 +113,21 @@ def conduct(
     for warning in warnings(spec, study.plan) if cautious else ():
         warn(reword(warning))
 
+    regression = False
+
+    def report(study: StudyDirectory) -> RenderableType:
+        nonlocal regression
+        result = build_report(study)
+        regression = result.exit_status == _REGRESSION
+        return in_short(brief(result, study.plan, study.path, study.trials()), reword)
+
     try:
         with interruptible():
             with shown(console, as_json=as_json, reword=reword) as listener:
                 run_study(study, _cautioning(listener, study, spec) if cautious else listener, spec=spec, more=more)
             for sentence in import_metrics(study, say):
                 warn(f"{sentence}; pgtrial metrics {shlex.quote(str(study.path))} imports them later")
-            conclusion = _report(study, reword) if conclude is None else conclude(study)
+            conclusion = (conclude or report)(study)
     except Interrupted as interrupted:
         if study.plan is ended:
             return stopped(interrupted)
@@ -133,6 +151,8 @@ def conduct(
         console.print_line(f"report: {study.path / 'report.html'}")
     elif missing is not None:
         say(missing)
+    if fail_on_regression and regression:
+        return _REGRESSION
     return 0 if missing is None else _SOMETHING_IS_MISSING
 
 

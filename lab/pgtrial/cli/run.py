@@ -12,7 +12,7 @@ import typer
 from pgtrial.cli import study_options
 from pgtrial.cli.conduct import conduct, start
 from pgtrial.cli.output import line, say
-from pgtrial.cli.study_options import Profile, Seed, parsed, read
+from pgtrial.cli.study_options import FailOnRegression, Profile, Seed, parsed, read
 from pgtrial.cli.trust import Allow, Trust, check_trust
 from pgtrial.conduct.plan import More
 from pgtrial.model.errors import StudyError
@@ -59,6 +59,7 @@ def run_command(
     new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
     trust: Trust = False,
     allow: Allow = None,
+    fail_on_regression: FailOnRegression = False,
     json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
 ) -> int:
     """Run a study and write its report; started again, go on where it stopped.
@@ -76,8 +77,10 @@ def run_command(
     terminal or with --trust; programs, servers that are reached, changes of this machine, builds and files that are
     read take --allow too.
 
-    The exit status is 0 when the study is complete, whatever the verdict; `pgtrial verdict` prints the verdict. It is 2
-    when all trials of an arm failed, so that nothing was measured of it.
+    The exit status is 0 when the study is complete, whatever the verdict, or 2 when all trials of an arm failed, so
+    that nothing was measured of it. With --fail-on-regression it is 1 when an arm is worse than the baseline, by the
+    rule of `pgtrial verdict`: a loss that is established to be smaller than the margin is no regression, and an arm
+    that fails a larger share of its transactions is one.
     """
     directory = resume or (Path(study) if study and (Path(study) / "study.toml").is_file() else None)
     if directory is not None:
@@ -91,7 +94,7 @@ def run_command(
         given = _at(there, fleet, changed=machines is not None or pack)
         if not there.made_here:
             check_trust(str(directory), effects_of(given), trust=trust, allow=allow)
-        return conduct(there, given, more=_more(more, blocks), as_json=json)
+        return conduct(there, given, more=_more(more, blocks), as_json=json, fail_on_regression=fail_on_regression)
     if more is not None or blocks is not None:
         raise StudyError(
             "--more and --blocks go on with a study that has ended; name its directory, e.g. "
@@ -102,7 +105,8 @@ def run_command(
     if is_bundle(Path(study)):
         raise StudyError(f"{study} is a bundle; unpack it with `tar -xf`, and run its folder to go on with the study")
     spec = read(study, profile, seed)
-    return start(study_options.by_fleet(spec, fleet, machines, pack=pack), results, anew=new, as_json=json)
+    spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
+    return start(spec, results, anew=new, as_json=json, fail_on_regression=fail_on_regression)
 
 
 def _more(time: str | None, blocks: int | None) -> More | None:

@@ -76,6 +76,14 @@ Pack = Annotated[
     bool,
     typer.Option("--pack", help="Let one machine run several engines, where there are fewer machines than asked for."),
 ]
+FailOnRegression = Annotated[
+    bool,
+    typer.Option(
+        "--fail-on-regression",
+        help="Exit with status 1 if an arm is worse than the baseline, as `pgtrial verdict` does; without it, a "
+        "complete study has status 0.",
+    ),
+]
 
 
 def by_fleet(spec: StudySpec, fleet: str | None, machines: int | None, *, pack: bool) -> StudySpec:
