@@ -18,7 +18,7 @@ def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
     if chosen is None:
         return
     lengths = planned_lengths(plan)
-    if plan.runs_once:
+    if plan.kind.time_is_unknown:
         yield end_in_words(plan, chosen)
         return
     both = f"{format_duration(plan.warmup_s)} of warm-up and {format_duration(plan.duration_s)} measured"

@@ -59,7 +59,7 @@ def longest_job(spec: StudySpec) -> float:
 
 def end_in_words(plan: Plan, chosen: Lengths) -> str:
     """How long a trial may take, or how long the job or the suite takes."""
-    blocks, what = plural(plan.max_blocks, "block"), "the job" if plan.runs_job else "the suite"
+    blocks, what = plural(plan.max_blocks, "block"), plan.kind.called
     if chosen.preliminary is None:
         return (
             f"the budget holds {blocks} if a trial takes {format_duration(round(plan.trial_estimate_s))}, and more if "

@@ -87,8 +87,8 @@ def _lead_of_costs(data: StudyData) -> str:
     return f"{lead} These costs explain the verdict; they are not part of it."
 
 
-_NOT_OF_RUNS = ("tps", "latency", "timeline", "costs")
-"""Topics that say nothing of a job or a suite, which have no rate of transactions."""
+_OF_A_RATE = ("tps", "latency", "timeline", "costs")
+"""Topics that say nothing of a load without a rate of transactions."""
 
 _NOT_OF_ONE_ARM = ("ratio", "blocks")
 """Topics that compare arms."""
@@ -310,7 +310,7 @@ def sections(data: StudyData, *, short: bool = False) -> list[Section]:
     """All sections that have something to show; tables without rows are left out."""
     made = []
     for topic in _TOPICS:
-        if (short and topic.key not in _SHORT) or (data.plan.runs_once and topic.key in _NOT_OF_RUNS):
+        if (short and topic.key not in _SHORT) or (topic.key in _OF_A_RATE and not data.plan.kind.has_rate):
             continue
         if not data.plan.others and topic.key in _NOT_OF_ONE_ARM:
             continue

@@ -6,7 +6,7 @@ import math
 
 from pgtrial.model.metrics import METRICS
 from pgtrial.model.records.claims import PARTS, SIDES, Claim, Estimate
-from pgtrial.model.records.load_point import LoadPoint, rate_unit
+from pgtrial.model.records.load_point import LoadPoint, kind_of, rate_unit
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import CellRegimes, Cost, Failures, QueryClaim, Steadiness, StudyResult
 from pgtrial.model.units import (
@@ -268,17 +268,7 @@ def measured_text(claim: Claim, plan: Plan) -> str:
 
 def _length(plan: Plan) -> str:
     """How long the measured part of a trial is: `6s`, `15,000 tasks`, `one replay`."""
-    tasks = next((point.tasks for point in plan.load_points if point.tasks is not None), None)
-    if tasks is not None:
-        return plural(tasks.apps * tasks.tasks, "task")
-    if any(point.replay is not None for point in plan.load_points):
-        return "one replay"
-    suite = next((point.suite for point in plan.load_points if point.suite is not None), None)
-    if suite is not None:
-        return plural(len(suite.queries) * suite.runs, "query")
-    if plan.runs_job:
-        return "one run of the job"
-    return format_duration(plan.duration_s)
+    return plan.kind.amount or format_duration(plan.duration_s)
 
 
 def times_as_long(difference: Estimate) -> str:
@@ -330,7 +320,7 @@ def outlook(claim: Claim, plan: Plan) -> str:
         if claim.more_chance is not None:
             more += f", with a probability of {percent(claim.more_chance, 0)}"
         ended = sum(ratio.counted for ratio in claim.ratios) == plan.end
-        if claim.unit == "block" and not plan.runs_suite and ended and not plan.is_final:
+        if claim.unit == "block" and not plan.kind.counts_blocks_of_parts and ended and not plan.is_final:
             more += f" (pgtrial run DIRECTORY --blocks {claim.more_blocks})"
         parts.append(more)
     if claim.established_margin is not None and claim.established_margin < _TELLING_MARGIN:
@@ -340,11 +330,7 @@ def outlook(claim: Claim, plan: Plan) -> str:
 
 def transaction(points: list[LoadPoint]) -> str:
     """`transaction`, of a replay `statement`, of a suite `execution`, of a job `job`."""
-    if any(point.job is not None for point in points):
-        return "job"
-    if any(point.suite is not None for point in points):
-        return "execution"
-    return "statement" if any(point.replay is not None for point in points) else "transaction"
+    return kind_of(points).noun
 
 
 def failures_text(counts: Failures, plan: Plan) -> str:

@@ -42,7 +42,7 @@ def goodput(plan: Plan, trial: Trial) -> float:
     """
     if trial.status == "failed" or trial.measured is None:
         return 0.0
-    if trial.load_point.programs:
+    if trial.load_point.kind.rests:
         return trial.measured.tps
     return trial.measured.transactions / max(trial.measured.duration_s, plan.duration_s)
 

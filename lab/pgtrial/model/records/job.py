@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from pgtrial.model.records import Record, added
+from pgtrial.model.records.kind import Measure, PointKind
 from pgtrial.model.units import plural
 
 
@@ -22,14 +25,36 @@ class BesideLoad(Record):
         return f"beside {self.script}, {plural(self.clients, 'client')}, {self.rate:,.10g}/s"
 
 
-class JobLoad(Record):
+class JobLoad(PointKind, Record):
     """The job of a load point, which runs once in a trial."""
+
+    key: ClassVar[str] = "job"
+    called: ClassVar[str] = "the job"
+    noun: ClassVar[str] = "job"
+    has_rate: ClassVar[bool] = False
+    time_is_unknown: ClassVar[bool] = True
+    is_watched_beside: ClassVar[bool] = True
+    reports_progress: ClassVar[bool] = True
 
     limit_s: float = Field(description="A job that takes longer has failed, seconds.")
     command: str | None = added(None, "The program with its options; None: a file of SQL.")
     beside: BesideLoad | None = added(None, "The load that runs beside it; None: it is alone.")
 
     @property
-    def slugs(self) -> tuple[str, str]:
-        """What stands before and after the name of the file and the size, for directory names."""
-        return "job-", "" if self.beside is None else f"-c{self.beside.clients}-r{self.beside.rate:.10g}"
+    def measure(self) -> Measure:
+        return "time of the job"
+
+    @property
+    def amount(self) -> str:
+        return "one run of the job"
+
+    @property
+    def details(self) -> str:
+        return f" {self.beside.label}" if self.beside is not None else ""
+
+    def described(self, workload: str, data: str) -> str:
+        return f"job {workload}{data}"
+
+    def directory(self, workload: str, size: str) -> str:
+        beside = "" if self.beside is None else f"-c{self.beside.clients}-r{self.beside.rate:.10g}"
+        return f"job-{workload}-{size}{beside}"

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pydantic import Field
 
 from pgtrial.model.records import Record, added
 from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.model.records.job import JobLoad
+from pgtrial.model.records.kind import Measure, PointKind
 from pgtrial.model.records.pack import PackLoad, Weight
+from pgtrial.model.records.programs import ClientPrograms
 from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.records.tasks import TaskLoad
+from pgtrial.model.records.transactions import CapacitySearch, Transactions
 from pgtrial.model.units import plural, slug
 
 
@@ -70,80 +72,61 @@ class LoadPoint(Record):
         return int(self.scale)
 
     @property
+    def kind(self) -> PointKind:
+        """What runs. This is the only list of the kinds of load on this floor."""
+        own = self.tasks or self.replay or self.suite or self.job
+        if own is not None:
+            return own
+        if self.programs:
+            return ClientPrograms()
+        if self.capacity is not None:
+            return CapacitySearch(self.clients, self.rate, promise=self.capacity)
+        return Transactions(self.clients, self.rate)
+
+    @property
     def label(self) -> str:
         """For people: `tpcb-like, scale 20, 8 clients`, with a rate `tpcb-like, scale 20, 8 clients, 500/s`."""
-        if self.job is not None:
-            return f"{self.load} {self.job.beside.label}" if self.job.beside is not None else self.load
-        to_its_end = self.tasks or self.replay or self.suite
-        if to_its_end is not None:
-            return f"{self.load}, {to_its_end.label}"
-        if self.programs:
-            return self.load
-        rate = f", {self.rate:,.10g}/s" if self.rate is not None else ""
-        rate += f", {self.capacity.label}" if self.capacity is not None else ""
-        return f"{self.load}, {self.clients} client{'s' if self.clients != 1 else ''}{rate}"
+        return f"{self.load}{self.kind.details}"
 
     @property
     def load(self) -> str:
         """Workload and data, for people: `tpcb-like, scale 20`, `oltp_write_only, 250 x 450,000 rows`."""
-        if self.tasks is not None:
-            return f"{self.workload}, {self.tasks.threads_in_table:,} x {self.tasks.rows:,} rows"
-        if self.replay is not None:
-            return f"replay of {self.replay.capture}"
-        name = f"job {self.workload}" if self.job is not None else self.workload
-        if self.data is not None or self.without_tables:
-            return f"{name} on {self.data}" if self.data is not None else name
-        if not self.sysbench and (self.suite is None or self.suite.data is not None):
-            return f"{name}, scale {self.scale}"
-        if self.table_size is not None:
-            return f"{self.workload}, {f'{self.tables:,} x ' if self.tables else ''}{self.table_size:,} rows"
-        return self.workload if self.tables is None else f"{self.workload}, {plural(self.tables, 'table')}"
+        return self.kind.described(self.workload, self._of_data)
+
+    @property
+    def _of_data(self) -> str:
+        if self.data is not None:
+            return f" on {self.data}"
+        if self.sysbench and self.table_size is not None:
+            return f", {f'{self.tables:,} x ' if self.tables else ''}{self.table_size:,} rows"
+        if self.sysbench:
+            return "" if self.tables is None else f", {plural(self.tables, 'table')}"
+        return f", scale {self.scale}" if self.kind.has_scale and not self.without_tables else ""
 
     @property
     def slug(self) -> str:
         """For directory names: `tpcb-like-s20-c8`, with a rate `tpcb-like-s20-c8-r500`."""
-        if self.tasks is not None:
-            return f"{slug(self.workload)}-{self.tasks.apps}x{self.tasks.tasks}-p{self.tasks.pool}"
-        if self.replay is not None:
-            return slug(self.workload)
-        if self.suite is not None:
-            size = "own" if self.suite.data is None else f"s{self.scale}"
-            return f"{slug(self.workload)}-{size}-{self.suite.cache}"
-        rate = f"-r{self.rate:.10g}" if self.rate is not None else ""
+        return self.kind.directory(slug(self.workload), self._size)
+
+    @property
+    def _size(self) -> str:
+        """The size of the data, in the names of directories; empty: that of a test of sysbench."""
         if self.sysbench:
             size = "x".join(str(part) for part in (self.tables, self.table_size) if part is not None)
-            return f"{slug(self.workload)}{size and f'-t{size}'}-c{self.clients}{rate}"
-        size = "own" if self.data is not None else "no-tables" if self.without_tables else f"s{self.scale}"
-        if self.job is not None or self.programs:
-            before, after = self.job.slugs if self.job is not None else ("", "")
-            return f"{before}{slug(self.workload)}-{size}{after}"
-        return f"{slug(self.workload)}-{size}-c{self.clients}{rate}"
+            return size and f"t{size}"
+        return "own" if self.data is not None else "no-tables" if self.without_tables else f"s{self.scale}"
+
+
+def kind_of(points: Sequence[LoadPoint]) -> PointKind:
+    """Returns the kind of the load points of a study, which is one."""
+    return points[0].kind if points else Transactions()
 
 
 def rate_unit(points: Sequence[LoadPoint]) -> str:
     """Returns the unit of what a load does in a second: `tps`, or of what is no transaction its own name."""
-    if any(point.programs for point in points):
-        return "operations/s"
-    return "statements/s" if any(point.replay is not None for point in points) else "tps"
-
-
-Measure = Literal[
-    "goodput",
-    "mean response time",
-    "mean response time of tasks",
-    "geometric mean of query times",
-    "time of the job",
-]
+    return kind_of(points).rate_unit
 
 
 def measure_of(points: Sequence[LoadPoint]) -> Measure:
     """What claims compare unless the study says otherwise: how much is done, or where that is fixed, how soon."""
-    if any(point.tasks is not None for point in points):
-        return "mean response time of tasks"
-    if any(point.suite is not None for point in points):
-        return "geometric mean of query times"
-    if any(point.job is not None for point in points):
-        return "time of the job"
-    if any(point.replay is not None and point.replay.speed is not None for point in points):
-        return "mean response time"
-    return "goodput" if all(point.rate is None for point in points) else "mean response time"
+    return kind_of(points).measure

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from pgtrial.model.metrics import METRICS
 from pgtrial.model.records import FORMAT, Record, added
-from pgtrial.model.records.load_point import LoadPoint, measure_of
+from pgtrial.model.records.kind import PointKind
+from pgtrial.model.records.load_point import LoadPoint, kind_of
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.units import format_duration
 
@@ -272,19 +273,9 @@ class Plan(Record):
         return self.lengths is not None and self.lengths.preliminary is None
 
     @property
-    def runs_once(self) -> bool:
-        """Whether a trial is a job or the queries of a suite, and no load of transactions."""
-        return self.runs_job or self.runs_suite
-
-    @property
-    def runs_job(self) -> bool:
-        """Whether a trial is one run of a job."""
-        return any(point.job is not None for point in self.load_points)
-
-    @property
-    def runs_suite(self) -> bool:
-        """Whether a trial runs the queries of a suite."""
-        return any(point.suite is not None for point in self.load_points)
+    def kind(self) -> PointKind:
+        """The kind of the load."""
+        return kind_of(self.load_points)
 
     @property
     def primary_metric(self) -> str | None:
@@ -294,7 +285,7 @@ class Plan(Record):
     @property
     def is_paced(self) -> bool:
         """Whether the number of transactions is fixed, so that a faster server only answers sooner."""
-        return measure_of(self.load_points) != "goodput"
+        return self.kind.measure != "goodput"
 
     @property
     def repeated_metrics(self) -> list[str]:
@@ -304,4 +295,4 @@ class Plan(Record):
     @property
     def measure(self) -> str:
         """What the study's primary claims compare: a Measure, or a declared metric."""
-        return METRICS[self.metrics[0]].noun if self.metrics else measure_of(self.load_points)
+        return METRICS[self.metrics[0]].noun if self.metrics else self.kind.measure

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from pgtrial.model.records import Record, added
+from pgtrial.model.records.kind import Measure, PointKind
 from pgtrial.model.units import plural
 
 IN_FAILED_TRANSACTION = "25P02"
@@ -23,8 +26,13 @@ class ReplayFiles(Record):
     server_version: str | None = Field(None, description="Of the server that wrote the logs, if they have it.")
 
 
-class ReplayLoad(Record):
+class ReplayLoad(PointKind, Record):
     """What is replayed at a load point."""
+
+    key: ClassVar[str] = "replay"
+    noun: ClassVar[str] = "statement"
+    rate_unit: ClassVar[str] = "statements/s"
+    knows_each_statement: ClassVar[bool] = True
 
     capture: str = Field(description="Name of the capture's directory.")
     data: str = Field(description="Name of the dump.")
@@ -49,6 +57,24 @@ class ReplayLoad(Record):
         if self.speed is None:
             return "as fast as possible"
         return "at the recorded times" if self.speed == 1 else f"at {self.speed:g} times the recorded speed"
+
+    @property
+    def measure(self) -> Measure:
+        return "goodput" if self.speed is None else "mean response time"
+
+    @property
+    def amount(self) -> str:
+        return "one replay"
+
+    @property
+    def details(self) -> str:
+        return f", {self.label}"
+
+    def described(self, workload: str, data: str) -> str:
+        return f"replay of {self.capture}"
+
+    def directory(self, workload: str, size: str) -> str:
+        return workload
 
 
 class StatementTimes(Record):

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from pgtrial.model.records import Record, added
+from pgtrial.model.records.kind import Measure, PointKind
 from pgtrial.model.units import plural
 
 Cache = Literal["warm", "os", "cold"]
 """What a query finds in memory: all of it; what the kernel's cache has; nothing."""
 
 
-class SuiteLoad(Record):
+class SuiteLoad(PointKind, Record):
     """The suite of a load point."""
+
+    key: ClassVar[str] = "suite"
+    called: ClassVar[str] = "the suite"
+    noun: ClassVar[str] = "execution"
+    has_rate: ClassVar[bool] = False
+    time_is_unknown: ClassVar[bool] = True
+    knows_each_statement: ClassVar[bool] = True
+    counts_blocks_of_parts: ClassVar[bool] = True
 
     name: str
     queries: list[str] = Field(description="Names, in the order of their files.")
@@ -34,6 +43,25 @@ class SuiteLoad(Record):
         """For people: `22 queries, 2 runs of each, caches warm`."""
         runs = f", {self.runs} runs of each" if self.runs > 1 else ""
         return f"{plural(len(self.queries), 'query')}{runs}, {CACHES[self.cache]}"
+
+    @property
+    def measure(self) -> Measure:
+        return "geometric mean of query times"
+
+    @property
+    def amount(self) -> str:
+        return plural(len(self.queries) * self.runs, "query")
+
+    @property
+    def has_scale(self) -> bool:
+        return self.data is not None
+
+    @property
+    def details(self) -> str:
+        return f", {self.label}"
+
+    def directory(self, workload: str, size: str) -> str:
+        return f"{workload}-{size if self.data is not None else 'own'}-{self.cache}"
 
 
 CACHES: dict[Cache, str] = {

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from pgtrial.model.records import Record
+from pgtrial.model.records.kind import Measure, PointKind
+from pgtrial.model.units import plural
 
 
-class TaskLoad(Record):
+class TaskLoad(PointKind, Record):
     """The tasks of a load point; all numbers are of each application."""
+
+    key: ClassVar[str] = "tasks"
+    has_percentiles: ClassVar[bool] = False
 
     apps: int
     tasks: int
@@ -23,3 +30,21 @@ class TaskLoad(Record):
         """For people: `3 x 5,000 tasks at once on pools of 100`."""
         when = "at once" if self.arrival == "at-once" else f"at {self.arrival.removeprefix('poisson:')}/s each"
         return f"{self.apps} x {self.tasks:,} tasks {when} on pools of {self.pool}"
+
+    @property
+    def measure(self) -> Measure:
+        return "mean response time of tasks"
+
+    @property
+    def amount(self) -> str:
+        return plural(self.apps * self.tasks, "task")
+
+    @property
+    def details(self) -> str:
+        return f", {self.label}"
+
+    def described(self, workload: str, data: str) -> str:
+        return f"{workload}, {self.threads_in_table:,} x {self.rows:,} rows"
+
+    def directory(self, workload: str, size: str) -> str:
+        return f"{workload}-{self.apps}x{self.tasks}-p{self.pool}"

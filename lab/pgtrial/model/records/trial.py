@@ -334,7 +334,9 @@ class Trial(Record):
     @property
     def served(self) -> Phase | None:
         """The measured part of the load whose response times count: of a job that of the load beside it."""
-        return self.measured if self.load_point.job is None else self.job.beside if self.job is not None else None
+        if self.load_point.kind.is_watched_beside:
+            return self.job.beside if self.job is not None else None
+        return self.measured
 
     @property
     def never_started(self) -> bool:

@@ -172,7 +172,7 @@ class _Record:
         point = plan.load_points[planned.load_point]
         for line in self._lines():
             self._add(line, point.clients)
-        job = self._job() if point.job is not None else None
+        job = self._job() if point.kind.reports_progress else None
         return UnderWay(planned, point.label, self._phase, self._second, list(self._tps), job)
 
     def _job(self) -> str | None:

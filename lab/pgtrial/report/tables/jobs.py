@@ -55,10 +55,10 @@ class _Row:
 
 def job_table(data: StudyData) -> Table[_Row]:
     """No rows of a study without a job."""
-    points = data.plan.load_points if data.plan.runs_job else []
     rows = [
         _Row(arm, data.labels[place], [t for t in data.trials if t.arm == arm and t.load_point == point])
-        for place, point in enumerate(points)
+        for place, point in enumerate(data.plan.load_points)
+        if point.job is not None
         for arm in data.plan.arms
     ]
     beside = _beside(rows)

@@ -8,7 +8,8 @@ from itertools import chain
 
 from pgtrial.model.metrics import CAPACITY, METRICS
 from pgtrial.model.records.claims import BlockRatio, Claim, Estimate
-from pgtrial.model.records.load_point import Measure, measure_of, rate_unit
+from pgtrial.model.records.kind import Measure
+from pgtrial.model.records.load_point import measure_of, rate_unit
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import (
     CellRegimes,

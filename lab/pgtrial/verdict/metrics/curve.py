@@ -21,7 +21,7 @@ from pgtrial.verdict.series import described
 def curve(grid: Grid, primary: Sequence[Claim]) -> list[CurvePoint]:
     """The percentiles that stand, for each comparison and load point; none at a closed loop and of tasks."""
     plan = grid.plan
-    if not plan.is_paced or any(point.tasks is not None for point in plan.load_points):
+    if not plan.is_paced or not plan.kind.has_percentiles:
         return []
     points = [
         _point(grid, claim, load_point, name) for claim in primary for load_point in grid.points for name in PERCENTILES

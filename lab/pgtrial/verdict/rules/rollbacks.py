@@ -40,9 +40,9 @@ def hidden_failures(case: Case) -> Iterator[Concern]:
     back: then more than 0.1% of them withhold the verdict.
     """
     for number, point in enumerate(case.plan.load_points):
-        if point.replay is not None or point.suite is not None:
+        if point.kind.knows_each_statement:
             continue
-        if case.plan.shares_server and point.programs:
+        if case.plan.shares_server and not point.kind.counts_failures:
             yield from _on_shared_server(case, number, point)
             continue
         for arm in case.others:

@@ -1,0 +1,16 @@
+"""A load that is what the client programs of the arms do."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pgtrial.model.records.kind import PointKind
+
+
+class ClientPrograms(PointKind):
+    """The batches of the arms' client programs."""
+
+    key: ClassVar[str] = "programs"
+    rate_unit: ClassVar[str] = "operations/s"
+    counts_failures: ClassVar[bool] = False
+    rests: ClassVar[bool] = True
