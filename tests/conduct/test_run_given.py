@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrial.conduct import run_trial
 from pgtrial.conduct.progress import Preparing, TrialEnds
 from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.process import engine_path, finished
@@ -187,8 +186,7 @@ def test_the_trials_of_a_block_run_on_the_deployments_that_the_plan_drew(start_c
 def test_tables_that_a_bystander_holds_are_not_awaited_in_silence(start_cluster, tmp_path, monkeypatch, ends):
     """His transaction has read the history, which is emptied before each trial; here it ends or goes on."""
     require_engine()
-    monkeypatch.setattr(lock_waits, "_LIMIT_S", 2)
-    monkeypatch.setattr(run_trial, "_LOCK_PAUSE_S", 0)
+    monkeypatch.setattr(lock_waits, "LIMIT_S", 2)
     cluster = start_cluster(settings=FAST)
     with cluster.target.connect_as_user() as connection:
         connection.execute("CREATE ROLE bystander LOGIN IN ROLE pg_read_all_data")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 from dataclasses import replace
@@ -15,11 +16,10 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.process import environment
 from pgtrial.loads.sampled_values import sample_values
 from pgtrial.model.errors import ArmError, StudyError
-from pgtrial.servers import dumped
 from pgtrial.store.comparison import comparison
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import state_root
-from tests.conftest import require_engine
+from tests.conftest import require_engine, require_server
 
 pytestmark = pytest.mark.server
 
@@ -50,10 +50,8 @@ def shop(clusters):
     return target
 
 
-def run(**load):
-    spec = comparison(
-        ["jit=on", "jit=off"], "test", None, 5, {"load": {**ONE_SECOND, **load}, "verdict": {"blocks": 1}}
-    )
+def run(arms=("jit=on", "jit=off"), **load):
+    spec = comparison(arms, "test", None, 5, {"load": {**ONE_SECOND, **load}, "verdict": {"blocks": 1}})
     study, _ = find_or_create(spec, None, anew=True)
     said = []
     run_study(study, lambda event: said.append(getattr(event, "text", "")), spec=spec)
@@ -209,7 +207,9 @@ def test_a_query_that_changes_data_is_said():
     assert any(text.startswith("the query changes data: each trial begins on a fresh copy") for text in said)
 
 
-def test_a_newer_server_than_the_arms_is_refused(shop, monkeypatch):
-    monkeypatch.setattr(dumped, "_oldest", lambda servers: replace(servers[0], major=17, version="17.2"))
-    with pytest.raises(StudyError, match=r"is PostgreSQL 18, and the pg_dump of the oldest arm is 17.2, which cannot"):
-        run(data=f"host={shop.host} port={shop.port} user={shop.user} dbname=own_shop", query="select 1")
+def test_a_newer_server_than_the_oldest_arm_is_refused(shop):
+    version = re.escape(require_server(17).version)
+    refused = f"is PostgreSQL 18, and the pg_dump of the oldest arm is {version}, which cannot"
+    data = f"host={shop.host} port={shop.port} user={shop.user} dbname=own_shop"
+    with pytest.raises(StudyError, match=refused):
+        run(["postgres=18", "postgres=17"], data=data, query="select 1")

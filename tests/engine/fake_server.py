@@ -41,11 +41,14 @@ class FakeServer:
     """Listens on `port` of the loopback address; `reply` returns what follows an execution, up to ReadyForQuery.
 
     `parsed` returns what follows the text of a statement; after an error the client's messages are passed over up to
-    Sync.
+    Sync. `version` is what it says that it is.
     """
 
-    def __init__(self, reply: Callable[[], bytes], parsed: Callable[[], bytes] = lambda: message(b"1")) -> None:
+    def __init__(
+        self, reply: Callable[[], bytes], parsed: Callable[[], bytes] = lambda: message(b"1"), version: str = "18.6"
+    ) -> None:
         self._reply, self._parsed = reply, parsed
+        self._version = version.encode()
         self._listener = socket.create_server((ADDRESS, 0))
         self.port = self._listener.getsockname()[1]
 
@@ -70,7 +73,8 @@ class FakeServer:
             try:
                 stream.read(struct.unpack("!I", stream.read(4))[0] - 4)
                 parameters = b"".join(
-                    message(b"S", pair) for pair in (b"server_version\x0018.6\0", b"client_encoding\0UTF8\0")
+                    message(b"S", name + b"\0" + text + b"\0")
+                    for name, text in ((b"server_version", self._version), (b"client_encoding", b"UTF8"))
                 )
                 client.sendall(message(b"R", bytes(4)) + parameters + message(b"K", bytes(8)) + READY)
                 answer = b""

@@ -17,3 +17,18 @@ def copy_build(server: ServerBinaries, home: Path) -> Path:
     if libraries.is_dir():
         shutil.copytree(libraries, home / libraries.name)
     return prefix / "bin"
+
+
+def scripted_build(prefix: Path, library: str = "") -> Path:
+    """The bin directory of an installation whose programs are scripts: it can be looked at, and serves nothing."""
+    _write(prefix / "bin" / "postgres", "#!/bin/sh\n")
+    _write(prefix / "bin" / "initdb", '#!/bin/sh\necho "POSTGRES_BKI=${0%/*}/../share/postgres.bki" >&2\n')
+    _write(prefix / "lib" / "plpgsql.so", library)
+    _write(prefix / "share" / "postgres.bki", "")
+    return prefix / "bin"
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)

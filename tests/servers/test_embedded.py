@@ -99,7 +99,7 @@ def test_a_server_that_goes_away_before_the_first_trial_is_told_in_one_sentence(
             with pytest.raises(StudyError, match=gone):
                 arm.check(Needs.of(spec))
         with monkeypatch.context() as patched:
-            patched.setattr(made, "_prefill_wal", lambda target, data: _end(target.connect_as_user()))
+            patched.setattr(made, "fill_wal", lambda target, data: _end(target.connect_as_user()))
             with pytest.raises(ArmError, match=gone):
                 arm.prepare(PgbenchTables(1), _silent)
         arm.prepare(PgbenchTables(1), _silent)

@@ -270,7 +270,6 @@ def test_what_somebody_else_sets_meanwhile_stays(given, workspace, tmp_path):
 
 
 def test_a_session_with_another_value_than_the_arms_fails_its_trial(given, workspace, tmp_path, monkeypatch):
-    monkeypatch.setattr("pgtrial.servers.given_settings._SETTLE_S", 0.0)
     execute(given, "ALTER SYSTEM SET work_mem = '3MB'", "SELECT pg_reload_conf()")
     before = automatic(given).read_bytes()
     arm = checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace)

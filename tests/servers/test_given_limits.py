@@ -9,7 +9,6 @@ import pytest
 from pgtrial.loads.client_processes import wait_for_clients_to_leave
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.servers import given_limits
 from tests.servers.given import checked, dsn_of, spec_of
 
 pytestmark = pytest.mark.server
@@ -33,7 +32,7 @@ def test_more_clients_than_connections_are_found_before_the_first_trial(given, w
         checked(spec_of(dsn_of(given, "small", "eve"), clients=4), workspace)
 
 
-def test_sessions_of_others_count_although_the_role_may_not_see_what_they_are(given, workspace, monkeypatch):
+def test_sessions_of_others_count_although_the_role_may_not_see_what_they_are(given, workspace):
     with given.target.connect_as_user() as connection:
         connection.execute("CREATE ROLE eve LOGIN")
         connection.execute("GRANT CREATE ON SCHEMA public TO eve")
@@ -41,7 +40,6 @@ def test_sessions_of_others_count_although_the_role_may_not_see_what_they_are(gi
     # two connections are kept free for those that are just ending: this one, and the first one of the check
     spec = spec_of(dsn_of(given, user="eve"), clients=91)
     checked(spec, workspace)
-    monkeypatch.setattr(given_limits, "_LEAVING_S", 0.0)  # those that come now stay
     with ExitStack() as others:
         for _ in range(3):
             others.enter_context(given.target.connect_as_user())

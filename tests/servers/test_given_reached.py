@@ -8,6 +8,8 @@ from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.given import without_password
 from pgtrial.servers.settings_record import SettingsRecord
+from tests.engine.fake_server import FakeServer, complete, description
+from tests.engine.guarded import ADDRESS
 from tests.servers.given import PASSWORD, checked, dsn_of, silent, spec_of
 
 
@@ -150,10 +152,10 @@ def test_connection_strings_are_shown_without_secrets():
 
 
 @pytest.mark.server
-def test_a_version_that_is_too_old_is_named(given, workspace, monkeypatch):
-    monkeypatch.setattr("pgtrial.servers.given._OLDEST", 990000)
-    with pytest.raises(StudyError) as error:
-        checked(spec_of(dsn_of(given)), workspace)
-    assert str(error.value) == (
-        f"arms.A: the server is PostgreSQL {given.server.version}, and pgtrial needs 9.6 or later; name another"
-    )
+def test_a_version_that_is_too_old_is_named(workspace):
+    no_rows = description("a") + complete("SELECT 0")
+    with FakeServer(lambda: no_rows, version="9.5.25") as server:
+        dsn = f"host={ADDRESS} port={server.port} user=a dbname=a sslmode=disable gssencmode=disable"
+        with pytest.raises(StudyError) as error:
+            checked(spec_of(dsn), workspace)
+    assert str(error.value) == ("arms.A: the server is PostgreSQL 9.5.25, and pgtrial needs 9.6 or later; name another")

@@ -12,7 +12,7 @@ from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.installations import program_digest, resolve
 from pgtrial.servers.workspace import Workspace
 from tests.conftest import require, require_root, require_server
-from tests.servers.builds import copy_build
+from tests.servers.builds import copy_build, scripted_build
 
 pytestmark = pytest.mark.server
 
@@ -48,19 +48,9 @@ def test_builds_that_differ_in_a_library_alone_have_copies_of_their_own(workspac
     closed.mkdir(mode=0o700)
     homes = set()
     for build in ("master", "patch"):
-        prefix = closed / build
-        write(prefix / "bin" / "postgres", "#!/bin/sh\n")
-        write(prefix / "bin" / "initdb", '#!/bin/sh\necho "POSTGRES_BKI=${0%/*}/../share/postgres.bki" >&2\n')
-        write(prefix / "lib" / "plpgsql.so", build)
-        write(prefix / "share" / "postgres.bki", "")
-        homes.add(workspace.reachable(replace(require_server(18), bin=prefix / "bin")).bin)
+        programs = scripted_build(closed / build, library=build)
+        homes.add(workspace.reachable(replace(require_server(18), bin=programs)).bin)
     assert len(homes) == 2
-
-
-def write(path, text):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
 
 
 def test_an_installation_that_everyone_can_run_stays_where_it_is(workspace):

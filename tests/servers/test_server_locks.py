@@ -14,7 +14,6 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.servers import server_locks
 from pgtrial.servers.server_identity import identity_of, same_server
 from pgtrial.servers.server_locks import ServerLocks
 from pgtrial.store.directory import StudyDirectory
@@ -28,10 +27,9 @@ pytestmark = pytest.mark.server
 PATIENCE_S = 60.0
 
 
-@pytest.fixture(autouse=True)
-def _short_wait(monkeypatch):
-    """No other lab ends in these tests while it is waited for."""
-    monkeypatch.setattr(server_locks, "_PATIENCE_S", 0.2)
+def locks_of(study):
+    """Returns the locks of a lab that hardly waits: no other lab ends in these tests while it is waited for."""
+    return ServerLocks(study, leaving_s=0.2)
 
 
 @pytest.fixture
@@ -88,21 +86,21 @@ def test_a_role_that_may_not_ask_who_the_server_is_proves_it_by_a_lock(listening
             assert same_server(first, second) is (None if known is None else False)
     if known is None:
         arms = _arms([_target(listening, user="bench")], [_target(listening, "127.0.0.1", user="bench")])
-        with ServerLocks("x") as locks, pytest.raises(StudyError, match=r"arms\.b: it cannot be known whether "):
+        with locks_of("x") as locks, pytest.raises(StudyError, match=r"arms\.b: it cannot be known whether "):
             locks.take(arms)
 
 
 def test_a_second_lab_is_refused_in_any_database_and_told_who_has_the_server(listening):
-    with ServerLocks("tuesday") as first:
+    with locks_of("tuesday") as first:
         assert first.take(_arms([_target(listening)], [_target(listening, "127.0.0.1")])) == []
         assert first.in_common()[0] == ["a", "b"]
         said = (
             r"arms\.a: another lab has a study on the server of bench@127\.0\.0\.1:\d+/other: pgtrial study tuesday "
             r"since \d{4}-[-0-9]+ [:0-9]+ UTC, process \d+ there, role postgres, database postgres; wait until"
         )
-        with ServerLocks("wednesday") as second, pytest.raises(StudyError, match=said):
+        with locks_of("wednesday") as second, pytest.raises(StudyError, match=said):
             second.take(_arms([_target(listening, "127.0.0.1", "other", "bench")]))
-    with ServerLocks("wednesday") as second:
+    with locks_of("wednesday") as second:
         assert second.take(_arms([_target(listening, "127.0.0.1", "other", "bench")])) == []
 
 
@@ -116,36 +114,35 @@ time.sleep(600)
 """
 
 
-def test_the_lock_of_a_lab_that_is_killed_is_gone(listening, monkeypatch):
+def test_the_lock_of_a_lab_that_is_killed_is_gone(listening):
     address = [str(listening.socket_directory), str(listening.port)]
     with subprocess.Popen([sys.executable, "-c", _HOLDS, *address], stdout=subprocess.PIPE, text=True) as lab:
         assert lab.stdout.readline() == "[]\n"
-        with ServerLocks("next") as locks, pytest.raises(StudyError, match="pgtrial study killed since"):
+        with locks_of("next") as locks, pytest.raises(StudyError, match="pgtrial study killed since"):
             locks.take_one(_target(listening))
         lab.kill()
-    monkeypatch.setattr(server_locks, "_PATIENCE_S", PATIENCE_S)
-    with ServerLocks("next") as locks:
+    with ServerLocks("next", leaving_s=PATIENCE_S) as locks:
         assert locks.take_one(_target(listening)) == []
 
 
 def test_two_databases_of_a_server_are_two_deployments_and_one_database_is_one(listening):
-    with ServerLocks("x") as locks:
+    with locks_of("x") as locks:
         assert locks.take(_arms([_target(listening), _target(listening, "localhost", "other")])) == []
         assert locks.in_common() is None
     with (
-        ServerLocks("x") as locks,
+        locks_of("x") as locks,
         pytest.raises(StudyError, match="deployment 2, is the database of its deployment 1"),
     ):
         locks.take(_arms([_target(listening), _target(listening, "localhost")]))
 
 
 def test_a_lock_that_went_with_its_session_is_taken_again_or_named(listening):
-    with ServerLocks("one") as first, listening.target.connect_as_user() as session:
+    with locks_of("one") as first, listening.target.connect_as_user() as session:
         first.take(_arms([_target(listening)]))
         end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'pgtrial study one%'"
         session.execute(end)
         first.renew()
-        with ServerLocks("two") as second, pytest.raises(StudyError, match="pgtrial study one"):
+        with locks_of("two") as second, pytest.raises(StudyError, match="pgtrial study one"):
             second.take(_arms([_target(listening)]))
 
 
@@ -158,19 +155,19 @@ def pooler(listening):
 
 def test_behind_a_pooler_of_transactions_the_lock_is_held_and_goes_with_the_study(listening, pooler):
     target = pooler("transaction")
-    with ServerLocks("pooled") as first:
+    with locks_of("pooled") as first:
         assert first.take(_arms([target], [_target(listening)])) == []
         assert first.in_common()[0] == ["a", "b"]
-        with ServerLocks("direct") as second, pytest.raises(StudyError, match="another lab has a study on the server"):
+        with locks_of("direct") as second, pytest.raises(StudyError, match="another lab has a study on the server"):
             second.take(_arms([_target(listening, "127.0.0.1")]))
-    with ServerLocks("direct") as second:
+    with locks_of("direct") as second:
         assert second.take(_arms([_target(listening, "127.0.0.1")])) == []
-        with ServerLocks("pooled") as first, pytest.raises(StudyError, match="pgtrial study direct"):
+        with locks_of("pooled") as first, pytest.raises(StudyError, match="pgtrial study direct"):
             first.take(_arms([target]))
 
 
 def test_behind_a_pooler_of_statements_the_study_is_told_that_there_is_no_lock(pooler):
-    with ServerLocks("pooled") as locks:
+    with locks_of("pooled") as locks:
         [said] = locks.take(_arms([pooler("statement")]))
     assert re.search(
         r"cannot be locked for this study \(.*\), and another lab on this server would not be noticed", said

@@ -1,18 +1,19 @@
 """What the state directory keeps has one limit: templates, builds and copies of installations, the oldest go first."""
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from pgtrial.machines.locks import open_lock, wait_for
-from pgtrial.servers import workspace as workspaces
 from pgtrial.servers.builds.kept import Builds, Made, Order
-from pgtrial.servers.installations import find_servers
 from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.state_limit import trim, use_of_install
 from pgtrial.servers.templates import TemplateKey, TemplateOrder
 from pgtrial.servers.workspace import Workspace
+from tests.conftest import require_root, require_server
+from tests.servers.builds import scripted_build
 
 SIZE = 1 << 20
 
@@ -116,13 +117,16 @@ def test_a_new_run_removes_what_is_beyond_the_limit_and_says_so(fresh_state, mon
 
 
 @pytest.mark.server
-def test_a_copy_of_an_installation_stays_while_a_run_uses_it(fresh_state, monkeypatch):
-    monkeypatch.setattr(
-        workspaces, "_trouble", lambda directory, room: None if "installs" in directory.parts else "it is private"
-    )
-    with Workspace(fresh_state) as workspace:
-        copied = workspace.reachable(find_servers()[0])
-        trimmed(fresh_state, 0)
+def test_a_copy_of_an_installation_stays_while_a_run_uses_it(fresh_state):
+    require_root()
+    closed = fresh_state / "root-only"
+    closed.mkdir(mode=0o700)
+    server = replace(require_server(18), bin=scripted_build(closed / "build"))
+    state = fresh_state / "state"
+    with Workspace(state) as workspace:
+        copied = workspace.reachable(server)
+        assert copied.bin.is_relative_to(state / "installs")
+        trimmed(state, 0)
         assert copied.bin.is_dir()
-    trimmed(fresh_state, 0)
+    trimmed(state, 0)
     assert not copied.bin.exists()

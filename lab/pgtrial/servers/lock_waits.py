@@ -15,7 +15,9 @@ import psycopg
 from pgtrial.loads.target import Session, is_pooled
 from pgtrial.model.errors import ArmError
 
-_LIMIT_S = 5
+LIMIT_S = 5
+"""Seconds for which a statement of the lab's own waits for a lock."""
+
 _LOOK_S = 0.5
 """How often it is asked who holds the lock."""
 
@@ -43,13 +45,13 @@ def short_lock_waits(session: Session, connect: Callable[[], Session]) -> Iterat
         yield
         return
     with _Look(session, connect) as look:
-        session.execute(f"SET lock_timeout = '{_LIMIT_S}s'".encode())
+        session.execute(f"SET lock_timeout = '{LIMIT_S}s'".encode())
         try:
             yield
         except psycopg.errors.LockNotAvailable:
             held = ", ".join(look.blocking) or "a session that has ended since"
             raise LockWait(
-                f"{session.info.dbname}: {look.wanted} was not free within {_LIMIT_S}s: {held} has a lock on it; "
+                f"{session.info.dbname}: {look.wanted} was not free within {LIMIT_S}s: {held} has a lock on it; "
                 "end that session's transaction"
             ) from None
         finally:
@@ -75,7 +77,7 @@ class _Look:
 
     def __exit__(self, *error: object) -> None:
         self._over.set()
-        self._thread.join(_LIMIT_S)
+        self._thread.join(LIMIT_S)
 
     def _look(self) -> None:
         if self._over.wait(_LOOK_S):

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import psycopg
 
-from pgtrial.loads.data.data import SEGMENT_MB, Data, check_free, prefilled_wal_mb, volume_bytes
+from pgtrial.loads.data.data import Data, check_free, volume_bytes
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
-from pgtrial.loads.target import Target, value
+from pgtrial.loads.target import Target
 from pgtrial.machines.cpus import parse_numbers, usable_cpus, usable_nodes
 from pgtrial.machines.kernel import KB, drop_caches, huge_page_counters, may_drop_caches
 from pgtrial.machines.machine import LOCAL, HostError, HostLost, HostTrouble, Machine
@@ -36,6 +36,7 @@ from pgtrial.servers.installations import ServerBinaries, program_digest, resolv
 from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.servers.machine_state import MachineState, page_settings
+from pgtrial.servers.ready_wal import fill_wal, trim_wal
 from pgtrial.servers.room import copy_directory, move_wal
 from pgtrial.servers.rooms import HostRoom
 from pgtrial.servers.templates import KeptCopy, RoomTemplates, TemplateKey, TemplateOrder
@@ -353,8 +354,8 @@ class MadeArm:
             with tempfile.TemporaryDirectory() as logs, cluster.running(Path(logs) / "log"):
                 with _raised_as(ArmError, ArmError, f"arms.{self.name}: "):
                     self.notes += tables.make(cluster.served, on_progress, maker) or []
-                current = _prefill_wal(cluster.target, tables)
-            site.room.shell(_TRIM_WAL, data / "pg_wal", current, str(prefilled_wal_mb(tables) // SEGMENT_MB + 1))
+                current = fill_wal(cluster.target, tables)
+            trim_wal(site.room, data, current, tables)
 
         staging = site.room.directory(f"template-{tables.short_name}")
         order = TemplateOrder(self._key(tables), tables.label, settings, build)
@@ -408,21 +409,3 @@ def _heed_interrupt(error: BaseException) -> None:
         if isinstance(behind, KeyboardInterrupt):
             raise behind from None
         behind = behind.__context__
-
-
-def _prefill_wal(target: Target, data: Data) -> str:
-    """Use up segments and recycle them, so that trials find ready-made WAL files; returns the segment in use then."""
-    with target.connect() as connection:
-        for _ in range(prefilled_wal_mb(data) // SEGMENT_MB):
-            connection.execute("SELECT pg_logical_emit_message(false, 'pgtrial', 'x')")
-            connection.execute("SELECT pg_switch_wal()")
-        connection.execute("CHECKPOINT")
-        return str(value(connection, "SELECT pg_walfile_name(pg_current_wal_lsn())"))
-
-
-_TRIM_WAL = """
-cd "$1" && ls | grep -E '^[0-9A-F]{24}$' | sort | awk -v current="$2" '($0 "") > (current "")' |
-tail -n "+$3" | xargs rm -f
-"""
-"""Removes the WAL files in $1 that are ready and come after the segment $2, all from number $3 on: loading leaves more
-than trials need, and each trial would copy them."""

@@ -33,7 +33,7 @@ _OTHERS = """SELECT locks.pid, application_name, usename, datname, host(client_a
     WHERE locktype = 'advisory' AND classid = %s AND objid = %s AND objsubid = 2 AND granted
     AND NOT locks.pid = ANY (%s) ORDER BY backend_start LIMIT 1"""
 
-_PATIENCE_S = 5.0
+_LEAVING_S = 5.0
 """How long the session of a lab that has just ended, or was killed, is waited for."""
 _PAUSE_S = 0.2
 _LONGEST_NAME = 63
@@ -111,9 +111,13 @@ class _HeldServer:
 class ServerLocks:
     """The given servers of one study, each known however it is named. Leaving it releases them."""
 
-    def __init__(self, study: str, patience_s: float = 0.0) -> None:
-        """`study` is its name for people at other labs; a server that does not answer is waited for so long."""
-        self._patience_s = patience_s
+    def __init__(self, study: str, patience_s: float = 0.0, leaving_s: float = _LEAVING_S) -> None:
+        """`study` is its name for people at other labs.
+
+        A server that does not answer is waited for up to `patience_s`, and another lab that may be about to end up to
+        `leaving_s`.
+        """
+        self._patience_s, self._leaving_s = patience_s, leaving_s
         # the name of a session is what every role sees of it
         since = f" since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
         named = f"{LOCK_APPLICATION}{study}".encode()[: _LONGEST_NAME - len(since)].decode(errors="ignore")
@@ -206,7 +210,7 @@ class ServerLocks:
 
     def _lock(self, arm: str, held: _HeldServer) -> list[str]:
         """Take the lock, or wait a moment for another lab that is about to end."""
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + self._leaving_s
         processes = [other_held.lock.pid for other_held in self._held if other_held is not held]
         try:
             while True:

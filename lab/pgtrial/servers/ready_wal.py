@@ -1,0 +1,34 @@
+"""The WAL files that a template has ready, so that no trial makes its first ones while it is measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pgtrial.loads.data.data import SEGMENT_MB, Data, prefilled_wal_mb
+from pgtrial.loads.target import Target, value
+from pgtrial.servers.room import Room
+
+_TRIM = """
+cd "$1" && ls | grep -E '^[0-9A-F]{24}$' | sort | awk -v current="$2" '($0 "") > (current "")' |
+tail -n "+$3" | xargs rm -f
+"""
+"""Removes the WAL files in $1 that are ready and come after the segment $2, all from number $3 on."""
+
+
+def fill_wal(target: Target, tables: Data) -> str:
+    """Uses up segments and recycles them, so that trials find WAL files that are ready.
+
+    Returns the segment that is in use then. Raises psycopg.Error.
+    """
+    with target.connect() as connection:
+        for _ in range(prefilled_wal_mb(tables) // SEGMENT_MB):
+            connection.execute("SELECT pg_logical_emit_message(false, 'pgtrial', 'x')")
+            connection.execute("SELECT pg_switch_wal()")
+        connection.execute("CHECKPOINT")
+        return str(value(connection, "SELECT pg_walfile_name(pg_current_wal_lsn())"))
+
+
+def trim_wal(room: Room, data: Path, current: str, tables: Data) -> None:
+    """Removes the ready WAL files of a stopped server that trials do not need: loading leaves more, and each trial
+    would copy them. `current` is the segment in use."""
+    room.shell(_TRIM, data / "pg_wal", current, str(prefilled_wal_mb(tables) // SEGMENT_MB + 1))
