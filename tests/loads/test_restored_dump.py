@@ -6,14 +6,16 @@ import shutil
 import subprocess
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from pgtrial.loads.client_processes import wait_for_clients_to_leave
-from pgtrial.loads.data import dump_text
+from pgtrial.loads.data.dump_text import DumpText
 from pgtrial.loads.data.plain_files import PlainFile
-from pgtrial.loads.data.restored_dump import RestoredDump
+from pgtrial.loads.data.restored_dump import RestoredDump, dump_lines
+from pgtrial.loads.data.restored_statements import treated
 from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError
@@ -199,9 +201,8 @@ COPY item FROM stdin;
 
 @pytest.mark.server
 @pytest.mark.parametrize("inserts", [[], ["--inserts"]])
-def test_a_plain_dump_is_split_as_psql_splits_it(clusters, tmp_path, monkeypatch, inserts):
+def test_a_plain_dump_is_split_as_psql_splits_it(clusters, tmp_path, inserts):
     """Bodies in standard SQL, rules of two commands, lines of texts that look like psql's own, a byte order mark."""
-    monkeypatch.setattr(dump_text, "_TOGETHER", 100)
     target = clusters(18).target
     assert target.programs is not None
     source, copy = in_database(target, "dumped"), in_database(target, "restored")
@@ -214,7 +215,9 @@ def test_a_plain_dump_is_split_as_psql_splits_it(clusters, tmp_path, monkeypatch
     path = tmp_path / "shop.sql"
     pg_dump(source, path, *inserts)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    dump_of(path).make(copy, lambda line: None)
+    with dump_lines(path, copy.programs) as (lines, named), copy.connect_as_load() as session:
+        text = DumpText(lines, named, partial(treated, schemas=()), together=100)
+        PlainFile(session, text, None, has_lines=True).run()
     with copy.connect_as_user() as connection:
         assert connection.execute("SELECT id, name, doc() FROM item ORDER BY id").fetchall() == expected
         assert connection.execute("SELECT twice(4)").fetchone() == (8,)

@@ -44,7 +44,7 @@ def nodes():
     require_engine()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(MARK, str(os.getpid()))
-        patch.setattr(fleet_module, "_FIRST_S", PATIENCE_S)
+        patch.setattr(fleet_module, "GATHERING_S", PATIENCE_S)
         cluster = cluster_of_two_nodes()
         yield cluster
         cluster.shutdown()
@@ -54,23 +54,19 @@ def nodes():
 @pytest.fixture
 def said(monkeypatch):
     """All that the machines say of each trial, by machine, before it is merged."""
-    heard: list[dict[str, list]] = []
-    begin, feed = FleetRun.__enter__, FleetRun.feed
-
-    def beginning(run):
-        heard.append(collections.defaultdict(list))
-        return begin(run)
+    heard: dict[FleetRun, dict[str, list]] = {}
+    feed = FleetRun.feed
 
     def feeding(run, text):
+        by_machine = heard.setdefault(run, collections.defaultdict(list))
         for line in text.splitlines():
             index, _, event = line.partition("\t")
             if event:
-                heard[-1][index].append(json.loads(event))
+                by_machine[index].append(json.loads(event))
         feed(run, text)
 
-    monkeypatch.setattr(FleetRun, "__enter__", beginning)
     monkeypatch.setattr(FleetRun, "feed", feeding)
-    return heard
+    return heard.values()
 
 
 def engines():

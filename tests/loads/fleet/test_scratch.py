@@ -27,7 +27,7 @@ from pgtrial.loads.fleet import scratch
 from pgtrial.loads.fleet.cluster import joined
 from pgtrial.model.study.fleet import FleetSection
 
-scratch._root = lambda: Path(sys.argv[1])
+scratch.ROOT = Path(sys.argv[1])
 with joined(FleetSection(address="local")):
     print("joined", flush=True)
     sys.stdin.read()
@@ -38,7 +38,7 @@ with joined(FleetSection(address="local")):
 def root(monkeypatch):
     """In place of /tmp, which labs of other tests clean up; the paths of Ray's sockets in it have to be short."""
     path = Path(tempfile.mkdtemp(prefix="", dir="/tmp"))
-    monkeypatch.setattr(scratch, "_root", lambda: path)
+    monkeypatch.setattr(scratch, "ROOT", path)
     yield path
     # what a cluster's processes are still writing there is no part of any test
     shutil.rmtree(path, ignore_errors=True)

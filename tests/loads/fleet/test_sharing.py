@@ -9,7 +9,6 @@ import pytest
 from pgtrial.loads.data.pgbench_tables import PgbenchTables, find_tables, tables_order
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.task_table import TaskTable, creation_s
-from pgtrial.loads.fleet import remote_engine
 from pgtrial.loads.fleet.fleet import Fleet
 from pgtrial.model.errors import ArmError
 from pgtrial.model.study.fleet import FleetSection
@@ -37,8 +36,7 @@ def machines():
 
 
 @pytest.fixture
-def fleet(machines, monkeypatch):
-    monkeypatch.setattr(remote_engine, "_LINES_S", 0.2)
+def fleet(machines):
     fleet = Fleet(FleetSection(), machines, range(2))
     fleet.gather()
     return fleet

@@ -38,13 +38,19 @@ class Part:
 class DumpText:
     """The parts of a dump, line by line. `named` is what messages call it."""
 
-    def __init__(self, lines: Iterator[bytes], named: str, treat: Callable[[str], Treated]) -> None:
-        """`treat` says what becomes of a statement that is looked at."""
+    def __init__(
+        self, lines: Iterator[bytes], named: str, treat: Callable[[str], Treated], together: int = _TOGETHER
+    ) -> None:
+        """`treat` says what becomes of a statement that is looked at.
+
+        Statements are sent together until they have more than `together` bytes.
+        """
         self.named = named
         self.left_out: list[str] = []
         """Returns what the statements that were left out would have made, for people."""
         self._lines = lines
         self._treat = treat
+        self._together = together
         self._scanner = Scanner()
         self._complete: list[bytes] = []
         self._begun: list[bytes] = []
@@ -92,7 +98,7 @@ class DumpText:
         elif last is not None:
             yield from self._end(*last)
         self._begun.append(rest)
-        if self._size > _TOGETHER and self._scanner.between:
+        if self._size > self._together and self._scanner.between:
             yield from self._take()
 
     def _end(self, statement: bytes, words: list[str]) -> Iterator[Part]:

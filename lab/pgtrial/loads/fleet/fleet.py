@@ -34,7 +34,9 @@ from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration
 
-_FIRST_S = 60.0
+GATHERING_S = 60.0
+"""How long a study waits at its beginning until its cluster has a machine for each place."""
+
 _SHIP_S = 120.0
 _TRY_S = 40.0
 _REACH_S = 5.0
@@ -93,7 +95,7 @@ class Fleet(LoadMaker):
     def gather(self) -> None:
         """Get a machine for each place, and find each fit. Raises StudyError and ArmError."""
         try:
-            self._members = self._hiring.hire(self._places, _FIRST_S)
+            self._members = self._hiring.hire(self._places, GATHERING_S)
             name_all(self._members)
             for member in self._members:
                 self._fit_out(member)

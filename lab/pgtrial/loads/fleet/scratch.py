@@ -19,6 +19,9 @@ import psutil
 from pgtrial.machines.journal import Leftover
 from pgtrial.machines.locks import open_lock, take, wait_for
 
+ROOT = Path("/tmp") if Path("/tmp").is_dir() else Path(tempfile.gettempdir())
+"""The folder in which the folders of all labs lie."""
+
 _NAME = re.compile(r"pgt-ray-(\d+)-\w+")
 """With the number of the lab's process."""
 _LOCK = "lock"
@@ -31,7 +34,7 @@ _ROUNDS = 10
 @contextmanager
 def scratch() -> Iterator[str]:
     """A new folder that Ray may have; removed at the end."""
-    room = Path(tempfile.mkdtemp(prefix=f"pgt-ray-{os.getpid()}-", dir=_root()))
+    room = Path(tempfile.mkdtemp(prefix=f"pgt-ray-{os.getpid()}-", dir=ROOT))
     with ExitStack() as held:
         lock = held.enter_context(open_lock(room / _LOCK))
         # while it is still held, lest what is being removed is taken for what was left behind
@@ -58,15 +61,10 @@ def clean() -> list[str]:
     return notices
 
 
-def _root() -> Path:
-    common = Path("/tmp")
-    return common if common.is_dir() else Path(tempfile.gettempdir())
-
-
 def _abandoned() -> Iterator[Path]:
     """The folders of this account that no lab holds; they are held until the last one is done with."""
     with ExitStack() as held:
-        for room in sorted(_root().glob("pgt-ray-*")):
+        for room in sorted(ROOT.glob("pgt-ray-*")):
             named = _NAME.fullmatch(room.name)
             if named is not None and _is_ours(room) and _is_free(room, int(named[1]), held):
                 yield room

@@ -125,20 +125,8 @@ class ProgramRun(LoadRun):
     def report(self) -> None:
         """Report the sums of the phases, which ends the load."""
         self._rounds.leave(self)
-        measured = self._parts.get("measure", [])
-        passed_s = sum(batch.passed_s for batch in measured)
-        share = _sums(measured)[0] / passed_s if passed_s else 1.0
-        if share < _FAILED_BELOW:
-            self.trouble = (
-                f"{self.maker}: its batches claim {percent(share, 0)} of the time from "
-                "token to line, so most of the time is outside of its figures; time the whole batch, until all its "
-                "answers are there, and make batches of 10 ms or more"
-            )
-        elif share < _NOTED_BELOW:
-            self.notes.append(
-                f"the batches of {self._program.command!r} claim {percent(share, 0)} of the time from token to line; "
-                "what the program does outside of them is in no figure"
-            )
+        self.trouble, note = left_out(self._parts.get("measure", []), self.maker, self._program.command)
+        self.notes += [note] if note is not None else []
         summaries = {phase: _summary(self._parts.get(phase, [])) for phase in ("warmup", "measure")}
         self._say("done", status=0, interrupted=False, clients_aborted=0, **summaries)
         self._end()
@@ -161,6 +149,27 @@ class ProgramRun(LoadRun):
         except OSError as error:
             self.copy_error = self.copy_error or cannot_write(self._events_file, error)
         self.inbox.put((self, line))
+
+
+def left_out(batches: Sequence[Batch], maker: str, command: str) -> tuple[str | None, str | None]:
+    """Returns what is wrong with the batches of a load that claim little of the time from token to line, and a note.
+
+    Either is None where there is none. `maker` and `command` are the program for these sentences.
+    """
+    passed_s = sum(batch.passed_s for batch in batches)
+    share = _sums(batches)[0] / passed_s if passed_s else 1.0
+    if share < _FAILED_BELOW:
+        return (
+            f"{maker}: its batches claim {percent(share, 0)} of the time from token to line, so most of the time is "
+            "outside of its figures; time the whole batch, until all its answers are there, and make batches of 10 ms "
+            "or more"
+        ), None
+    if share < _NOTED_BELOW:
+        return None, (
+            f"the batches of {command!r} claim {percent(share, 0)} of the time from token to line; what the program "
+            "does outside of them is in no figure"
+        )
+    return None, None
 
 
 def _sums(batches: Sequence[Batch]) -> tuple[float, int]:
