@@ -14,10 +14,9 @@ import pytest
 
 from pgtrial.cli import main
 from pgtrial.cli.selftest import run
-from pgtrial.conduct import selftest
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.run_study import run_study
-from pgtrial.conduct.selftest import Wanted, calibration_of, lost_share, next_work, selftest_of
+from pgtrial.conduct.selftest import LOOKUP, Wanted, calibration_of, lost_share, next_work, selftest_of
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.machine import Certificate, Certificates
 from pgtrial.statistics.p8 import Interval
@@ -63,12 +62,11 @@ def test_a_self_test_of_a_given_server_ends_with_a_certificate_that_later_studie
     monkeypatch.setattr("pgtrial.cli.selftest.check_budget", lambda wanted: None)
     # with lookups that mostly wait, for the processors are wanted by the tests beside this one
     lookup = tmp_path / "lookup.sql"
-    lookup.write_text("\\sleep 5 ms\n" + (Path(selftest.__file__).parent / selftest._LOOKUP).read_text())
-    monkeypatch.setattr(selftest, "_LOOKUP", str(lookup))
+    lookup.write_text("\\sleep 5 ms\n" + LOOKUP.read_text())
     monkeypatch.setattr("pgtrial.cli.selftest.FIRST_WORK", 20_000)
     cluster = start_cluster(settings=FAST)
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user={cluster.target.user}"
-    assert run(replace(SHORT, server=dsn, planted=[0.3]), None, as_json=False) == 0
+    assert run(replace(SHORT, server=dsn, planted=[0.3], lookup=lookup), None, as_json=False) == 0
     out = capsys.readouterr().out
     assert "This machine finds a difference of" in out
     assert "A/A: " in out

@@ -105,8 +105,9 @@ def test_all_searches_of_a_block_begin_at_the_median_of_the_blocks_before():
 def few_probes(monkeypatch):
     require_engine()
     # few probes: a wide bracket is enough
-    for name, value in {"CLOSE": 1, "_FIRST_STEP": 0.8, "_NARROW": 1.0}.items():
-        monkeypatch.setattr(capacity, name, value)
+    monkeypatch.setattr(capacity, "CLOSE", 1)
+    monkeypatch.setattr(capacity, "FIRST_STEP", 0.8)
+    monkeypatch.setattr(capacity, "NARROW", 1.0)
 
 
 LOAD = {

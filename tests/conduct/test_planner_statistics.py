@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pgtrial.conduct import measured_load, planner_statistics
+from pgtrial.conduct import measured_load
 from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.progress import Preparing
@@ -42,6 +42,13 @@ ALTER INDEX of_an_expression ALTER 1 SET STATISTICS 1;
 """
 """Of each column ANALYZE keeps the least and the greatest of 300 sampled values. The greatest is a matter of luck, and
 with it the number of rows that a query is expected to find: the join is a hash join, or a nested loop."""
+
+LATE = """CREATE FUNCTION late(number int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+    BEGIN PERFORM pg_sleep(0.5); RETURN number; END $$;
+CREATE TABLE few AS SELECT generate_series(1, 6) AS number;
+CREATE INDEX of_late ON few (late(number));
+"""
+"""ANALYZE computes the function for each of the six rows, which takes 3 s."""
 
 _HASH = """SELECT md5(string_agg(s::text, ' ' ORDER BY schemaname, tablename, attname)) FROM pg_stats s
     WHERE schemaname = 'public'"""
@@ -151,8 +158,7 @@ def test_extended_statistics_are_not_carried_over(monkeypatch: pytest.MonkeyPatc
 
 
 def test_analyze_that_takes_too_much_of_the_blocks_is_told_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planner_statistics, "_QUICK_MB", 0)
-    monkeypatch.setattr(planner_statistics, "_MOST_OF_A_BLOCK", 1e-9)
+    Path("numbers.sql").write_text(DATA + LATE)
     study, digests, said = run(monkeypatch, "drawn", 2, APART)
     assert len(set(digests["one"])) == 1
     assert study.plan.statistics == "once"

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pgtrial.conduct import beside, preliminary
+from pgtrial.conduct import preliminary
 from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.progress import JobProgress
 from pgtrial.conduct.run_study import run_study
@@ -112,8 +112,7 @@ def test_a_command_that_is_no_program_is_found():
     assert missing_program([Path(sys.executable).name], environment) is None
 
 
-def test_what_a_job_holds_up_counts_in_the_load_beside_it(monkeypatch):
-    monkeypatch.setattr(beside, "_WARMUP_S", 0.5)
+def test_what_a_job_holds_up_counts_in_the_load_beside_it():
     text = "BEGIN;\nLOCK TABLE pgbench_accounts;\nSELECT pg_sleep(2);\nCOMMIT;\n"
     trials, _ = run(text, load={"rate": 50, "clients": 2}, beside="select-only")
     for trial in trials.values():

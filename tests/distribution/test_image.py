@@ -221,7 +221,9 @@ def test_an_image_without_a_wheel_is_rejected_before_anything_is_fetched(tmp_pat
 def test_a_platform_whose_programs_do_not_run_here_is_rejected_with_the_packages(tmp_path, monkeypatch, capsys):
     _require_tools()
     foreign = next(name for name in ("linux/amd64", "linux/arm64") if name != f"linux/{_debian()}")
-    monkeypatch.setattr("distribution.image._runs_here", lambda architecture: False)
+    (tmp_path / "arch-test").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "arch-test").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     assert main(["--platform", foreign, "--wheels", str(tmp_path), "--output", str(tmp_path / "image")]) == 1
     assert capsys.readouterr().err == (
         f"error: this machine does not run programs of {foreign}, which an image for it needs: "

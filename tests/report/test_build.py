@@ -358,14 +358,14 @@ def test_a_verdict_of_a_version_that_averaged_across_cliffs_follows_from_its_tri
     assert [each.partition(" ")[0] for each in differences(study)] == ["cliffs.0.blocks"]
 
 
-def test_sentences_of_this_version_are_compared_and_those_of_another_are_not(studies, tmp_path, monkeypatch):
-    study = StudyDirectory.open(shutil.copytree(studies("demo").path, tmp_path / "s"))
+@pytest.mark.parametrize(("version", "found"), [("0.1.0", []), (__version__, ["sentences.0"])])
+def test_sentences_of_this_version_are_compared_and_those_of_another_are_not(tmp_path, version, found):
+    plan = make_plan().model_copy(update={"pgtrial": version})
+    study = write_study(tmp_path / "s", plan, run(plan, noisy({"off": 1.4})), Audit(findings=[]), "Of which version?")
     build_report(study)
-    stored = json.loads((study.path / "verdict.json").read_text())
-    (study.path / "verdict.json").write_text(json.dumps(stored | {"sentences": ["b is faster, take it"]}))
-    assert differences(study) == []
-    monkeypatch.setattr("pgtrial.report.build.__version__", stored["pgtrial"])
-    assert [found.partition(" ")[0] for found in differences(study)] == ["sentences.0"]
+    path = study.path / "verdict.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"sentences": ["b is faster, take it"]}))
+    assert [each.partition(" ")[0] for each in differences(study)] == found
 
 
 def test_the_chart_of_canaries_names_the_widest_deviation(studies):

@@ -46,7 +46,7 @@ from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.study.suites import QUERY_ENDING
 from pgtrial.servers.arm import Arm
 
-_SHORTEST_LIMIT_S = 60.0
+SHORTEST_LIMIT_S = 60.0
 """A script may take so long in a rehearsal, or as long as the load of a trial if that is longer."""
 _NOT_FOR_WANT_OF_ROWS = ("0A", "25", "3F", "42", "58")
 """Classes of SQLSTATEs that a statement has on empty tables as on full ones."""
@@ -221,7 +221,7 @@ class _Stage:
         script = self._script(point)
         if script is None:
             return self._find_program(point)
-        limit_s = min(_SHORTEST_LIMIT_S, self.spec.load.job.limit)
+        limit_s = min(SHORTEST_LIMIT_S, self.spec.load.job.limit)
         failure = run_once("pgbench", ["-n", *job_options(script, point)], self.target.environment(), limit_s)
         if failure is None or failure.sqlstate is None or not failure.sqlstate.startswith(_NOT_FOR_WANT_OF_ROWS):
             return []
@@ -362,7 +362,7 @@ class _Stage:
     def _limit_s(self) -> float:
         load = self.spec.load
         lengths = [length_s for length_s in load.given_s if length_s is not None]
-        return max([_SHORTEST_LIMIT_S, *lengths])
+        return max([SHORTEST_LIMIT_S, *lengths])
 
     def _failed(self, script: str, failure: ScriptFailure) -> RehearsalFailure:
         """A failure with its place."""

@@ -46,7 +46,8 @@ WORKLOADS = ("select-only", "tpcb-like")
 
 _BASELINE, _SAME = "as it is", "the same again"
 
-_LOOKUP = "point-lookup.sql"
+LOOKUP = Path(str(files(__package__))) / "point-lookup.sql"
+"""The script of select-only: a point lookup that counts rows as well."""
 _TRIGGER = (
     f"""CREATE FUNCTION pgtrial_work() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -92,6 +93,8 @@ class Wanted:
     """The measured part of a trial; None: chosen by the study."""
     budget_s: float = 600.0
     seed: int | None = None
+    lookup: Path = LOOKUP
+    """The script of select-only."""
 
 
 def calibration_of(wanted: Wanted, work: int = FIRST_WORK) -> StudySpec:
@@ -225,7 +228,7 @@ def _spec(wanted: Wanted, work: dict[str, int], verdict: dict[str, Any]) -> Stud
     data = {
         "study": {"question": "What can pgtrial tell on this machine?", "name": "selftest", "seed": wanted.seed},
         "load": {
-            "workload": _LOOKUP if read_only else wanted.workload,
+            "workload": wanted.lookup.name if read_only else wanted.workload,
             "scale": wanted.scale,
             "clients": wanted.clients,
             "interleave": wanted.interleave,
@@ -238,7 +241,7 @@ def _spec(wanted: Wanted, work: dict[str, int], verdict: dict[str, Any]) -> Stud
         # the client may well be a limit: its own part of the work is the same in all arms
         "verdict": {"allow_busy_client": True, "final": True, **verdict},
     }
-    return build_study(data, "selftest", Path(str(files(__package__))))
+    return build_study(data, "selftest", wanted.lookup.parent)
 
 
 def _least_study_s(wanted: Wanted) -> float:

@@ -28,11 +28,11 @@ MOST_BROKEN = 8
 EXPECTED = CLOSE + 2
 """Probes of a search that begins near the capacity."""
 
-_FIRST_STEP = 0.06
+FIRST_STEP = 0.06
 """Of the bracketing search, in logarithms of the rate; each step is twice the one before."""
 
 _LONGEST_STEP = 0.96
-_NARROW = 0.15
+NARROW = 0.15
 """Width of a narrow bracket, in logarithms of the rate."""
 
 _APART = 0.5
@@ -108,7 +108,7 @@ def _next_rate(start: float, readings: Sequence[Reading], promise: Promise) -> f
     if len(readings) >= (MOST if kept else MOST_BROKEN):
         return None
     if not kept or not broken:
-        step = min(_FIRST_STEP * 2 ** (len(readings) - 1), _LONGEST_STEP)
+        step = min(FIRST_STEP * 2 ** (len(readings) - 1), _LONGEST_STEP)
         return max(kept) * math.exp(step) if kept else min(broken) * math.exp(-step)
     wide = sum(not _is_narrow(readings[:number], promise) for number in range(1, len(readings) + 1))
     close = len(readings) - wide
@@ -140,7 +140,7 @@ def _rates(readings: Sequence[Reading], promise: Promise) -> tuple[list[float], 
 def _is_narrow(readings: Sequence[Reading], promise: Promise) -> bool:
     """Whether the highest rate that kept the promise is near the lowest that broke it, or above; then it stays so."""
     kept, broken = _rates(readings, promise)
-    return bool(kept and broken) and math.log(min(broken) / max(kept)) <= _NARROW
+    return bool(kept and broken) and math.log(min(broken) / max(kept)) <= NARROW
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _fitted(readings: Sequence[Reading], promise: Promise) -> tuple[float, float
     weights = np.array([max(1.0, reading.transactions) for reading in readings]) / _OVERDISPERSION
     kept = shares <= promise.slower
     low, high = min(at[kept].max(), at[~kept].min()), max(at[kept].max(), at[~kept].min())
-    margin = max(_FIRST_STEP, high - low)
+    margin = max(FIRST_STEP, high - low)
     # an estimate beyond all probes would rest on the shape alone
     low, high = max(low - margin, at.min()), min(high + margin, at.max())
     known = _Shares(at, shares, weights, math.log(promise.slower / (1 - promise.slower)))

@@ -123,9 +123,14 @@ def test_of_a_server_elsewhere_clock_and_bandwidth_are_measured(start_cluster, f
 
 
 @pytest.mark.server
-def test_a_clock_that_is_ahead_has_a_positive_offset(clusters, monkeypatch):
-    monkeypatch.setattr(network, "_CLOCK", "SELECT extract(epoch FROM clock_timestamp()) + 3600")
-    with clusters(18).target.connect_as_user() as connection:
+def test_a_clock_that_is_ahead_has_a_positive_offset(clusters):
+    with clusters(18).target.connect_as_user() as connection, connection.transaction(force_rollback=True):
+        connection.execute("CREATE SCHEMA ahead")
+        connection.execute(
+            "CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql"
+            " AS $$ SELECT pg_catalog.clock_timestamp() + interval '1 hour' $$"
+        )
+        connection.execute("SET LOCAL search_path = ahead, pg_catalog")
         offset, error = network.clock_offset(connection)
         assert offset == pytest.approx(3600e6, abs=error + 1)
         assert streamed_mb_s(connection) > 0

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from pgtrial.evidence.observe import sampler as sampling
-from pgtrial.evidence.observe.sampler import OwnTime, Sampler
+from pgtrial.evidence.observe.sampler import OwnTime, Sampler, waits_of
 from pgtrial.evidence.observe.views import Session, Views
 from pgtrial.loads.client_processes import count_clients
 from pgtrial.machines.machine import LOCAL, Done, HostLost
@@ -268,22 +268,16 @@ def test_statements_are_counted_over_the_whole_load_where_the_extension_is_in_us
 
 
 def test_of_a_load_that_alternates_only_looks_within_its_slices_count():
-    watching = Sampler(nothing_to_connect_to, None, None)
     busy, idle = ("client backend", None, None, "active"), ("client backend", None, None, "idle")
-    looks = [
+    moments = [
         (100.1, 100.2, busy),
         (100.7, 100.8, idle),
         (100.9, 101.1, idle),
         (101.0, 101.2, busy),
         (102.2, 102.3, busy),
     ]
-    watching._sessions = [(began, ended, {doing: 4}) for began, ended, doing in looks]
-    watching._measured_since = 100.9
+    looks = [(began, ended, {doing: 4}) for began, ended, doing in moments]
     own = OwnTime(101.0, [(100.0, 100.5), (101.0, 101.5), (102.0, 102.5)])
-    assert watching.seen(2, own).waits.rows() == [(second, *busy, 4.0) for second in (-1, 0, 1)]
-    assert watching.seen(1, own).waits["second"].to_list() == [-1, 0]
-    assert [row[-2] for row in watching.seen(2).waits.rows()] == ["active", "idle", "active", "idle", "active"]
-
-
-def nothing_to_connect_to() -> Session:
-    raise AssertionError("nothing is connected to")
+    assert waits_of(looks, 101.0, 2, own).rows() == [(second, *busy, 4.0) for second in (-1, 0, 1)]
+    assert waits_of(looks, 101.0, 1, own)["second"].to_list() == [-1, 0]
+    assert [row[-2] for row in waits_of(looks, 100.9, 2).rows()] == ["active", "idle", "active", "idle", "active"]

@@ -10,7 +10,7 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,6 +68,23 @@ class OwnTime:
     def holds(self, began: float, ended: float) -> bool:
         """Whether all of a look lies in one of its slices."""
         return any(first <= began and ended <= last for first, last in self.slices)
+
+
+def waits_of(
+    looks: Iterable[tuple[float, float, Doings]], since: float, duration_s: float, own: OwnTime | None = None
+) -> pl.DataFrame:
+    """Returns the sessions of each second from `since` on, as the mean of the looks that began in it.
+
+    A look is when it began and ended, by time.monotonic(), and what it found. With `own`, looks that do not lie in one
+    of the load's slices do not count.
+    """
+    return mean_waits(
+        [
+            (began - since, doings)
+            for began, ended, doings in looks
+            if began - since < duration_s and (own is None or own.holds(began, ended))
+        ]
+    )
 
 
 class Sampler:
@@ -143,13 +160,7 @@ class Sampler:
         if since is None:
             return Observation(mean_waits([]), per_second([]), list(self._notes), {})
         since = own.measured_since if own is not None else since
-        waits = mean_waits(
-            [
-                (began - since, doings)
-                for began, ended, doings in self._sessions
-                if began - since < duration_s and (own is None or own.holds(began, ended))
-            ]
-        )
+        waits = waits_of(self._sessions, since, duration_s, own)
         rates = per_second(
             [Reading(r.moment - since, r.counters, r.gauges) for r in self._readings if r.moment - since < duration_s]
         )
