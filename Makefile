@@ -73,9 +73,9 @@ test: $(VENV)/.dev
 test-engine:
 	cd engine && cargo test --locked --quiet
 
-# More than half of the tests' time is waiting.
+# More than half of the tests' time is waiting; at the end the tests that took longest are listed.
 test-lab: $(VENV)/.dev old-servers
-	$(BIN)/python -m pytest $(call processes,3)
+	$(BIN)/python -m pytest $(call processes,3) --durations=30
 
 # Alone on the machine: what a person sees within minutes depends on what else runs.
 journeys: $(VENV)/.dev
