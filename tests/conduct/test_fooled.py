@@ -34,11 +34,13 @@ def _folder(tmp_path, monkeypatch, workspace):
     monkeypatch.chdir(tmp_path)
 
 
-def measured(load: dict[str, Any], arms: dict[str, Any], **sections: Any) -> tuple[StudyDirectory, StudyResult]:
+def measured(
+    load: dict[str, Any], arms: dict[str, Any], folder: str = "results", **sections: Any
+) -> tuple[StudyDirectory, StudyResult]:
     """A study of loads of a second."""
     short = {"warmup": "100ms", "duration": "1s", "interleave": "auto", **load}
     verdict = {"allow_busy_client": True, "stop_early": False, **sections.pop("verdict", {})}
-    study = small_study(Path("results"), BLOCKS, load=short, arms=arms, verdict=verdict, **sections)
+    study = small_study(Path(folder), BLOCKS, load=short, arms=arms, verdict=verdict, **sections)
     run_study(study, lambda event: None)
     return study, read_measured(study).result
 
@@ -49,13 +51,13 @@ def work(body: str) -> list[str]:
 
 
 def calls_of_work(
-    base: dict[str, Any], head: dict[str, Any], rate: float = 100, **verdict: Any
+    base: dict[str, Any], head: dict[str, Any], rate: float = 100, folder: str = "results", **verdict: Any
 ) -> tuple[StudyDirectory, StudyResult]:
     """A study of two arms which call that function at a rate."""
     Path("orders.sql").write_text(DATA)
     Path("work.sql").write_text("SELECT work();\n")
     load = {"workload": "work.sql", "data": "orders.sql", "clients": 8, "rate": rate}
-    return measured(load, {"base": base, "head": head}, verdict=verdict)
+    return measured(load, {"base": base, "head": head}, folder, verdict=verdict)
 
 
 def suite(keys: dict[str, Any]) -> tuple[StudySpec, Plan]:
@@ -120,7 +122,8 @@ def test_a_function_that_fails_in_place_of_work_passes_no_gate(base, head):
 
 def test_an_arm_whose_clients_end_at_an_error_is_slower():
     """A statement that is cancelled at its limit ends its client, as it does with pgbench."""
-    slow = work("IF random() < 0.1 THEN PERFORM pg_sleep(0.3); END IF;")
+    # each trial of head meets it: of a hundred calls none is slow in one trial of ten million
+    slow = work("IF random() < 0.15 THEN PERFORM pg_sleep(0.3); END IF;")
     study, result = calls_of_work({"setup_sql": slow}, {"setup_sql": slow, "settings": {"statement_timeout": "100ms"}})
     assert {trial.status for trial in study.trials() if trial.arm == "head"} == {"failed"}
     assert result.primary[0].verdict == "worse"
@@ -129,8 +132,12 @@ def test_an_arm_whose_clients_end_at_an_error_is_slower():
 
 def test_a_percentile_that_is_a_failed_transaction_in_both_arms_is_not_equal():
     fails = {"setup_sql": work("IF random() < 0.7 THEN RAISE SQLSTATE '40001'; END IF;")}
-    study, result = calls_of_work(fails, fails, rate=300, metrics=["p50", "p90"])
-    assert {claim.verdict for claim in (*result.primary, *result.metrics)} <= {"undecided", "withheld"}
+    # the claim on failures errs in one such study of 128: three running would be one in two million
+    for folder in ("first", "second", "third"):
+        study, result = calls_of_work(fails, fails, rate=300, folder=folder, metrics=["p50", "p90"])
+        assert {claim.verdict for claim in (*result.primary, *result.metrics)} <= {"undecided", "withheld"}
+        if not any(claim.verdict == "worse" for claim in result.failure_claims):
+            break
     assert outcome(result, study.plan, Rules()).status == 2
 
 

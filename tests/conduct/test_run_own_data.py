@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
@@ -111,7 +112,10 @@ def test_a_mix_runs_all_its_scripts():
     trial = study.trials()[0]
     inserted = trial.relations["nothing"]["live_tuples"]
     assert trial.measured is not None
-    assert 0.15 < inserted / trial.measured.transactions < 0.35
+    of = trial.measured.transactions
+    # a quarter of them: six standard deviations, however many this machine got done, and those of the two clients
+    assert abs(inserted - of / 4) < 6 * math.sqrt(of * 3 / 16) + 4
+    assert 0 < inserted < of
 
 
 def test_a_database_is_dumped_without_its_password(shop):

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from pgtrial.cli.here import cleanup_command
+from pgtrial.loads.client_processes import wait_for_clients_to_leave
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.made_objects import drop_marked, present
 from pgtrial.loads.target import value
@@ -26,6 +27,8 @@ from tests.packs import OBJECTS, write_pack_of_objects
 from tests.servers.given import dsn_of, execute, silent, spec_of
 
 pytestmark = pytest.mark.server
+
+PATIENCE_S = 120.0
 
 
 @pytest.fixture
@@ -143,7 +146,8 @@ def test_tables_of_a_lab_that_was_killed_while_it_made_them_go(given, fresh_stat
         execute(given, "DROP TABLE sbtest9")  # the name of a table of sysbench's keeps its tests away
     assert _killed(lambda: make(lambda said: _die() if line in said else None)), "no such line"
     clean(fresh_state)
-    execute(given, "SELECT pg_sleep(0.3)")  # the engine ends with its lab, a statement later
+    with given.target.connect_as_user() as session:
+        wait_for_clients_to_leave(session, 0, PATIENCE_S)  # the engine ends with its lab, a statement later
     removed, failed = remove_all(fresh_state)
     assert failed == []
     assert len(removed) == 1

@@ -10,7 +10,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pgtrial.loads.fleet import remote_engine
 from pgtrial.loads.fleet.fleet import Fleet
 from pgtrial.loads.fleet.members import round_trips_us
 from pgtrial.loads.load_makers import LoadOrder
@@ -123,8 +122,7 @@ def test_a_machine_that_dies_as_a_load_starts_fails_that_trial_and_leaves_no_eng
     assert said == ["b was lost (its node has left the Ray cluster); going on with a"]
 
 
-def test_a_machine_that_falls_silent_is_lost_while_the_others_speak(gathered, start_cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(remote_engine, "ANSWER_S", 3.0)
+def test_a_machine_that_falls_silent_is_lost_while_the_others_speak(gathered, start_cluster, tmp_path):
     machines = Here("a", "b")
     fleet = gathered(machines)
     (tmp_path / "nap.sql").write_text("SELECT pg_sleep(0.01);\n")
