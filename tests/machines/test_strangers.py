@@ -50,9 +50,12 @@ def test_a_stale_file_of_a_postmaster_ends_no_other_server(tmp_path, start_clust
     assert not psutil.pid_exists(int(number)) or psutil.Process(int(number)).status() == psutil.STATUS_ZOMBIE
 
 
-@pytest.mark.parametrize("content", ["", "x", "-1", "0", "1; touch /tmp/x", "99999999", "-7\n/x"])
-def test_a_file_of_a_postmaster_with_anything_else_ends_nothing(tmp_path, content):
-    server_of(postmaster_pid(tmp_path / "data", content)).undo(LOCAL)
+@pytest.mark.parametrize("content", ["", "x", "-1", "0", "1; touch {made}", "99999999", "-7\n/x"])
+def test_a_file_of_a_postmaster_with_anything_else_ends_nothing_and_is_no_command(tmp_path, stranger, content):
+    made = tmp_path / "made"
+    server_of(postmaster_pid(tmp_path / "data", content.format(made=made))).undo(LOCAL)
+    assert is_untouched(stranger)
+    assert not made.exists()
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link", "directory", "device"])

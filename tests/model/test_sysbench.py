@@ -152,4 +152,8 @@ def test_what_the_engine_takes_passes(tmp_path):
     require_engine()
     (tmp_path / "mine.lua").write_text('require("helper")\nsysbench.cmdline.options = { tables = {"Tables", 1} }')
     (tmp_path / "helper.lua").write_text("return {}")
-    check_sysbench(_spec(["oltp_write_only", "mine.lua", "select-only"], tmp_path, {"tables": 3}))
+    taken = ["oltp_write_only", "mine.lua", "select-only"]
+    check_sysbench(_spec(taken, tmp_path, {"tables": 3}))
+    (tmp_path / "helper.lua").unlink()
+    with pytest.raises(StudyError, match="helper"):  # so the script was run, with the file that it requires
+        check_sysbench(_spec(taken, tmp_path, {"tables": 3}))

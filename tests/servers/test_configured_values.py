@@ -33,6 +33,8 @@ def test_what_no_server_starts_with_is_refused_with_a_cure(settings, words):
 
 def test_developers_settings_and_those_of_extensions_are_known():
     check_configured(study({"trace_sort": "on", "ignore_system_indexes": "off"}, {"pg_stat_statements.max": "500"}))
+    with pytest.raises(StudyError, match="trace_sort"):  # its values are known as well
+        check_configured(study({"trace_sort": "lots"}, {}))
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,9 @@ def test_prepared_statements_behind_a_pooler_that_does_not_know_them_are_refused
 
 
 def test_a_pooler_of_sessions_is_no_obstacle_to_prepared_statements(pooler, workspace):
-    checked(spec_of(_dsn(pooler("session"))), workspace)
+    target = pooler("session")
+    [reached] = checked(spec_of(_dsn(target)), workspace).targets
+    assert (reached.host, reached.port) == (target.host, target.port)
 
 
 def test_settings_of_sessions_behind_a_pooler_are_refused_with_the_way_out(pooler, workspace):

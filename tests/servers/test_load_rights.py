@@ -76,6 +76,9 @@ def test_a_superuser_may_run_what_is_superusers_alone(given, workspace):
     execute(given, "CREATE TABLE dbas AS SELECT 1 AS id", "ALTER TABLE dbas OWNER TO other_dba")
     execute(given, "CREATE TABLE members AS SELECT 1 AS id", "ALTER TABLE members OWNER TO member")
     checked(own(given, "SELECT * FROM dbas WHERE id = 1"), workspace)
+    execute(given, "CREATE ROLE app LOGIN", "ALTER TABLE dbas OWNER TO app")
+    with pytest.raises(StudyError, match=r"a superuser, .*public\.dbas of app"):
+        checked(own(given, "SELECT * FROM dbas WHERE id = 1"), workspace)
 
 
 @pytest.mark.parametrize(

@@ -374,6 +374,8 @@ def test_a_table_that_ends_its_reader_is_named(study, tmp_path):
 def test_tables_that_are_damaged_otherwise_end_no_reader(tmp_path):
     (tmp_path / "no.parquet").write_bytes(b"PAR1 no parquet")
     refuse_hostile([tmp_path / "no.parquet", tmp_path / "absent.parquet"])
+    with pytest.raises(pl.exceptions.PolarsError):
+        pl.read_parquet(tmp_path / "no.parquet")
 
 
 def bundled_with(study, tmp_path, name, content):

@@ -19,9 +19,11 @@ def test_a_file_without_the_mark_is_not_replaced(tmp_path, text):
 
 def test_an_absent_an_empty_and_an_earlier_file_are_replaced(tmp_path):
     (tmp_path / "empty").touch()
-    (tmp_path / "page").write_text(f"<!doctype html>\n{PAGE}\n")
+    (tmp_path / "page").write_text(page := f"<!doctype html>\n{PAGE}\n")
     for name in ("absent", "empty", "page"):
         check_replaceable(tmp_path / name, "-o", PAGE)
+    # what is checked is not touched
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"empty": "", "page": page}
 
 
 def test_what_is_no_file_is_not_replaced(tmp_path):

@@ -33,7 +33,7 @@ def test_looking_whether_it_runs_keeps_no_lab_out(tmp_path):
     try:
         for _ in range(50):
             with locked(tmp_path):
-                pass
+                assert is_running(tmp_path)
     finally:
         ended.set()
         for each in looking:

@@ -40,3 +40,4 @@ def test_a_job_that_still_runs_is_ended_with_its_children(tmp_path, hosts):
     wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
     other.close()
     machine.close()
+    assert not jobs.exists()
