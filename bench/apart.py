@@ -130,7 +130,7 @@ def _spec(load: Mapping[str, Any], arms: Mapping[str, Any], folder: Path, blocks
         "load": load,
         "arms": arms,
         # client and servers share the machine; the client's part of the work is the same for both arms
-        "verdict": {"blocks": blocks, "allow_busy_client": True, "stop_early": False, "canary": False},
+        "verdict": {"blocks": blocks, "allow_busy_client": True, "stop_early": False},
     }
     return build_study(sections, "bench.apart", folder)
 

@@ -27,7 +27,7 @@ _BETWEEN_S = (0.2, 1.2)
 _SOURCE = Path(__file__).with_name("clock.c")
 
 _ONE_AFTER_THE_OTHER = IN_TURNS.replace("share_server = false", 'interleave = "off"').replace(
-    "blocks = 3", "blocks = 2\ncanary = false"
+    "blocks = 3", "blocks = 2"
 )
 
 

@@ -44,7 +44,6 @@ dsn = "{dsn}"
 [arms.b]
 [verdict]
 blocks = 1
-canary = false
 """
 
 _LOADS = {

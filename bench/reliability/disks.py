@@ -40,7 +40,6 @@ settings = { shared_buffers = "64MB", huge_pages = "off"MORE }
 settings = { jit = "off" }
 [verdict]
 blocks = 1
-canary = false
 """
 _PLAIN = _STUDY.replace("WORKLOAD", "simple-update").replace("MORE", "")
 _LOGGING = _STUDY.replace("WORKLOAD", "simple-update").replace("MORE", ', log_statement = "all"')
@@ -64,7 +63,6 @@ storage = { fs = "ext4", size = "SIZEMB" }
 setup_sql = BALLAST
 [verdict]
 blocks = 1
-canary = false
 """
 
 

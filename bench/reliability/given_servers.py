@@ -65,7 +65,6 @@ settings = {{ session_preload_libraries = "pg_stat_statements,auto_explain", wor
 settings = {{ search_path = "public, pg_catalog", temp_tablespaces = "", statement_timeout = "90s", work_mem = "3MB" }}
 [verdict]
 blocks = 2
-canary = false
 """
 _RESTART = """
 [arms.restart]

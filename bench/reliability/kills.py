@@ -42,7 +42,6 @@ thp = "never"
 sysctl = { "vm.swappiness" = "7", "vm.dirty_background_ratio" = "4" }
 [verdict]
 blocks = 2
-canary = false
 """
 """A backing file, a loop device, two file systems and their mounts; transparent huge pages and two parameters."""
 

@@ -31,7 +31,7 @@ def shortened(name: str, profile: str, path: Path) -> Path:
     spec = spec.model_copy(
         update={
             "load": spec.load.model_copy(update=_LOAD),
-            "verdict": spec.verdict.model_copy(update={"blocks": 1, "canary": False}),
+            "verdict": spec.verdict.model_copy(update={"blocks": 1}),
             "study": spec.study.model_copy(update={"profile": None}),
         }
     )

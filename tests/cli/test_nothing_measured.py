@@ -21,7 +21,6 @@ interleave = "off"
 settings = { jit = "off" }
 [verdict]
 blocks = BLOCKS
-canary = false
 """
 
 FAILS_WITH_JIT = """

@@ -21,7 +21,7 @@ SHORTER = (
     (r"--budget 30min", "--blocks 1 --warmup 300ms --duration 1s"),
     (r"--clients [\d,]+", "--clients 1"),
     (r"--more 1h", "--blocks 1"),
-    (r'budget = "\w+"', "blocks = 1\ncanary = false"),
+    (r'budget = "\w+"', "blocks = 1"),
     (r"scale +=.*", "scale = 1"),
     (r"clients +=.*", 'clients = 1\nwarmup = "300ms"'),
     (r'duration = "\d+s"', 'duration = "1s"'),
@@ -187,7 +187,6 @@ shared_buffers = "64MB"
 18 = { postgres = "18" }
 [profiles.short.verdict]
 blocks = 1
-canary = false
 """,
     "queue": """
 [profiles.short.load]

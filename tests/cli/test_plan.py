@@ -40,7 +40,6 @@ storage = { fs = "ext4", on = ["/d1", "/d2"] }
 settings = { jit = "off" }
 [verdict]
 blocks = 8
-canary = CANARY
 """
 
 FLEET = """
@@ -136,21 +135,10 @@ def test_a_plan_tells_how_blocks_are_shared_out_over_deployments(planned):
 
 
 def test_a_plan_tells_on_which_places_the_arms_take_turns(planned):
-    lines = planned(PLACES.replace("CANARY", "true"))
+    lines = planned(PLACES)
     assert "places a and b take turns on /d1 and /d2" in lines
     assert "its place swapped by the coin between /d1 and /d2" in "".join(lines)
-    assert planned(PLACES.replace("CANARY", "true"), "--json")["places"] == [
-        {"arms": ["a", "b"], "places": ["/d1", "/d2"]}
-    ]
-
-
-def test_the_estimate_counts_the_canaries(planned):
-    one_by_one = PLACES + '[load]\ninterleave = "off"\n'
-    with_them, without = (planned(one_by_one.replace("CANARY", each), "--json") for each in ("true", "false"))
-    assert with_them["seconds_of_canaries"] == 8
-    assert without["seconds_of_canaries"] == 0
-    assert with_them["seconds_at_most"] - without["seconds_at_most"] == pytest.approx(8, abs=1)
-    assert not any("of it for canaries" in line for line in planned(one_by_one.replace("CANARY", "false")))
+    assert planned(PLACES, "--json")["places"] == [{"arms": ["a", "b"], "places": ["/d1", "/d2"]}]
 
 
 def test_a_plan_tells_of_the_fleet(planned):
@@ -219,7 +207,7 @@ def test_a_plan_tells_what_it_can_find_from_studies_of_this_machine(planned, noi
     study = LIKE_IT.replace("MARGIN", "8%")
     (line,) = [line for line in planned(study) if line.startswith("precision ")]
     assert line == (
-        "precision finds a difference of 6.4% (80% power) and establishes a margin of 6.7% within 12 blocks, 4min 31s; "
+        "precision finds a difference of 6.4% (80% power) and establishes a margin of 6.7% within 12 blocks, 4min 19s; "
         "from 12 blocks of study jit (2026-11-20) on this machine"
     )
     told = planned(study, "--json")

@@ -55,7 +55,6 @@ interleave = "off"
 settings = { jit = "off" }
 [verdict]
 blocks = 1
-canary = false
 """
 """A study file: one block of two trials, one after the other."""
 
@@ -73,7 +72,7 @@ def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path
         },
         "server": {"settings": FAST},
         "arms": {"base": {}, "no jit": {"settings": {"jit": "off"}}},
-        "verdict": {"blocks": blocks, "canary": False},
+        "verdict": {"blocks": blocks},
     }
     for section, values in sections.items():
         data[section] = values if section == "arms" else {**data.get(section, {}), **values}

@@ -31,7 +31,7 @@ NOW = "2026-11-21T09:00:00+00:00"
 def spec(arms=2, **verdict):
     names = ["other", "third", "fourth"][: arms - 1]
     setups = {"base": {}, **{name: {"settings": {"work_mem": f"{len(name)}MB"}} for name in names}}
-    return build_study({"arms": setups, "verdict": {"canary": False, **verdict}}, "test")
+    return build_study({"arms": setups, "verdict": verdict}, "test")
 
 
 def planned(study, seed=3):

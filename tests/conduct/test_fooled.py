@@ -63,7 +63,7 @@ def calls_of_work(
 def suite(keys: dict[str, Any]) -> tuple[StudySpec, Plan]:
     load = {"workload": "suite:queries", "data": "orders.sql", "suite": keys}
     arms = {"base": {}, "head": {"settings": {"jit": "off"}}}
-    spec = build_study({"load": load, "arms": arms, "verdict": {"blocks": BLOCKS, "canary": False}}, "test")
+    spec = build_study({"load": load, "arms": arms, "verdict": {"blocks": BLOCKS}}, "test")
     return spec, make_plan(spec, 11, "now")
 
 

@@ -54,7 +54,7 @@ def run(cluster, text, undo):
     Path("job.sql").write_text(text)
     arms = [f"a={dsn_of(cluster)}", f"b={dsn_of(cluster)}"]
     load = {"workload": "job:job.sql", "job": {"undo": undo}}
-    spec = comparison(arms, "test", None, 5, {"load": load, "verdict": {"canary": False, "blocks": 1}})
+    spec = comparison(arms, "test", None, 5, {"load": load, "verdict": {"blocks": 1}})
     study, _ = find_or_create(spec, None, anew=True)
     run_study(study, lambda event: None, spec=spec)
     return study.trials()
@@ -110,7 +110,6 @@ a = {{ dsn = "{dsn_of(cluster)}" }}
 b = {{ dsn = "{dsn_of(cluster)}" }}
 [verdict]
 blocks = 1
-canary = false
 """,
     )
 

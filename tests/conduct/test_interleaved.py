@@ -17,7 +17,7 @@ import pytest
 
 from pgtrial.conduct.interleaving import why_not
 from pgtrial.conduct.leftovers import discard_unfinished
-from pgtrial.conduct.plan import make_plan, takes_canaries
+from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.progress import Preparing, ProgressEvent
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StoreError, StudyError
@@ -93,9 +93,7 @@ def test_tests_of_sysbench_alternate_too(tmp_path):
     load["rate"] = 200
     load["sysbench"] = {"tables": 1, "table_size": 1000}
     arms = {"base": {}, "no jit": {"settings": {"jit": "off"}}}
-    spec = build_study(
-        {"load": {"clients": 2, **load}, "arms": arms, "verdict": {"blocks": 1, "canary": False}}, "test", tmp_path
-    )
+    spec = build_study({"load": {"clients": 2, **load}, "arms": arms, "verdict": {"blocks": 1}}, "test", tmp_path)
     study = StudyDirectory.create(tmp_path / "s", spec, make_plan(spec, 1, "2026-11-22T21:00:00+00:00"))
     run_study(study, lambda event: None)
     assert [trial.status for trial in study.trials()] == ["completed"] * 2
@@ -326,12 +324,6 @@ def test_half_of_trials_that_ran_together_is_refused(ran_together):
     shutil.rmtree(study.trial_path(study.trials()[1]))
     with pytest.raises(StoreError, match=r"is there without the trials that ran at the same time; move it away"):
         run_study(study, lambda event: None)
-
-
-def test_canaries_are_taken_between_trials_that_run_one_after_the_other_alone(tmp_path):
-    for interleave, taken in (("auto", False), ("off", True)):
-        spec = build_study({"load": {"interleave": interleave}, "arms": {"a": {}, "b": {}}}, "test", tmp_path)
-        assert takes_canaries(spec, make_plan(spec, 1, "")) == taken
 
 
 OBSTACLES: list[tuple[dict[str, Any], str]] = [

@@ -29,7 +29,7 @@ def test_a_study_of_10_11_13_14_and_18_ends_with_a_verdict(tmp_path, state_root)
     file = tmp_path / "versions.toml"
     file.write_text(
         f'[load]\nworkload = "tpcb-like"\nscale = 1\nclients = 2\nwarmup = "400ms"\nduration = "1s"\n'
-        f"[server.settings]\n{settings}{arms}[verdict]\nblocks = 1\ncanary = false\n"
+        f"[server.settings]\n{settings}{arms}[verdict]\nblocks = 1\n"
     )
     done = subprocess.run(
         [PGTRIAL, "run", file, "--results", tmp_path / "results"],

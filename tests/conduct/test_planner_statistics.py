@@ -81,7 +81,7 @@ def run(
 
     monkeypatch.setattr(measured_load, "warm_relations", note)
     load = {"workload": "suite:queries", "data": "numbers.sql", "statistics": statistics, "suite": {"runs": 1}}
-    verdict = {"blocks": blocks, "canary": False}
+    verdict = {"blocks": blocks}
     spec = build_study({"load": load, "arms": arms, "verdict": verdict, "study": {"seed": 5}}, "test")
     study, _ = find_or_create(spec, None, anew=True)
     said: list[str] = []

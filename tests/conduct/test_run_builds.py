@@ -30,7 +30,6 @@ interleave = "off"
 extensions = ["git:extension@HEAD"]
 [verdict]
 blocks = 1
-canary = false
 """
 
 

@@ -26,7 +26,7 @@ def test_a_comparison_ends_with_an_opened_study(tmp_path, workspace):
         warmup="400ms",
         duration="1s",
         server={"settings": FAST},
-        verdict={"blocks": 1, "canary": False},
+        verdict={"blocks": 1},
         results=tmp_path / "study",
         seed=3,
         on_progress=events.append,

@@ -42,7 +42,7 @@ def run(text=None, arms=("work_mem=4MB", "work_mem=5MB"), load=None, blocks=1, *
     Path("job.sql").write_text(text or "")
     workload = "job:job.sql" if text is not None else "job:"
     load = {"workload": workload, "scale": 1, "job": job, **(load or {})}
-    verdict = {"canary": False, **({"blocks": blocks} if blocks else {})}
+    verdict = {"blocks": blocks} if blocks else {}
     spec = comparison(list(arms), "test", None, 5, {"load": load, "verdict": verdict})
     study, _ = find_or_create(spec, None, anew=True)
     events = []

@@ -29,7 +29,7 @@ KILLED_STUDY = (
     STUDY.replace('warmup = "500ms"\n', "")
     .replace('duration = "2s"', 'duration = "1s"')
     .replace('interleave = "off"', 'interleave = "INTERLEAVE"')
-    .replace("canary = false", 'canary = false\nbudget = "2min"')
+    .replace("blocks = 1", 'blocks = 1\nbudget = "2min"')
 )
 
 
@@ -118,7 +118,7 @@ def test_lengths_are_found_for_other_loads(tmp_path, name):
     arms = {"a": {}, "b": {"settings": {"jit": "off"}}}
     given = {"clients": 2, "warmup": "auto", "duration": "2s", **scale, **load}
     content = {"load": given, "arms": arms, "server": {"settings": FAST}}
-    spec = build_study({**content, "verdict": {"blocks": 1, "budget": "2min", "canary": False}}, "test")
+    spec = build_study({**content, "verdict": {"blocks": 1, "budget": "2min"}}, "test")
     study = StudyDirectory.create(tmp_path / "s", spec, plan_now(spec))
     run_study(study, lambda event: None)
     assert study.plan.lengths is not None

@@ -55,7 +55,7 @@ def study_of(path: Path, commands: dict[str, str], blocks: int = 1, **load: obje
     (path / "spin.py").write_text(SPIN)
     arms = {arm: {"command": command} for arm, command in commands.items()}
     data = {"load": {**SHORT, **load}, "server": {"settings": FAST}, "arms": arms}
-    spec = build_study({**data, "verdict": {"blocks": blocks, "canary": False}}, "test", path)
+    spec = build_study({**data, "verdict": {"blocks": blocks}}, "test", path)
     return StudyDirectory.create(path / "s", spec, make_plan(spec, 7, "2026-11-20T14:12:00+00:00"))
 
 

@@ -52,7 +52,7 @@ def study_of(folder: Path, blocks: int, arms: object = None, **replay: object) -
         "load": {"workload": "replay:capture", "replay": asked, "observe": False},
         "server": {"settings": FAST},
         "arms": arms or ARMS,
-        "verdict": {"blocks": blocks, "canary": False, "margin": "25%", "allow_busy_client": True},
+        "verdict": {"blocks": blocks, "margin": "25%", "allow_busy_client": True},
     }
     spec = build_study(data, "test", folder)
     return StudyDirectory.create(folder / "results", spec, make_plan(spec, 11, "2026-11-23T14:12:00+00:00"))

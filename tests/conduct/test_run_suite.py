@@ -54,7 +54,7 @@ def write(queries: dict[str, str]) -> None:
 
 def run(blocks: int = 1, arms: dict[str, Any] | None = None, **suite: Any) -> tuple[StudyDirectory, list[Any]]:
     load = {"workload": "suite:queries", "data": "shop.sql", "suite": suite}
-    verdict = {"blocks": blocks, "canary": False}
+    verdict = {"blocks": blocks}
     return start({"load": load, "arms": arms or ARMS, "verdict": verdict, "study": {"seed": 5}})
 
 
@@ -148,7 +148,7 @@ def test_the_report_names_the_query_of_a_dropped_index_with_both_plans_and_no_ot
         {
             "load": {"workload": "suite:queries", "data": "shop.sql"},
             "arms": arms,
-            "verdict": {"blocks": 10, "margin": "40%", "canary": False},
+            "verdict": {"blocks": 10, "margin": "40%"},
             "study": {"seed": 5},
         }
     )
@@ -226,7 +226,7 @@ def test_a_given_server_has_its_own_data(clusters: Any) -> None:
         Path("queries", f"{query}.sql").unlink()
     write({"tables": "SET LOCAL work_mem = '5MB'; SELECT relname FROM pg_class WHERE relkind = 'r' AND oid < 10000"})
 
-    study = {"load": {"workload": "suite:queries"}, "arms": given, "verdict": {"blocks": 1, "canary": False}}
+    study = {"load": {"workload": "suite:queries"}, "arms": given, "verdict": {"blocks": 1}}
     directory, _ = start(study)
     for trial in directory.trials():
         assert trial.reason is None

@@ -37,7 +37,7 @@ def study(tmp_path_factory, workspace):
             "load": {"workload": "app-tasks", "tasks": TASKS},
             "server": {"settings": FAST},
             "arms": {"awake": {}, "napping": {"setup_sql": [*NAP]}},
-            "verdict": {"blocks": 1, "canary": False},
+            "verdict": {"blocks": 1},
         },
         "test",
     )

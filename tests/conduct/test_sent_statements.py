@@ -30,7 +30,7 @@ def run(tmp_path, workspace):
             "load": load,
             "server": {"settings": FAST},
             "arms": {"base": {}, "other": {"settings": arm or {"jit": "off"}}},
-            "verdict": {"blocks": 1, "canary": False},
+            "verdict": {"blocks": 1},
         }
         spec = build_study(keys, "test", tmp_path)
         study = StudyDirectory.create(tmp_path / "study", spec, make_plan(spec, 11, "2026-11-20T14:12:00+00:00"))

@@ -32,6 +32,13 @@ def test_every_default_is_written_out():
         assert line in frozen
 
 
+def test_a_study_that_was_frozen_with_the_key_for_timed_work_of_pgtrial_reads_back_without_it():
+    spec = build_study({"arms": {"a": {}, "b": {}}}, "test")
+    before, section, after = freeze(spec).partition("[verdict]\n")
+    assert section
+    assert thaw(f"{before}{section}canary = true\n{after}") == spec
+
+
 def test_the_name_of_published_figures_is_frozen_and_none_is_left_out():
     named = build_study({"study": {"published": "huge-pages"}, "arms": {"a": {}, "b": {}}}, "test")
     unnamed = build_study({"arms": {"a": {}, "b": {}}}, "test")

@@ -11,7 +11,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pgtrial.model.records.disturbances import CanaryReading
 from pgtrial.model.records.facts import Audit, Facts, Finding
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import ClientWarning, SliceRow, Trial
@@ -260,17 +259,9 @@ def interleaved(path: Path) -> StudyDirectory:
 
 
 def disturbed(path: Path) -> StudyDirectory:
-    """With canaries; an earlier version set a block aside."""
+    """Returns a study of which an earlier version set a block aside."""
     plan = make_plan(blocks=8)
     study = write_study(path, plan, run(plan, noisy({"off": 1.4})), Audit(findings=[]), "Was the machine quiet?")
-    rng = np.random.default_rng(3)
-    for block, flushes in enumerate((1, 1, 0.4, 1, 1, 0.5, 1, 1)):
-        cpu, flush, select1 = np.exp(0.01 * rng.standard_normal(3)) * (2000.0, 900.0 * flushes, 60_000.0)
-        reading = CanaryReading(
-            taken="2026-11-20T14:12:00+00:00", cpu_per_s=cpu, flushes_per_s=flush, select1_per_s=select1,
-            mhz=2000.0, steal_share=0.002, pressure={"cpu": 0.4, "io": 0.1},
-        )  # fmt: skip
-        study.add_canary(block, reading)
     (path / "voided" / "b02-1").mkdir(parents=True)
     return study
 

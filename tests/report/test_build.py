@@ -292,19 +292,17 @@ def test_the_profile_stands_in_the_design_of_the_study(studies):
 
 
 @pytest.mark.parametrize("file", ["report.html", "report.md"])
-def test_canaries_are_shown_and_blocks_that_an_earlier_version_set_aside_are_named(reports, file):
+def test_blocks_that_an_earlier_version_set_aside_are_named(reports, file):
     text = _text(reports, "disturbed", file)
     note = (
         "An earlier version of pgtrial found the machine disturbed, set 1 block aside and ran the same order again: 3."
     )
     assert note in text
-    assert "Every canary: hashing on all CPUs" in text
 
 
-def test_a_study_without_canaries_says_nothing_of_them(reports):
+def test_a_study_of_which_no_block_was_set_aside_says_nothing_of_them(reports):
     for file in ("report.html", "report.md", "verdict.json"):
         assert "voided" not in _text(reports, "demo", file)
-        assert "Every canary" not in _text(reports, "demo", file)
 
 
 def test_a_verdict_of_a_version_that_judged_blocks_is_read_and_follows_from_the_trials(studies, tmp_path):
@@ -366,12 +364,6 @@ def test_sentences_of_this_version_are_compared_and_those_of_another_are_not(tmp
     path = study.path / "verdict.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"sentences": ["b is faster, take it"]}))
     assert [each.partition(" ")[0] for each in differences(study)] == found
-
-
-def test_the_chart_of_canaries_names_the_widest_deviation(studies):
-    (figure,) = draw("canary", read_data(studies("disturbed")))
-    assert "8 canaries" in figure.alt
-    assert "flush probe of canary 3" in figure.alt
 
 
 @pytest.mark.parametrize(

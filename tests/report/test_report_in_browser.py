@@ -54,7 +54,7 @@ def _open(browser: WebDriver, path: Path, *, width: int = 1400, scheme: str = "l
         ("withheld", 6),
         ("failing", 6),
         ("hostile", 6),
-        ("disturbed", 7),
+        ("disturbed", 6),
         ("interleaved", 11),
         ("watched", 8),
         ("hosted", 12),

@@ -6,13 +6,11 @@ import fcntl
 import os
 import shutil
 import signal
-import stat
 import threading
 from contextlib import contextmanager
 
 import pytest
 
-from pgtrial.conduct import run_study
 from pgtrial.evidence.collect import flush
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.evidence.collect.storage import wal_elsewhere
@@ -179,12 +177,3 @@ def test_on_a_host_root_removes_no_directory_in_which_another_account_could_exch
     machine.remove_tree(room)
     assert (data / "again").exists()
     assert log.read_text() == ""
-
-
-def test_the_socket_of_the_labs_own_server_lies_where_the_account_cannot_exchange_it(workspace, monkeypatch):
-    """Its mode is set after it was made: in a directory of the account's that would be the mode of any file."""
-    require_root()
-    places = []
-    monkeypatch.setattr(run_study, "CanaryProbes", lambda *directories: places.extend(directories))
-    run_study._canary(workspace)
-    assert [(path.stat().st_uid, stat.S_IMODE(path.stat().st_mode) & 0o022) for path in places] == [(0, 0), (0, 0)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hdrh.histogram import HdrHistogram
 
-from pgtrial.model.records.disturbances import CanaryReading
 from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.trial import Phase, Trial
 from pgtrial.store.directory import StudyDirectory
@@ -24,13 +23,6 @@ def completed_trial(study: StudyDirectory, planned: PlannedTrial) -> Trial:
         ended="2026-11-20T14:12:07+00:00",
         phases_s={"load": 7.0},
         measured=Phase(duration_s=5, transactions=500, failures={}, tps=100, latency_us=None),
-    )
-
-
-def reading(cpu_per_s: float = 2000.0) -> CanaryReading:
-    """What a canary may measure."""
-    return CanaryReading(
-        taken="2026-11-20T14:12:00+00:00", cpu_per_s=cpu_per_s, flushes_per_s=1000.0, select1_per_s=60_000.0
     )
 
 

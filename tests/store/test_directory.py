@@ -335,6 +335,13 @@ def test_a_read_only_results_directory_is_named(study, tmp_path):
         StudyDirectory.create(tmp_path / "t", SPEC, study.plan)
 
 
+def test_blocks_that_an_earlier_version_set_aside_are_known_by_their_folders(study):
+    assert study.voided_blocks() == []
+    for name in ("b02-1", "b00-1", "b02-2", "b10-1", ".b01-1", "bx-1", "notes"):
+        (study.path / "voided" / name).mkdir(parents=True)
+    assert study.voided_blocks() == [0, 2, 2, 10]
+
+
 def _hold(path: Path, held, done):
     with StudyDirectory.open(path).locked():
         held.set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgtrial.model.records.disturbances import InterruptedTrial, Interruption
+from pgtrial.model.records.interruptions import InterruptedTrial, Interruption
 from pgtrial.model.records.plan import EarlierTry, Spending
 from pgtrial.report.brief import brief
 from pgtrial.report.verdict import interruption_notes

@@ -152,7 +152,7 @@ def _time(study: str, profile: str | None) -> str:
         plan = make_plan(spec, seed=0, created="")
     except StudyError:
         return "?"
-    return format_duration(study_estimate(spec, plan))
+    return format_duration(study_estimate(plan))
 
 
 def _fate(*, in_use: bool) -> str:

@@ -23,7 +23,7 @@ from pgtrial.conduct.interleaving import sessions_of, why_not
 from pgtrial.conduct.lengths_in_words import in_words
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook
 from pgtrial.conduct.place import plan_now
-from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
+from pgtrial.conduct.plan import fewest_blocks, study_estimate, warnings
 from pgtrial.conduct.rehearsal import has_own
 from pgtrial.conduct.rehearsed_plans import has_listed
 from pgtrial.conduct.scope import UNNAMED
@@ -156,8 +156,7 @@ def _lacking(spec: StudySpec) -> Iterator[str]:
 def _estimates(spec: StudySpec, plan: Plan) -> dict[str, Any]:
     return {
         "trials": len(plan.trials),
-        "seconds_at_most": round(study_estimate(spec, plan)),
-        "seconds_of_canaries": round(canary_estimate(spec, plan)),
+        "seconds_at_most": round(study_estimate(plan)),
         "fewest_blocks": fewest_blocks(spec, plan),
         "disk_mb": max(needed_mb(data) for data in Needs.of(spec).data),
         "places": [
@@ -340,12 +339,8 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
     for sentence in in_words(plan, spec):
         yield "lengths", sentence
     early = ", less if an earlier look at the verdict decides" if plan.stop_early and len(plan.looks) > 1 else ""
-    canaries = ""
-    if canary := estimates["seconds_of_canaries"]:
-        what = "fixed work before each block, which shows whether the machine is as usual"
-        canaries = f"{format_duration(canary)} of it for canaries ({what}), "
     at_most = format_duration(estimates["seconds_at_most"])
-    yield "time", f"about {at_most}{early}; {canaries}loading comes on top"
+    yield "time", f"about {at_most}{early}; loading comes on top"
     on_each = " on each host" if plan.hosts else ""
     yield "disk", f"about {estimates['disk_mb']:,} MB{on_each} while it runs, with the largest data"
     if plan.metrics:

@@ -124,7 +124,7 @@ def bundle_command(
         bool, typer.Option("--all", help="Keep every file, also engine.jsonl and server.log of each trial.")
     ] = False,
 ) -> int:
-    """Make one compressed file of a study: plan, scripts, facts, trials, canaries, verdict and report.
+    """Make one compressed file of a study: plan, scripts, facts, trials, verdict and report.
 
     The file holds the SHA-256 of every part. `pgtrial report`, `verdict`, `facts` and `verify` read it as they read the
     directory, and `tar -xf` unpacks it. Without --all it leaves out the raw record, which reports and verdicts do not

@@ -24,7 +24,7 @@ from pgtrial.loads.programs.rounds import Rounds
 from pgtrial.loads.sql_files import SqlFiles
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import TrialError, one_line
-from pgtrial.model.records.disturbances import InterruptedTrial
+from pgtrial.model.records.interruptions import InterruptedTrial
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.trial import JobSummary, LoadStatement, Probe

@@ -12,7 +12,7 @@ import psutil
 
 from pgtrial.machines.machine import LOCAL, read_of_others
 from pgtrial.machines.posix import boot_id
-from pgtrial.model.records.disturbances import InterruptedTrial
+from pgtrial.model.records.interruptions import InterruptedTrial
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import writing
 from pgtrial.store.interruptions import KILLED, note_interruption

@@ -77,7 +77,7 @@ def in_one_line(known: Outlook, spec: StudySpec, plan: Plan) -> str:
     if known.noise is None or known.precision is None:
         why = "" if known.note is not None else ": no study like this one ran on this machine"
         return f"not known{why}; the progress tells it from the fourth block on"
-    within = f"{plural(plan.max_blocks, 'block')}, {format_duration(study_estimate(spec, plan))}"
+    within = f"{plural(plan.max_blocks, 'block')}, {format_duration(study_estimate(plan))}"
     return f"{in_words(known.precision)} within {within}; from {_source(known.noise)}"
 
 

@@ -41,7 +41,6 @@ from pgtrial.store.workloads import digest
 from pgtrial.verdict.pace import block_time
 from pgtrial.verdict.units import looks_of
 
-CANARY_S = 1.0
 _SEEDS = 2**31
 
 
@@ -106,22 +105,12 @@ def with_lengths(plan: Plan, spec: StudySpec, lengths: TrialLengths) -> Plan:
     return plan.model_copy(update={name: getattr(drawn, name) for name in of_lengths})
 
 
-def takes_canaries(spec: StudySpec, plan: Plan) -> bool:
-    """Whether canaries are taken before the blocks: what slows trials that alternate slows all arms alike."""
-    return spec.verdict.canary and plan.interleaving is None
-
-
-def canary_estimate(spec: StudySpec, plan: Plan) -> float:
-    """Expected wall time of all canaries, seconds: one before each block."""
-    return plan.max_blocks * CANARY_S if takes_canaries(spec, plan) else 0.0
-
-
-def study_estimate(spec: StudySpec, plan: Plan) -> float:
-    """Expected wall time of all planned trials with their canaries and the block before them, seconds.
+def study_estimate(plan: Plan) -> float:
+    """Returns the expected wall time of all planned trials and the block before them, seconds.
 
     Loading comes on top.
     """
-    return plan.trial_estimate_s * len(plan.trials) + canary_estimate(spec, plan) + preliminary_time(plan)
+    return plan.trial_estimate_s * len(plan.trials) + preliminary_time(plan)
 
 
 def fewest_blocks(spec: StudySpec, plan: Plan) -> int:

@@ -17,7 +17,7 @@ from pgtrial.conduct.interleaving import SlicesTooShort, sessions_of
 from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.noise import keep
 from pgtrial.conduct.outlook import precision_so_far
-from pgtrial.conduct.plan import More, announcement, extend, takes_canaries
+from pgtrial.conduct.plan import More, announcement, extend
 from pgtrial.conduct.planner_statistics import give_statistics
 from pgtrial.conduct.preliminary import find_lengths
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
@@ -32,7 +32,6 @@ from pgtrial.conduct.scope import scope_of
 from pgtrial.conduct.selftest import take_certificate
 from pgtrial.conduct.statement_plans import missing_plans, take_plans
 from pgtrial.conduct.stopping import Step, Stop, leaving, next_step_of, time_left
-from pgtrial.evidence.observe.canary import CanaryProbes
 from pgtrial.loads.fleet import scratch
 from pgtrial.loads.fleet.fleet import load_maker
 from pgtrial.loads.load_makers import LoadMaker
@@ -138,7 +137,6 @@ def run_study(
             locks=locks,
             engine_grace_s=engine_grace_s,
             values=values,
-            canary=_canary(workspace) if takes_canaries(given, study.plan) else None,
         )
         for notice in made_for(workspace.state, arms):
             listener(Preparing(notice, stays=True))
@@ -264,12 +262,6 @@ def _take_data(spec: StudySpec, listener: Listener) -> None:
     check_abilities(spec, Needs.of(spec).data)
 
 
-def _canary(workspace: Workspace) -> CanaryProbes:
-    directory = workspace.directory("canary")
-    directory.mkdir()
-    return CanaryProbes(directory, workspace.own_socket_directory())
-
-
 def _prepare(needs: Needs, cpus: str | None, arms: dict[str, Arm], maker: LoadMaker, listener: Listener) -> None:
     if cpus is not None:
         maker.check_cpus(cpus)
@@ -366,7 +358,6 @@ def _run_trials(
     locks: ServerLocks,
     engine_grace_s: float,
     values: Mapping[str, Path],
-    canary: CanaryProbes | None,
 ) -> Stop:
     """Run what is due until there is a reason to stop."""
     plan = find_lengths(study, spec, arms, listener, maker=maker, engine_grace_s=engine_grace_s, values=values)
@@ -380,8 +371,6 @@ def _run_trials(
         if left := leaving(plan, trials, readings.regimes):
             study.extend(plan := _without(left, plan, planned.block, listener))
             continue
-        if canary is not None and all(trial.block != planned.block for trial in trials):
-            study.add_canary(planned.block, canary())
         point = plan.load_points[planned.load_point]
         together = study.together(planned)
         others = tuple(beside.arm for beside in together[1:])

@@ -12,7 +12,6 @@ import polars as pl
 
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.claims import Claim
-from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.machine import Certificate
@@ -43,8 +42,6 @@ class StudyData:
     result: StudyResult
     timelines: dict[int, pl.DataFrame] = field(default_factory=dict)
     """By index of the trial; columns as records.TimelineRow. What the result follows from is read without them."""
-    canaries: list[Canary] = field(default_factory=list)
-    """In the order in which they were taken; none in a study without."""
     waits: dict[int, pl.DataFrame] = field(default_factory=dict)
     """By index of the trial, of those that were observed; columns of WAITS_SCHEMA."""
     histograms: dict[int, Latencies] = field(default_factory=dict)
@@ -170,7 +167,6 @@ def read_measured(directory: StudyDirectory) -> StudyData:
         trials=trials,
         facts=dict(case.facts),
         result=verdict_of(case),
-        canaries=directory.canaries(),
         slices=slices,
     )
 

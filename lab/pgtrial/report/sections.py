@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgtrial.model.metrics import METRICS
-from pgtrial.report.charts.canaries import canary_chart
 from pgtrial.report.charts.capacity import capacity_charts
 from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.charts.differences import block_charts, cost_charts, forest
@@ -241,14 +240,6 @@ _TOPICS = (
         [slice_charts],
         [slices.slice_tables],
         folded=False,
-    ),
-    Topic(
-        "canary",
-        "Canaries",
-        "A second of fixed work between the blocks, without any arm: was the machine as usual? Each probe against its "
-        "median over the study. The verdict does not use them.",
-        [canary_chart],
-        [trials.canary_table],
     ),
     Topic(
         "where",

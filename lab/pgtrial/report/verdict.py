@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from pgtrial.model.records.claims import Claim
-from pgtrial.model.records.disturbances import Interruption
+from pgtrial.model.records.interruptions import Interruption
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.trial import Trial

@@ -50,17 +50,8 @@ class Room:
 
     def socket_directory(self) -> Path:
         """A new directory for one server's Unix socket: short, and open to root and the servers' account alone."""
-        return self.private_directory(self._socket_path())
-
-    def own_socket_directory(self) -> Path:
-        """A new directory for a Unix socket of the lab's own program: short, and the lab's alone."""
-        path = self._socket_path()
-        self.machine.mkdir(path, 0o700)
-        return path
-
-    def _socket_path(self) -> Path:
         self._count += 1
-        return self._sockets / str(self._count)
+        return self.private_directory(self._sockets / str(self._count))
 
     def private_directory(self, path: Path) -> Path:
         """Make a directory that only the servers' account and root can enter, in one that is not the account's."""

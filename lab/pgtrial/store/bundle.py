@@ -66,7 +66,7 @@ _STUDY = tuple(
         ),
         (r"scripts/[^/]+(/[^/]+)?", 256 * _MB),
         (r"facts/[^/]+(/\d+)?\.json", 16 * _MB),
-        (r"canaries/\d+\.json", 16 * _MB),
+        (r"canaries/\d+\.json", 16 * _MB),  # of versions that timed work of their own before each block
         (r"interruptions/\d+\.json", 16 * _MB),
         (r"voided/[^/]+/void\.json", 16 * _MB),
         (rf"{_TRIAL}/trial\.json", 64 * _MB),

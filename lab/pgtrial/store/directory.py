@@ -22,7 +22,6 @@ from pydantic_core import from_json
 from pgtrial.files.reading import read_bytes
 from pgtrial.model.errors import StoreError
 from pgtrial.model.latencies import Latencies
-from pgtrial.model.records.disturbances import Canary, CanaryReading
 from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan, PlannedTrial
@@ -273,19 +272,6 @@ class StudyDirectory:
     def unfinished(self) -> list[Path]:
         """Hidden directories of trials that were interrupted."""
         return sorted((self.path / "trials").glob(".*"))
-
-    # ---- canaries
-
-    def canaries(self) -> list[Canary]:
-        """All canaries in the order in which they were taken. Raises StoreError."""
-        paths = sorted((self.path / "canaries").glob("[0-9]*.json"))
-        return [read_record(path, Canary, f"delete {path} and run again") for path in paths]
-
-    def add_canary(self, next_block: int, reading: CanaryReading) -> None:
-        """Store the reading of a canary that was taken before a block. Raises StoreError."""
-        canaries = self.canaries()
-        canary = Canary(number=canaries[-1].number + 1 if canaries else 0, next_block=next_block, reading=reading)
-        write_in_folder(self.path / "canaries" / f"{canary.number:04d}.json", canary.model_dump_json(indent=1))
 
     def voided_blocks(self) -> list[int]:
         """Numbers of the blocks that an earlier version set aside in voided/bNN-K, one for each time."""

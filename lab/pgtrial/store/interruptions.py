@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pgtrial.model.records.disturbances import InterruptedTrial, Interruption
+from pgtrial.model.records.interruptions import InterruptedTrial, Interruption
 from pgtrial.store.files import read_record, write_in_folder
 
 KILLED = "killed"

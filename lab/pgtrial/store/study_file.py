@@ -227,8 +227,16 @@ def _fleet_sentence(location: Location, message: str | None) -> str:
     return _sentence(("fleet", *location), message)
 
 
+_GONE: dict[Location, str] = {
+    ("verdict", "canary"): "no verdict used the work that it timed before each block",
+}
+"""Keys of earlier versions, and why they are gone."""
+
+
 def _sentence(location: Location, message: str | None) -> str:
     path, key = location[:-1], str(location[-1])
+    if message is None and location in _GONE:
+        return f"{_where(location)} is gone: {_GONE[location]}; remove it"
     if message is None:
         where = f" in [{'.'.join(map(str, path))}]" if path else ""
         noun = "key" if path else "section or key"

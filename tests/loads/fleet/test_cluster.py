@@ -170,7 +170,7 @@ def test_the_result_is_that_of_the_same_study_without_the_fleet(nodes, start_clu
     sections = {
         "load": {"workload": "app-tasks", "tasks": TASKS, "observe": False},
         "arms": {"by index": {"dsn": server}, "whole table": {"dsn": f"{server} options='{SLOW}'"}},
-        "verdict": {"blocks": 8, "canary": False},
+        "verdict": {"blocks": 8},
     }
 
     told: list[str] = []

@@ -1,1 +1,1 @@
-"""What servers and hosts do during a trial, second by second, and canaries."""
+"""What servers and hosts do during a trial, second by second."""

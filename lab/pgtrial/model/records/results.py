@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from pgtrial.model.records import FORMAT, Record, added
 from pgtrial.model.records.claims import Claim, Estimate, Word
-from pgtrial.model.records.disturbances import Interruption
 from pgtrial.model.records.facts import Finding
+from pgtrial.model.records.interruptions import Interruption
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.sweeps import Scaling, SizeCurve
 from pgtrial.model.records.trial import Shape, TrialRegime

@@ -98,11 +98,6 @@ class VerdictSection(Record):
         "worse and one tenth on that of better, and an arm is done when a loss of the margin or more is excluded. "
         "`gate` sets it, except with `--fail-on not-equivalent` and `--base-twice`.",
     )
-    canary: bool = Field(
-        True,
-        description="Whether a second of other work is timed before each block, to show the machine's variation. "
-        "Not in slices.",
-    )
 
 
 class _Origins(dict[str, str]):

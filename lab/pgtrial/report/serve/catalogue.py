@@ -42,7 +42,7 @@ _STUDY = "study.toml"
 _PARTS = ("plan.json", "trials")
 """One of them makes a directory without a study file a study that was not written to its end."""
 
-_STAMPED = (_STUDY, "plan.json", "verdict.json", "facts", "facts/audit.json", "trials", "canaries")
+_STAMPED = (_STUDY, "plan.json", "verdict.json", "facts", "facts/audit.json", "trials")
 _NAME = "name study directories, bundles, or folders that hold them"
 
 _KEPT = 6

@@ -1,4 +1,4 @@
-"""The tables of trials: all of them, what failed, what the client used, the phases, and the canaries between them."""
+"""The tables of trials: all of them, what failed, what the client used, and the phases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from pgtrial.model.records.disturbances import Canary, InterruptedTrial, Interruption
+from pgtrial.model.records.interruptions import InterruptedTrial, Interruption
 from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.trial import FailureSpan, Trial
 from pgtrial.model.units import percent
@@ -186,35 +186,6 @@ def client_table(data: StudyData) -> Table[Sequence[str]]:
     )
 
 
-def canary_table(data: StudyData) -> Table[Any]:
-    """Every canary; without rows for a study without canaries."""
-    return Table(
-        "Every canary: hashing on all CPUs, flushes of 8 kB, one client of the engine against its null server. Stolen "
-        "CPU time and the share of time for which some process (memory_full: every one) waited are those since the "
-        "canary before.",
-        data.canaries,
-        [
-            number("canary", lambda canary: canary.number + 1),
-            Column("taken", _position),
-            number("MiB hashed/s", lambda canary: canary.reading.cpu_per_s, ",.0f"),
-            number("flushes/s", lambda canary: canary.reading.flushes_per_s, ",.0f"),
-            number("SELECT 1/s", lambda canary: canary.reading.select1_per_s, ",.0f"),
-            number("MHz", lambda canary: canary.reading.mhz, ",.0f"),
-            number("stolen", lambda canary: canary.reading.steal_share, percent),
-            Column("waiting", _waiting),
-            Column("at (UTC)", lambda canary: _moment(canary.reading.taken)),
-        ],
-    )
-
-
 def _by_arm(counts: dict[str, int]) -> str | None:
     """`off: 1,200, on: 3`; None for none."""
     return ", ".join(f"{name}: {number:,}" for name, number in counts.items()) or None
-
-
-def _waiting(canary: Canary) -> str | None:
-    return ", ".join(f"{name} {percent(share)}" for name, share in canary.reading.pressure.items()) or None
-
-
-def _position(canary: Canary) -> str:
-    return "after the last block" if canary.next_block is None else f"before block {canary.next_block + 1}"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from pgtrial.model.records.disturbances import Interruption
 from pgtrial.model.records.facts import Audit, FactChange, Facts, Finding
+from pgtrial.model.records.interruptions import Interruption
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import CarryOverShift
