@@ -73,7 +73,7 @@ def test_lengths_are_chosen_by_default_and_given_ones_stay():
         ]
         assert plan.lengths is not None
         assert plan.warmup_s == given_s[0] or plan.warmup_s == 2
-        assert plan.duration_s == given_s[1] or 3 < plan.duration_s < 7
+        assert plan.duration_s == given_s[1] or plan.duration_s > 7
 
 
 @settings(deadline=None, max_examples=60)
@@ -83,7 +83,9 @@ def test_lengths_are_chosen_by_default_and_given_ones_stay():
     rise_s=st.sampled_from([0.0, 0.5, 1.0, 2.25, 4.0]),
     arms=st.sampled_from([SERVERS, SESSIONS]),
 )
-def test_a_verdict_fits_the_budget_and_half_of_it_is_measured_where_it_holds_that(budget_s, overhead_s, rise_s, arms):
+def test_a_verdict_fits_the_budget_and_three_quarters_are_measured_where_it_holds_that(
+    budget_s, overhead_s, rise_s, arms
+):
     spec = study(f"{budget_s}s", arms=arms)
     plan = chosen(spec, rises=(rise_s, 0.0), overhead_s=overhead_s)
     lengths = planned_lengths(plan)
@@ -92,17 +94,17 @@ def test_a_verdict_fits_the_budget_and_half_of_it_is_measured_where_it_holds_tha
     assert plan.duration_s == int(plan.duration_s) >= 2
     whole_s = lengths.preliminary_s + plan.max_blocks * lengths.block_s
     assert whole_s <= 1.25 * budget_s
-    needed_s = lengths.preliminary_s + 8 * 1.06 * 2 * (overhead_s + 2 * max(0.5, rise_s) + 2)
+    needed_s = lengths.preliminary_s + 8 * 1.06 * 4 * (overhead_s + 2 * max(0.5, rise_s) + 2)
     if budget_s >= needed_s:
-        assert lengths.measured_share >= 0.5
+        assert lengths.measured_share >= 0.75
         assert plan.warmup_s >= rise_s
         assert whole_s <= budget_s
         assert "does not fit" not in " ".join(in_words(plan, spec))
 
 
 def test_two_blocks_more_than_a_verdict_takes_are_planned_where_trials_are_not_too_short():
-    assert chosen(study("2min"), overhead_s=5.0).max_blocks == 8
-    assert chosen(study("2min"), overhead_s=7.0).max_blocks == 6
+    assert chosen(study("2min"), overhead_s=2.0).max_blocks == 8
+    assert chosen(study("2min"), overhead_s=5.5).max_blocks == 6
     assert chosen(study("3min"), overhead_s=10.0).max_blocks == 8
 
 
@@ -110,7 +112,7 @@ def test_two_minutes_are_the_least_and_three_work():
     for budget in ("1min", "119s", "90s"):
         with pytest.raises(StudyError, match=r"at least 6 blocks of about .* set \[verdict\] budget to 2min or more$"):
             make_plan(study(budget), 7, NOW)
-    for arms, first in ((SERVERS, 7), (SESSIONS, 8)):
+    for arms, first in ((SERVERS, 6), (SESSIONS, 8)):
         assert make_plan(study("2min", arms=arms), 7, NOW).looks[0] == first
         assert chosen(study("3min", arms=arms)).looks[0] == 8
 
@@ -181,8 +183,8 @@ def test_the_plan_says_what_was_chosen_and_why():
     (before,) = in_words(make_plan(spec, 7, NOW), spec)
     assert "a block before them, which does not count, sets both lengths" in before
     (after,) = in_words(chosen(spec, rises=(2.0, 0.0), overhead_s=1.5), spec)
-    assert after.startswith("2s of warm-up and 3s measured: the speed rises for 2s after the start; ")
-    assert after.endswith("; 25 blocks of about 12s, 52% of it measured")
+    assert after.startswith("2s of warm-up and 9s measured: the speed rises for 2s after the start; ")
+    assert after.endswith("; 12 blocks of about 24s, 77% of it measured")
     long = study("1h")
     (still,) = in_words(chosen(long, rises=(0.0, None)), long)
     assert "the speed of b still rises 4s after the start" in still

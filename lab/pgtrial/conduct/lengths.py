@@ -28,12 +28,8 @@ from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import format_duration, plural
 from pgtrial.statistics.lengths import best_length
 
-MEASURED_SHARE = 0.5
-"""Of the wall time of a block, to be spent in measured parts where the budget holds that.
-
-With the share s a study takes at most max(1 / s, 1 / (1 - s)) times as long as with the best length, whichever part of
-the noise prevails (statistics/lengths.py): half is the share with the smallest such bound.
-"""
+MEASURED_SHARE = 0.75
+"""Of the wall time of a block, to be spent in measured parts where the budget holds that."""
 LEAST_BUDGET_S = 120.0
 """Below it no lengths are chosen."""
 _LEAST_WARMUP_S, _LEAST_DURATION_S = 0.5, 2.0

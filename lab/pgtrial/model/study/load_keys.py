@@ -108,7 +108,7 @@ class LoadKeys(Record):
     duration: MeasuredPart = Field(
         AUTO,
         description="The measured part of each trial; whole seconds. `auto`: such that a verdict is possible within "
-        "the budget, with half of the time measured where possible.",
+        "the budget, with three quarters of the time measured where possible.",
     )
     observe: bool = Field(
         True,
