@@ -44,11 +44,11 @@ ALTER INDEX of_an_expression ALTER 1 SET STATISTICS 1;
 with it the number of rows that a query is expected to find: the join is a hash join, or a nested loop."""
 
 LATE = """CREATE FUNCTION late(number int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
-    BEGIN PERFORM pg_sleep(0.5); RETURN number; END $$;
+    BEGIN PERFORM pg_sleep(0.25); RETURN number; END $$;
 CREATE TABLE few AS SELECT generate_series(1, 6) AS number;
 CREATE INDEX of_late ON few (late(number));
 """
-"""ANALYZE computes the function for each of the six rows, which takes 3 s."""
+"""ANALYZE computes the function for each of the six rows, which takes 1.5 s."""
 
 _HASH = """SELECT md5(string_agg(s::text, ' ' ORDER BY schemaname, tablename, attname)) FROM pg_stats s
     WHERE schemaname = 'public'"""

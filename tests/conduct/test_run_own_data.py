@@ -17,6 +17,7 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.process import environment
 from pgtrial.loads.sampled_values import sample_values
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.servers.installations import resolve
 from pgtrial.store.comparison import comparison
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import state_root
@@ -212,8 +213,8 @@ def test_a_query_that_changes_data_is_said():
 
 
 def test_a_newer_server_than_the_oldest_arm_is_refused(shop):
-    version = re.escape(require_server(17).version)
-    refused = f"is PostgreSQL 18, and the pg_dump of the oldest arm is {version}, which cannot"
+    require_server(17)
+    refused = f"is PostgreSQL 18, and the pg_dump of the oldest arm is {re.escape(resolve('17').version)}, which cannot"
     data = f"host={shop.host} port={shop.port} user={shop.user} dbname=own_shop"
     with pytest.raises(StudyError, match=refused):
         run(["postgres=18", "postgres=17"], data=data, query="select 1")

@@ -19,12 +19,13 @@ from tests.conftest import require_engine, require_server
 pytestmark = pytest.mark.server
 
 
-TASKS = {"apps": 2, "tasks": 40, "pool": 3, "pool_timeout": "2s", "threads_in_table": 2, "rows": 100}
+TASKS = {"apps": 2, "tasks": 40, "pool": 3, "pool_timeout": "4s", "threads_in_table": 2, "rows": 100}
 NAP = (
-    "CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END $$",
+    "CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.6); RETURN NEW; END $$",
     "CREATE TRIGGER nap BEFORE UPDATE ON table_a FOR EACH ROW EXECUTE FUNCTION nap()",
 )
-"""40 tasks of 0.3 s on three connections take 4 s: half of them get none in time. Awake they take some 0.05 s."""
+"""40 tasks of 0.6 s on three connections take 8 s: half of them get none in time. Awake all take some 0.05 s, and many
+times that on a machine that has much else to do."""
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def test_a_task_that_gets_no_connection_in_time_counts_with_the_time_that_it_wai
     assert tasks.response_us is not None
     assert tasks.failed_after_us is not None
     assert tasks.mean_us is not None
-    assert tasks.failed_after_us >= 2e6
+    assert tasks.failed_after_us >= 4e6
     assert tasks.response_us.mean < tasks.mean_us < tasks.failed_after_us
 
 
