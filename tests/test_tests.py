@@ -1,4 +1,4 @@
-"""What holds for every test, read from the sources: it reaches no private names, and it asserts something."""
+"""What holds for every test, read from the sources: it sets no private name, and it asserts something."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def parsed(path: Path) -> ast.Module:
 
 
 def called(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
-    """The calls within a node, each with the last part of the name that is called."""
+    """Yields the calls within a node, each with the last part of the name that is called."""
     for each in ast.walk(node):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute | ast.Name):
             yield each.func.attr if isinstance(each.func, ast.Attribute) else each.func.id, each
 
 
 def private_names_set(module: ast.Module) -> list[str]:
-    """What sets a private name of something else: `setattr` of it, or of a name that only a run tells, and `x._y = 1`.
+    """Returns the lines that set a private name: by `x._y = 1`, or by `setattr`, also of a name that only a run tells.
 
-    A test that needs this has no way in: the seam is to be an argument, a machine or a file.
+    A test that needs such a line has no other way in. What it changes should be an argument, a file or a machine.
     """
     found = []
     for name, call in called(module):
@@ -54,12 +54,12 @@ def asserts(function: Function) -> bool:
 
 
 def functions(path: Path) -> dict[str, Function]:
-    """The functions of a file, those of its classes as well."""
+    """Returns the functions of a file, and the methods of its classes, by their names."""
     return {node.name: node for node in ast.walk(parsed(path)) if isinstance(node, Function)}
 
 
 def helpers(path: Path) -> dict[str, Function]:
-    """The functions that a file has or takes from other files of the tests, by the names that they have there."""
+    """Returns the functions that a file has, or imports from other files of the tests, by the names that it uses."""
     known = functions(path)
     for node in parsed(path).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests."):
@@ -70,7 +70,7 @@ def helpers(path: Path) -> dict[str, Function]:
 
 
 def without_assertion(path: Path) -> list[str]:
-    """The tests that assert nothing, neither themselves nor in a helper that they call."""
+    """Returns the tests of a file that assert nothing, neither themselves nor in a helper that they call."""
     known = helpers(path)
     return [
         name
