@@ -32,7 +32,7 @@ def study(tmp_path):
 
 def test_commands_are_the_load_and_their_files_are_known(study, tmp_path):
     spec = study(f"{PYTHON} a.py --rows=a.py", f"{PYTHON} 'no file.py'")
-    assert spec.load.runs_programs
+    assert spec.load.kind.runs_in_batches
     digests = {PYTHON: _digest(PYTHON), "a.py": _digest(tmp_path / "a.py")}
     assert spec.resolved("a").command_files == digests
     assert spec.resolved("b").command_files == {PYTHON: digests[PYTHON]}

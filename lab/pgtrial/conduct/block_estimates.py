@@ -8,7 +8,6 @@ from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.order_entry import ORDER_ENTRY
-from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points, metrics_of
 from pgtrial.statistics import p9
@@ -49,9 +48,8 @@ def claims_of(spec: StudySpec) -> int:
     primary, families = max(1, len(spec.arms) - 1), families_of(spec)
     secondary = (len(metrics_of(spec)) - 1) * primary
     comparisons = primary if families > 1 else 1
-    statements = MOST_STATEMENTS * comparisons if spec.load.replays else 0
-    queries = _queries_of(spec) * comparisons
-    return max(primary, secondary, statements, queries) * families * (spec.verdict.studies or 1)
+    parts = spec.load.kind.parts(spec.load) * comparisons
+    return max(primary, secondary, parts) * families * (spec.verdict.studies or 1)
 
 
 def families_of(spec: StudySpec) -> int:
@@ -62,17 +60,11 @@ def families_of(spec: StudySpec) -> int:
     beside_the_primary = (
         len(points) > 1,
         len(metrics_of(spec)) > 1,
-        spec.load.runs_tasks,
-        spec.load.replays,
-        _queries_of(spec) > 0,
+        spec.load.kind.has_family(spec.load),
         len({point.clients for point in points}) > 1,
         len({point.scale for point in points}) > 1,
     )
     return 1 + sum(beside_the_primary)
-
-
-def _queries_of(spec: StudySpec) -> int:
-    return spec.load.suite.queries or 0 if spec.load.runs_suite else 0
 
 
 def overhead_estimate(spec: StudySpec) -> float:

@@ -167,8 +167,7 @@ Watching = Sampler | NotWatching
 def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
     """Sample server and host during the load; the observation is kept in the course, also after an error."""
     load = course.load
-    restarted = load.runs_suite and load.suite.drops_caches
-    if not load.observe or course.shared_server or restarted:
+    if not load.observe or course.shared_server or load.kind.restarts_server(load):
         yield NotWatching()
         return
     known = known_statements(course.point, course.script) if isinstance(arm.setup, Given) else None
@@ -199,7 +198,7 @@ def _own_time(course: Course) -> OwnTime | None:
 
 def _measured_s(course: Course) -> float:
     """Length of the measured part: as planned, or of a load with an end of its own as measured."""
-    if not course.load.has_own_end:
+    if not course.load.ends_itself:
         return course.turn.wall_s(course.load.phases_s[1])
     measured = course.outcome.measured
     return measured.duration_s if measured else course.load.longest_s

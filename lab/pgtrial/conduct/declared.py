@@ -35,7 +35,7 @@ def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
         yield f"prices are not used: {PER_CENT} follow from the prices alone where the load is given"
     for name in percentiles_of(plan.metrics):
         needed_s = _duration_for(name, plan.load_points)
-        if needed_s is not None and not spec.load.has_own_end and needed_s > plan.duration_s:
+        if needed_s is not None and not spec.load.ends_itself and needed_s > plan.duration_s:
             slowest = min(point.rate for point in plan.load_points if point.rate is not None)
             yield (
                 f"{name} takes {transactions_for(name):,} transactions in each trial, "

@@ -14,10 +14,11 @@ import psutil
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Interleaving, Plan
+from pgtrial.model.study.kinds.transactions import scripts_of_arms
 from pgtrial.model.study.programs import ClientKeys
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, MadeHere, Server, parts_of
 from pgtrial.model.study.setup import SESSION_SETTINGS
-from pgtrial.model.study.spec import StudySpec, scripts_of_arms
+from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.statistics import statistics_of
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import format_duration, setting_bytes
@@ -91,7 +92,7 @@ def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]]:
     names = {name for server in servers.values() for name in server.settings}
     differing = {name for name in names if len({server.settings.get(name) for server in servers.values()}) > 1}
     of_sessions = SESSION_SETTINGS - ({_OF_ANALYZE} if statistics_of(spec) == "drawn" else set())
-    is_of_clients = spec.load.runs_programs or bool(scripts_of_arms(spec))
+    is_of_clients = spec.load.kind.follows_the_arm or bool(scripts_of_arms(spec.arms))
     if not (differing or is_of_clients) or not {name.lower() for name in differing} <= of_sessions:
         return {}
     return {
@@ -107,16 +108,8 @@ def why_not(spec: StudySpec) -> str | None:
 
 def _obstacles(spec: StudySpec) -> Iterator[str]:
     load = spec.load
-    if load.runs_tasks:
-        yield "tasks run to their end"
-    if load.runs_job:
-        yield "a job has the machine to itself"
-    if load.replays:
-        yield "the recorded times of a replay would pass during the slices of the others"
-    if load.runs_suite:
-        yield "the queries of a suite run to their end"
-    if load.capacity is not None:
-        yield "each arm looks for its capacity at rates of its own"
+    if load.kind.why_no_turns is not None:
+        yield load.kind.why_no_turns
     if load.on_server_loss != "fail":
         yield "the time without service of a server that is lost is to count"
     if not sessions_of(spec):

@@ -71,7 +71,7 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
     """
     overhead_s = overhead_estimate(spec) if overhead_s is None else overhead_s
     trials = len(spec.arms) * len(load_points(spec))
-    if spec.load.runs_once:
+    if spec.load.kind.stored.time_is_unknown:
         return lengths_of_unknown_end(spec, trials, overhead_s)
     if spec.load.capacity is not None:
         return lengths_of_searches(spec, spec.load.capacity, trials, overhead_s)
@@ -90,7 +90,7 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
 def measured_lengths(spec: StudySpec, plan: Plan, block: PreliminaryBlock, noise: Noise | None) -> TrialLengths:
     """The lengths that follow from the preliminary block. Raises StudyError if none fit the budget."""
     trials = len(plan.arms) * len(plan.load_points)
-    if spec.load.runs_once:
+    if spec.load.kind.stored.time_is_unknown:
         return lengths_of_known_end(block, trials)
     slices = _slices(spec, plan.interleaving)
     known = _Known(spec.verdict.budget, trials, block.overhead_s, block.wall_s, slices, block, noise)

@@ -38,7 +38,7 @@ def statements_of(
     `values` are the files of which variables of scripts have values.
     """
     load, point = study.spec.load, study.plan.load_points[due.load_point].for_arm(due.arm)
-    if not load.observe or load.replays or load.runs_job or load.runs_programs:
+    if not load.observe or not load.kind.has_plans:
         return None
     if due.block > 0 and not (study.plan.statistics == "drawn" and are_listed(point)):
         return None  # the first block has shown the plans of all others

@@ -19,11 +19,10 @@ _EMPTY = "empty command list"
 
 def check_scripts(spec: StudySpec) -> None:
     """Have the engine read the scripts of a study. Raises StudyError with the user's file and the line."""
-    if spec.load.runs_job:
-        for name in {point.workload for point in load_points(spec)} & spec.scripts.keys():
-            _check_job(f"[load] workload: {spec.origin(name)}", spec.scripts[name], "write what the job does")
-        if undo := spec.load.job.undo_sql:
-            _check_job("[load.job] undo", undo, 'write what undoes the job, or "none"')
+    for name in spec.load.kind.scripts_run_once(spec):
+        _check_job(f"[load] workload: {spec.origin(name)}", spec.scripts[name], "write what the job does")
+    if undo := spec.load.job.undo_sql:
+        _check_job("[load.job] undo", undo, 'write what undoes the job, or "none"')
     scripts = _scripts_of(spec)
     if scripts:
         with written_scripts(spec) as folder:
@@ -74,8 +73,6 @@ def written_scripts(spec: StudySpec) -> Iterator[Path]:
 
 def _scripts_of(spec: StudySpec) -> list[str]:
     """The names of pgbench's scripts, those of packs with their folder."""
-    if spec.load.replays or spec.load.runs_tasks:
-        return []
     return list(dict.fromkeys(script for point in load_points(spec) for script in scripts_at(spec, point)))
 
 

@@ -175,10 +175,10 @@ def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
     longest_s = longest_planned(spec.verdict.budget) - lengths.preliminary_s
     if floor * block_s > (longest_s if _is_measured(lengths.chosen) else OVERRUN * budget_s):
         minutes = math.ceil(floor * block_s / 60)
-        chosen = spec.verdict.budget >= LEAST_BUDGET_S and not spec.load.has_own_end
+        chosen = spec.verdict.budget >= LEAST_BUDGET_S and not spec.load.ends_itself
         cures = f"{'leave out warmup and duration' if chosen else 'shorten the trials'}, or use fewer load points"
-        if spec.load.runs_once:
-            cures = f"take less data ([load] scale), or use fewer {'load points' if spec.load.runs_job else 'queries'}"
+        if spec.load.kind.stored.time_is_unknown:
+            cures = f"take less data ([load] scale), or use fewer {spec.load.kind.fewer}"
         goal = "a verdict" if len(spec.arms) > 1 else "an interval"
         raise BudgetError(
             f"{goal} needs at least {floor} blocks of about {format_duration(block_s)}, and the budget of "

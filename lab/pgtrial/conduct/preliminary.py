@@ -75,9 +75,8 @@ _Run = Callable[[Sequence[PlannedTrial], LoadSection, float], list[Course]]
 
 def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) -> PreliminaryBlock:
     due = [planned for planned in study.plan.wanted if planned.block == 0]
-    what = "the lengths of trials"
-    if spec.load.runs_once:
-        what = "the time of the job" if spec.load.runs_job else "the time of the suite"
+    stored = spec.load.kind.stored
+    what = f"the time of {stored.called}" if stored.time_is_unknown else "the lengths of trials"
     listener(Preparing(f"a preliminary block, which does not count, finds {what}", stays=True))
     began = time.monotonic()
     courses: list[Course] = []
@@ -145,11 +144,11 @@ def _check_suite(spec: StudySpec, courses: Sequence[Course]) -> None:
 
 def _load_s(course: Course) -> float:
     """How long the load of a trial took: as planned, or a job or a suite as it did."""
-    return course.timings.get("load", 0.0) if course.load.runs_once else sum(course.load.phases_s)
+    return course.timings.get("load", 0.0) if course.load.kind.stored.time_is_unknown else sum(course.load.phases_s)
 
 
 def _has_shape(course: Course) -> bool:
-    return bool(course.outcome.ticks) and not course.load.runs_once
+    return bool(course.outcome.ticks) and not course.load.kind.stored.time_is_unknown
 
 
 def _slice_s(plan: Plan, group: Sequence[PlannedTrial]) -> float:

@@ -135,9 +135,9 @@ def sampled_again(spec: StudySpec, arms: Mapping[str, Arm], seed: int, folder: P
 def has_own(spec: StudySpec) -> bool:
     """Whether the user has written a part of the load; pgbench's and sysbench's own need no rehearsal."""
     load = spec.load
-    if load.replays:
+    if not load.kind.is_rehearsed:
         return False
-    own = bool(spec.scripts or load.data or load.values or load.job.command or load.runs_programs)
+    own = bool(spec.scripts or load.data or load.values or load.kind.starts_programs(load))
     return own or any(spec.resolved(arm).setup_sql for arm in spec.arms)
 
 
@@ -367,7 +367,7 @@ class _Stage:
     def _failed(self, script: str, failure: ScriptFailure) -> RehearsalFailure:
         """A failure with its place."""
         place = self.spec.origin(script)
-        if failure.command is not None and self.spec.load.runs_suite:
+        if failure.command is not None and self.spec.load.kind.is_of_queries:
             part = statements(self.spec.scripts[script], {})[failure.command]
             place = f"{place}, line {part.line}"
         elif failure.command is not None:
@@ -378,6 +378,6 @@ class _Stage:
 
 
 def _the_query(spec: StudySpec, script: str) -> str:
-    if spec.load.runs_suite:
+    if spec.load.kind.is_of_queries:
         return f"the query {spec.origin(script)}"
     return "the query" if script == QUERY else spec.origin(script)

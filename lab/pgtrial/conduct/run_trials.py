@@ -140,11 +140,11 @@ def _run(
     slice_s = alternating.slice_at(planned[0].load_point) if alternating is not None else None
     in_common = statements_of(study, planned[0], values) if longest_s is None else None
     rounds = None
-    if load.runs_programs:
+    if load.kind.runs_in_batches:
         phases = list(zip(PHASES, load.phases_s, strict=True))
         rounds = Rounds(len(planned), slice_s or SLICE_S, phases, planned[0].seed)
         engine_grace_s += rounds.overrun_s(BATCH_LIMIT_S)
-    begin_rate = partial(start_rate, study.trials()) if load.capacity is not None else None
+    begin_rate = partial(start_rate, study.trials()) if load.kind.searches_rate else None
     under_way: list[RunningTrial] = []
     try:
         with ExitStack() as stack:
@@ -180,7 +180,7 @@ def _run(
                 under_way.append(trial)
                 stack.enter_context(trial.ended_with_the_others())
                 trial.begin()
-            grace_s = 0.0 if load.runs_job else engine_grace_s  # the limit of a job is meant
+            grace_s = 0.0 if load.kind.has_own_limit else engine_grace_s
             deadline = time.monotonic() + under_way[0].course.turn.wall_s(load.longest_s) + grace_s
             _hear_loads(under_way, deadline, study.plan, longest_s)
             for trial in under_way:

@@ -24,8 +24,9 @@ from pgtrial.model.records.answers import ArmAnswers, OtherAnswer
 from pgtrial.model.records.facts import Facts, Finding
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
+from pgtrial.model.study.kinds.transactions import scripts_of_arms
 from pgtrial.model.study.servers import Given
-from pgtrial.model.study.spec import StudySpec, scripts_of_arms
+from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm
 from pgtrial.verdict.rules.case import Case
 from pgtrial.verdict.rules.scripts import other_answers
@@ -43,7 +44,7 @@ _NOT_EXECUTED = ("25001", "25006")
 
 def compares_answers(spec: StudySpec) -> bool:
     """True if the arms of a study have scripts of their own, and are to give the same answers."""
-    return bool(scripts_of_arms(spec)) and spec.load.answers == "same"
+    return bool(scripts_of_arms(spec.arms)) and spec.load.answers == "same"
 
 
 @dataclass(frozen=True)

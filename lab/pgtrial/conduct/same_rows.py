@@ -95,7 +95,7 @@ def as_told(finding: Finding) -> str:
 
 def _texts(spec: StudySpec) -> list[str]:
     """The SQL of a load, which names the tables of a given server that it uses; columns of values name theirs."""
-    if spec.load.replays or spec.load.runs_programs:
+    if not spec.load.kind.has_known_sql:
         return []
     made = tuple(f"/{file}" for file in (SCHEMA, DATA))
     scripts = [text for name, text in spec.scripts.items() if not name.endswith(made)]

@@ -30,7 +30,7 @@ from pgtrial.verdict.rules.case import Case
 
 def missing_plans(study: StudyDirectory) -> dict[str, list[int]]:
     """By arm, the templates that got slower in a comparison of this arm and have no plan yet."""
-    if not study.spec.load.replays:
+    if all(point.replay is None for point in study.plan.load_points):
         return {}
     trials = study.trials()
     result = decide(

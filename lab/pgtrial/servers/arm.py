@@ -65,14 +65,14 @@ class Needs:
         by_scale = sorted(data, key=lambda tables: tables.scale if isinstance(tables, PgbenchTables) else math.inf)
         clients = max(point.clients for point in points)
         prepared = any(point.protocol == "prepared" for point in points)
-        cold = spec.load.runs_suite and spec.load.suite.cache == "cold"
+        cold = spec.load.kind.empties_caches(spec.load)
         undo = tuple(statement.text for statement in statements(spec.load.job.undo_sql, {}))
-        names = {point.workload for point in points} & spec.scripts.keys() if spec.load.runs_job else set()
-        job = [statement.text for name in sorted(names) for statement in statements(spec.scripts[name], {})]
-        makes = names_of_job(job, undo) if spec.load.runs_job else ()
+        names = spec.load.kind.scripts_run_once(spec)
+        once = [statement.text for name in names for statement in statements(spec.scripts[name], {})]
+        makes = names_of_job(once, undo)
         patient_s = patience_s(spec.load.on_server_loss) or 0.0
         load = spec.load
-        own = spec.scripts or load.values or load.data or load.replays or load.runs_programs or load.runs_once
+        own = spec.scripts or load.values or load.data or load.kind.is_of_the_user
         sets_path = any("search_path" in (spec.resolved(arm).settings or {}) for arm in spec.arms)
         return cls(
             clients,

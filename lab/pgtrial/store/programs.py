@@ -34,7 +34,7 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     without = [arm for arm, server in servers.items() if server.command is None]
     if len(without) == len(servers):
-        if spec.load.runs_programs:
+        if PROGRAMS in spec.load.workload:
             raise StudyError(
                 f"{source}: [arms.{without[0]}] has no command, which is the load of {PROGRAMS}; write command = "
                 '"node bench.js" in each arm'
@@ -48,7 +48,7 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
             f"{source}: [arms.{without[0]}] has no command, and other arms have one, which is their load; give every "
             "arm a command, or [server] one for all"
         )
-    if not spec.load.runs_programs:
+    if PROGRAMS not in spec.load.workload:
         key = "workload" if spec.load.query is None else "query"
         raise StudyError(
             f"{source}: [load] {key}: the arms' commands are the load; leave {key} out, or leave out the commands"

@@ -14,7 +14,7 @@ from typing import Any
 from pgtrial.files.reading import read_text
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.replay import ReplayFiles
-from pgtrial.model.study.replay import REPLAY
+from pgtrial.model.study.replay import REPLAY, is_replay
 from pgtrial.model.study.servers import Given, names_server
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.dumps import digest_of, from_root, kind_of_dump, parts_of_dump
@@ -32,7 +32,7 @@ _BUNDLED_DUMP = "data.sql"
 
 def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """The spec with the places of its replay's files, named from `folder` on, and what they are. Raises StudyError."""
-    if not spec.load.replays:
+    if not any(map(is_replay, spec.load.workload)):
         return spec
     for arm in spec.arms:
         if isinstance(spec.resolved(arm), Given):
@@ -55,7 +55,7 @@ def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 def check_unchanged(spec: StudySpec) -> None:
     """Raise StudyError if a file of the study's replay is no longer what it was when the study was planned."""
     planned, data = spec.load.replay.files, spec.load.replay.data
-    if not spec.load.replays or planned is None or data is None:
+    if planned is None or data is None:
         return
     workload = spec.load.workload[0].removeprefix(REPLAY)
     files = _look(workload, data, "[load]")

@@ -26,7 +26,6 @@ from pgtrial.model.study.spec import (
     StudySpec,
     VerdictSection,
     objection_to_fleet,
-    objection_to_job,
     objection_to_metrics,
     objection_to_prices,
 )
@@ -205,13 +204,18 @@ def _check_arms(spec: StudySpec, source: str, text: str) -> None:
 
 def _objections(spec: StudySpec) -> Iterator[tuple[Location, str]]:
     """Yields what cannot be done although each key by itself is right, with where it is written."""
-    if len(spec.arms) < 2 and spec.load.capacity is None:
+    if len(spec.arms) < spec.load.kind.fewest_arms:
         yield ("arms",), _TWO_ARMS
     if (objection := objection_to_metrics(spec)) is not None:
         yield ("verdict", "metrics"), f"[verdict] {objection}"
-    of_the_study = (objection_to_prices, objection_to_job, objection_to_fleet, objection_to_statistics)
-    for find in of_the_study:
-        if (objection := find(spec)) is not None:
+    of_the_study = (
+        objection_to_prices(spec),
+        spec.load.kind.objection_to_servers(spec),
+        objection_to_fleet(spec),
+        objection_to_statistics(spec),
+    )
+    for objection in of_the_study:
+        if objection is not None:
             yield (), objection
     if (objection := objection_to_table(spec.server)) is not None:
         yield ("server",), f"[server] {objection}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from pgtrial.files.reading import read_bytes
 from pgtrial.files.trust import refusal_to_run
 from pgtrial.model.errors import StudyError
+from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.study.jobs import JOB, is_job
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.own_data import QUERY, weight_of
@@ -50,8 +51,12 @@ _REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']([\w.-]+)["']""")
 def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """The spec with the texts of its scripts and packs, whose paths are relative to `folder`. Raises StudyError."""
     check_arm_scripts(spec, source)
-    if spec.load.runs_suite:
-        return _with_suite(spec, folder, source)
+    read = _OF_A_KIND.get(spec.load.kind.stored.key, _with_scripts)
+    return read(spec, folder, source)
+
+
+def _with_scripts(spec: StudySpec, folder: Path, source: str) -> StudySpec:
+    """The spec with the texts of its scripts and packs."""
     texts: dict[str, str] = {}
     origins: dict[str, str] = {}
     packs: dict[str, FoundPack] = {}
@@ -111,6 +116,10 @@ def _with_suite(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     _check_own(load, {}, source)
     origins = {name: f"{named.removeprefix(SUITE)}/{PurePosixPath(name).name}" for name in found.scripts}
     return spec.model_copy(update={"load": load}).with_scripts(found.scripts, origins)
+
+
+_OF_A_KIND: Mapping[str, Callable[[StudySpec, Path, str], StudySpec]] = {SuiteLoad.key: _with_suite}
+"""By the key of a kind of load what reads its files, where these are no scripts."""
 
 
 def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str]) -> StudySpec:

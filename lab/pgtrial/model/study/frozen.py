@@ -15,7 +15,6 @@ from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.servers import conninfo_of, names_server
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.study.workload_names import is_script
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
@@ -28,8 +27,7 @@ def freeze(spec: StudySpec) -> str:
     A scale that is not set is left out where scripts or programs may then do without pgbench's tables.
     """
     data = without_secrets(spec).model_dump(exclude_none=True)
-    may_do_without = (spec.has_given and spec.load.runs_programs) or any(map(is_script, spec.load.workload))
-    if not spec.load.scale_is_set and may_do_without:
+    if not spec.load.scale_is_set and spec.load.kind.may_do_without_tables(spec):
         del data["load"]["scale"]
     lines: list[str] = []
     for section, values in data.items():

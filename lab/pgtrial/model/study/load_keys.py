@@ -1,4 +1,4 @@
-"""The keys of `[load]`, each declared once, and which kinds of load their values name."""
+"""The keys of `[load]`, each declared once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from pgtrial.model.records import Record
 from pgtrial.model.study.capacity import Capacity
-from pgtrial.model.study.jobs import JobSection, is_job
+from pgtrial.model.study.jobs import JobSection
 from pgtrial.model.study.load_values import (
     AUTO,
     Count,
@@ -22,11 +22,10 @@ from pgtrial.model.study.load_values import (
 )
 from pgtrial.model.study.own_data import DataFiles, OwnData, ValueColumns, weight_of
 from pgtrial.model.study.packs import PackSection
-from pgtrial.model.study.programs import PROGRAMS
-from pgtrial.model.study.replay import ReplaySection, is_replay
-from pgtrial.model.study.suites import SuiteSection, is_suite
+from pgtrial.model.study.replay import ReplaySection
+from pgtrial.model.study.suites import SuiteSection
 from pgtrial.model.study.sysbench import SysbenchSection
-from pgtrial.model.study.tasks import APP_TASKS, TasksSection
+from pgtrial.model.study.tasks import TasksSection
 from pgtrial.model.study.workload_names import known
 from pgtrial.model.units import Seconds, ServerLoss, as_list
 
@@ -170,49 +169,3 @@ class LoadKeys(Record):
     def scale_is_set(self) -> bool:
         """Whether the study names the scale; it is 10 otherwise."""
         return "scale" in self.model_fields_set
-
-    @property
-    def runs_tasks(self) -> bool:
-        """Whether a trial is one run of all tasks to their end."""
-        return APP_TASKS in self.workload
-
-    @property
-    def replays(self) -> bool:
-        """Whether a trial is one replay of a capture to its end."""
-        return any(map(is_replay, self.workload))
-
-    @property
-    def runs_suite(self) -> bool:
-        """Whether a trial runs the queries of a suite, each as often as the study says."""
-        return any(map(is_suite, self.workload))
-
-    @property
-    def runs_job(self) -> bool:
-        """Whether a trial is one run of a job to its end."""
-        return any(map(is_job, self.workload))
-
-    @property
-    def runs_once(self) -> bool:
-        """Whether a trial is a job or the queries of a suite, whose time is not known before it has run."""
-        return self.runs_suite or self.runs_job
-
-    @property
-    def runs_programs(self) -> bool:
-        """Whether the load is what the arms' own client programs do."""
-        return PROGRAMS in self.workload
-
-    @property
-    def own_end(self) -> TasksSection | ReplaySection | SuiteSection | JobSection | None:
-        """The section of a load that has an end of its own."""
-        if self.replays:
-            return self.replay
-        if self.runs_suite:
-            return self.suite
-        if self.runs_job:
-            return self.job
-        return self.tasks if self.runs_tasks else None
-
-    @property
-    def has_own_end(self) -> bool:
-        """Whether a trial ends when all of its load is done, and not after a time."""
-        return self.own_end is not None

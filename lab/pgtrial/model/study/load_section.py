@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import model_validator
 
+from pgtrial.model.study.kinds import kind_of
+from pgtrial.model.study.kinds.kind import LoadKind, OwnEnd
 from pgtrial.model.study.load_keys import LoadKeys
 from pgtrial.model.study.load_objections import objections
 
@@ -18,9 +20,24 @@ class LoadSection(LoadKeys):
         return self
 
     @property
+    def kind(self) -> LoadKind:
+        """The kind of the load, which answers what depends on it."""
+        return kind_of(self)
+
+    @property
+    def own_end(self) -> OwnEnd | None:
+        """How long a load takes that ends when all of it is done; None: it ends after a time."""
+        return self.kind.own_end(self)
+
+    @property
+    def ends_itself(self) -> bool:
+        """True if a trial ends when all of its load is done, and not after a time."""
+        return self.own_end is not None
+
+    @property
     def given_s(self) -> tuple[float | None, float | None]:
         """Warm-up and measured part as the study gives them, seconds; None: chosen by pgtrial. 0 with an own end."""
-        if self.has_own_end:
+        if self.ends_itself:
             return 0.0, 0.0
         warmup_s, duration_s = (
             length if isinstance(length, float) else None for length in (self.warmup, self.duration)
@@ -34,7 +51,7 @@ class LoadSection(LoadKeys):
 
     def timed(self, warmup_s: float, duration_s: float) -> LoadSection:
         """The load of trials of these lengths; one with an own end keeps it."""
-        if self.has_own_end:
+        if self.ends_itself:
             return self
         return self.model_copy(update={"warmup": warmup_s, "duration": duration_s})
 
@@ -49,9 +66,11 @@ class LoadSection(LoadKeys):
     @property
     def expected_s(self) -> float:
         """About how long the load takes, seconds."""
-        return self.own_end.expected_s if self.own_end is not None else sum(self.phases_s)
+        own_end = self.own_end
+        return own_end.expected_s if own_end is not None else sum(self.phases_s)
 
     @property
     def longest_s(self) -> float:
         """What the load may take at most, seconds, besides connecting and its last transactions."""
-        return self.own_end.longest_s if self.own_end is not None else sum(self.phases_s)
+        own_end = self.own_end
+        return own_end.longest_s if own_end is not None else sum(self.phases_s)

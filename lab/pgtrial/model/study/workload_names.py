@@ -22,16 +22,25 @@ BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, ORDER_ENTRY, APP_TASKS, PROGRAMS)
 
 def is_script(workload: str) -> bool:
     """Whether a workload is a script of the study's own, given by its path, or a pack, and not a built-in one."""
-    if is_replay(workload) or is_suite(workload) or is_job(workload):
+    if _has_prefix(workload):
         return False
     workload = weight_of(workload)[0]
     return "/" in workload or workload.endswith((".sql", ".lua")) or workload.startswith(BUNDLED)
 
 
+def stands_alone(workload: str) -> bool:
+    """True if a workload has a kind of load of its own, and no rate or clients that a study chooses."""
+    return workload in (APP_TASKS, PROGRAMS) or _has_prefix(workload)
+
+
+def _has_prefix(workload: str) -> bool:
+    return is_replay(workload) or is_suite(workload) or is_job(workload)
+
+
 def known(names: list[str]) -> list[str]:
     """Return the names. Raises ValueError if one is no workload."""
     for name in names:
-        if name not in BUILT_IN and not any(kind(name) for kind in (is_script, is_replay, is_suite, is_job)):
+        if name not in BUILT_IN and not (is_script(name) or _has_prefix(name)):
             near = difflib.get_close_matches(name, BUILT_IN, n=1, cutoff=0.4)
             hint = (
                 f"did you mean {near[0]}?"

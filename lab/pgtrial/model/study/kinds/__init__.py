@@ -1,0 +1,21 @@
+"""The kinds of load that a study may have, a module each. The list below is the only one."""
+
+from __future__ import annotations
+
+from pgtrial.model.study.kinds.capacity import Capacity
+from pgtrial.model.study.kinds.job import Job
+from pgtrial.model.study.kinds.kind import LoadKind
+from pgtrial.model.study.kinds.programs import Programs
+from pgtrial.model.study.kinds.replay import Replay
+from pgtrial.model.study.kinds.suite import Suite
+from pgtrial.model.study.kinds.tasks import Tasks
+from pgtrial.model.study.kinds.transactions import Transactions
+from pgtrial.model.study.load_keys import LoadKeys
+
+KINDS: tuple[LoadKind, ...] = (Tasks(), Replay(), Suite(), Job(), Programs(), Capacity(), Transactions())
+"""The first that is meant is the kind of a load."""
+
+
+def kind_of(load: LoadKeys) -> LoadKind:
+    """Returns the kind of a load."""
+    return next(kind for kind in KINDS if kind.is_meant(load))

@@ -1,0 +1,55 @@
+"""The load of a study that looks for the highest rate at which a promise on the response time is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pgtrial.model.metrics import CAPACITY
+from pgtrial.model.records.capacity import CapacityLoad
+from pgtrial.model.records.transactions import CapacitySearch
+from pgtrial.model.study.capacity import NOT_FOR_CAPACITY
+from pgtrial.model.study.kinds.kind import misplaced
+from pgtrial.model.study.kinds.transactions import Transactions
+from pgtrial.model.study.load_keys import LoadKeys
+from pgtrial.model.study.order_entry import ORDER_ENTRY
+from pgtrial.model.study.sysbench import is_sysbench
+from pgtrial.model.study.workload_names import stands_alone
+
+
+class Capacity(Transactions):
+    """Transactions in a closed loop, then probes at rates that the search chooses."""
+
+    stored = CapacitySearch
+    why_no_turns = "each arm looks for its capacity at rates of its own"
+    why_no_fleet = "one engine makes the probes of a capacity, so such a study has no fleet"
+    has_price = False
+    has_planned_time = False
+    fewest_arms = 1
+    searches_rate = True
+
+    def is_meant(self, load: LoadKeys) -> bool:
+        return load.capacity is not None
+
+    def objections(self, load: LoadKeys) -> Iterator[str]:
+        if not self.is_meant(load):
+            return
+        unfit = [name for name in load.workload if stands_alone(name) or is_sysbench(name)]
+        if unfit:
+            yield f"capacity is not for {unfit[0]}; use a workload of pgbench, a script, a pack or {ORDER_ENTRY}"
+        yield from misplaced(load, NOT_FOR_CAPACITY, "a study of capacity")
+
+    def misfit(self, load: LoadKeys, metric: str) -> str | None:
+        if metric != CAPACITY:
+            return "is not for a study of capacity, which compares that alone; leave it out"
+        return None
+
+    def metrics(self, load: LoadKeys, declared: list[str]) -> list[str]:
+        return [CAPACITY]
+
+    def promise(self, load: LoadKeys) -> CapacityLoad | None:
+        asked = load.capacity
+        if asked is None:
+            return None
+        return CapacityLoad(
+            percentile=asked.percentile, limit_s=asked.limit, failures=asked.failures, at_most=asked.at_most
+        )

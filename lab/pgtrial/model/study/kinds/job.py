@@ -1,0 +1,124 @@
+"""The load of a study that is a job: statements or a program that end by themselves, once in each trial."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from pgtrial.model.metrics import METRICS, TIME
+from pgtrial.model.records.job import BesideLoad, JobLoad
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.study.jobs import (
+    JOB,
+    NOT_FOR_JOBS,
+    OF_THE_LOAD_BESIDE,
+    JobSection,
+    is_job,
+    objections_to_job,
+)
+from pgtrial.model.study.kinds.kind import Asked, LoadKind, misplaced, sizes
+from pgtrial.model.study.load_keys import LoadKeys
+from pgtrial.model.study.servers import Given
+
+_WITH_BESIDE = "p99"
+"""The metric of the load beside a job that is compared unless the study says otherwise."""
+
+_NOT_FOR_JOBS = f"not for a job; write {', '.join(name for name, metric in METRICS.items() if metric.is_for_jobs)}"
+
+
+class Job(LoadKind):
+    """One run of a job in each trial; a load point for each scale, and each load beside it."""
+
+    stored = JobLoad
+    why_no_turns = "a job has the machine to itself"
+    why_no_fleet = "one session runs a job, so it has no fleet"
+    has_plans = False
+    is_of_the_user = True
+    has_planned_time = False
+    has_own_limit = True
+
+    def is_meant(self, load: LoadKeys) -> bool:
+        return any(map(is_job, load.workload))
+
+    def own_end(self, load: LoadKeys) -> JobSection:
+        return load.job
+
+    def objections(self, load: LoadKeys) -> Iterator[str]:
+        yield from objections_to_job(load.workload, load.job)
+        if not self.is_meant(load):
+            return
+        allowed = OF_THE_LOAD_BESIDE if load.job.beside is not None else ()
+        yield from misplaced(load, {key: why for key, why in NOT_FOR_JOBS.items() if key not in allowed}, "a job")
+        if load.job.beside is not None and not load.rate:
+            yield "job.beside is a load at a rate; set [load] rate, in transactions per second"
+
+    def objection_to_servers(self, study: Asked) -> str | None:
+        undo = study.load.job.undo
+        for arm in study.arms:
+            server = study.resolved(arm)
+            if isinstance(server, Given):
+                if undo is None:
+                    return (
+                        f"[arms.{arm}] a job changes the data, and a given server has no fresh copy of them for each "
+                        'trial; set [load.job] undo to the SQL that undoes it, or to "none" if it leaves nothing behind'
+                    )
+            elif server.reset != "copy":
+                return (
+                    f'[arms.{arm}] reset = "{server.reset}" keeps what a job has done, and each trial is to do it '
+                    "anew; leave reset out"
+                )
+        if undo is not None and not study.has_given:
+            return "[load.job] undo is for given servers, and here each trial has a fresh copy of the data; remove it"
+        return None
+
+    def misfit(self, load: LoadKeys, metric: str) -> str | None:
+        named = METRICS[metric]
+        if named.kind == "capacity":
+            return super().misfit(load, metric)
+        is_of_beside = named.kind == "percentile" and load.job.beside is not None
+        return None if named.is_for_jobs or is_of_beside else f"is {_NOT_FOR_JOBS}"
+
+    def metrics(self, load: LoadKeys, declared: list[str]) -> list[str]:
+        return [TIME, _WITH_BESIDE] if load.job.beside is not None and not declared else list(declared)
+
+    def usual_metric(self, load: LoadKeys) -> str:
+        return TIME
+
+    def is_paced(self, load: LoadKeys) -> bool:
+        return True
+
+    def points(self, study: Asked) -> list[LoadPoint]:
+        load = study.load
+        return [_point(load, size, beside) for size in sizes(load) for beside in _loads_beside(load)]
+
+    def scripts_run_once(self, study: Asked) -> list[str]:
+        return sorted({point.workload for point in self.points(study)} & study.scripts.keys())
+
+    def starts_programs(self, load: LoadKeys) -> bool:
+        return load.job.command is not None
+
+
+def _loads_beside(load: LoadKeys) -> list[BesideLoad | None]:
+    """Returns the loads beside a job, or none."""
+    if load.job.beside is None:
+        return [None]
+    script = PurePosixPath(load.job.beside).name
+    return [
+        BesideLoad(script=script, clients=clients, rate=rate, protocol=load.protocol)
+        for clients, rate in itertools.product(load.clients, load.rate)
+    ]
+
+
+def _point(load: LoadKeys, size: Mapping[str, Any], beside: BesideLoad | None) -> LoadPoint:
+    asked, file = load.job, load.workload[0].removeprefix(JOB)
+    program = shlex.split(asked.command)[0] if asked.command is not None else file
+    return LoadPoint(
+        workload=PurePosixPath(program).name,
+        **size,
+        clients=1 + (beside.clients if beside is not None else 0),
+        protocol="simple",
+        job=JobLoad(limit_s=asked.limit, command=asked.command, beside=beside),
+    )

@@ -1,0 +1,50 @@
+"""The load of a study whose arms have client programs: what their commands do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pgtrial.model.metrics import METRICS
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.programs import ClientPrograms
+from pgtrial.model.study.kinds.kind import Asked, LoadKind, misplaced, sizes
+from pgtrial.model.study.load_keys import LoadKeys
+from pgtrial.model.study.programs import NOT_FOR_PROGRAMS, PROGRAMS
+
+
+class Programs(LoadKind):
+    """The batches of each arm's client program; a load point for each scale."""
+
+    stored = ClientPrograms
+    why_no_fleet = "a client program runs on the lab's machine"
+    has_plans = False
+    has_known_sql = False
+    is_of_the_user = True
+    follows_the_arm = True
+    runs_in_batches = True
+
+    def is_meant(self, load: LoadKeys) -> bool:
+        return PROGRAMS in load.workload
+
+    def objections(self, load: LoadKeys) -> Iterator[str]:
+        if self.is_meant(load):
+            if len(load.workload) > 1:
+                yield f"{PROGRAMS} is what the arms' commands do; give other workloads a study of their own"
+            yield from misplaced(load, NOT_FOR_PROGRAMS, PROGRAMS)
+
+    def misfit(self, load: LoadKeys, metric: str) -> str | None:
+        if METRICS[metric].follows_throughput:
+            return "takes the time of each operation, and client programs report batches; leave it out"
+        return super().misfit(load, metric)
+
+    def points(self, study: Asked) -> list[LoadPoint]:
+        return [
+            LoadPoint(workload=PROGRAMS, programs=True, clients=1, protocol="the driver's", **size)
+            for size in sizes(study.load)
+        ]
+
+    def may_do_without_tables(self, study: Asked) -> bool:
+        return study.has_given
+
+    def starts_programs(self, load: LoadKeys) -> bool:
+        return True

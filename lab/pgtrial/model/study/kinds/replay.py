@@ -1,0 +1,80 @@
+"""The load of a study that is a replay: the sessions of a capture, on data that are restored from a dump."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.replay import ReplayLoad
+from pgtrial.model.study.kinds.kind import Asked, LoadKind, misplaced
+from pgtrial.model.study.load_keys import LoadKeys
+from pgtrial.model.study.replay import MOST_STATEMENTS, NOT_FOR_REPLAYS, REPLAY, ReplaySection, is_replay
+
+
+class Replay(LoadKind):
+    """One replay in each trial, which is one load point."""
+
+    stored = ReplayLoad
+    why_no_turns = "the recorded times of a replay would pass during the slices of the others"
+    why_no_fleet = "one engine replays all sessions, so a replay has no fleet"
+    is_rehearsed = False
+    has_plans = False
+    has_known_sql = False
+    is_of_the_user = True
+    has_planned_time = False
+
+    def is_meant(self, load: LoadKeys) -> bool:
+        return any(map(is_replay, load.workload))
+
+    def own_end(self, load: LoadKeys) -> ReplaySection:
+        return load.replay
+
+    def objections(self, load: LoadKeys) -> Iterator[str]:
+        if self.is_meant(load):
+            if len(load.workload) > 1:
+                yield "a replay has data of its own and is judged by itself; give it a study of its own"
+            yield from misplaced(load, NOT_FOR_REPLAYS, "a replay")
+            if load.replay.data is None and not load.data:
+                yield (
+                    "a replay needs [load.replay] data: a dump (pg_dump) of the data as they were when the capture "
+                    "began"
+                )
+        elif load.replay != ReplaySection():
+            yield "replay is for the workload replay:DIRECTORY; set it, or remove replay"
+
+    def objections_to_data(self, load: LoadKeys) -> Iterator[str]:
+        if load.data and load.replay.data is not None:
+            yield "data and replay.data name the same thing; leave one of the two out"
+
+    def is_paced(self, load: LoadKeys) -> bool:
+        return load.replay.factor is not None
+
+    def points(self, study: Asked) -> list[LoadPoint]:
+        load, asked = study.load, study.load.replay
+        if asked.files is None or asked.data is None:
+            raise StudyError("the study does not say which capture and data it has; read it from its file")
+        capture = PurePosixPath(load.workload[0].removeprefix(REPLAY)).name
+        replay = ReplayLoad(
+            capture=capture,
+            data=PurePosixPath(asked.data).name,
+            **asked.files.model_dump(include={"capture_sha256", "data_sha256", "sessions", "statements"}),
+            speed=asked.factor,
+            sample=asked.sample,
+            copies=asked.copies,
+        )
+        point = LoadPoint(
+            workload=f"{REPLAY}{capture}",
+            scale=1,
+            clients=asked.max_connections or 1,
+            protocol="as recorded",
+            replay=replay,
+        )
+        return [point]
+
+    def has_family(self, load: LoadKeys) -> bool:
+        return True
+
+    def parts(self, load: LoadKeys) -> int:
+        return MOST_STATEMENTS

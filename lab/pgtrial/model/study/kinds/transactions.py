@@ -1,0 +1,104 @@
+"""The load of a study that is transactions, of pgbench's scripts, sysbench's tests, order entry or packs."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from pgtrial.model.records.capacity import CapacityLoad
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.transactions import Transactions as OfAPoint
+from pgtrial.model.study.kinds.kind import Asked, LoadKind, sizes
+from pgtrial.model.study.load_keys import LoadKeys
+from pgtrial.model.study.own_data import weight_of
+from pgtrial.model.study.packs import pack_load
+from pgtrial.model.study.setup import SetUp
+from pgtrial.model.study.sysbench import is_sysbench
+from pgtrial.model.study.workload_names import is_script
+
+OWN_SCRIPTS = "own scripts"
+"""The workload of load points at which each arm runs its own script."""
+
+
+class Transactions(LoadKind):
+    """A load for a given time; a load point for each workload, scale, number of clients and rate."""
+
+    stored = OfAPoint
+
+    def points(self, study: Asked) -> list[LoadPoint]:
+        """Returns the crossing of all lists, in the order of the study file.
+
+        Tests of sysbench are crossed with clients and rates only: their tables have one size in a study.
+        """
+        load = study.load
+        rates: list[float | None] = [*load.rate] or [None]
+        promise = self.promise(load)
+        return [
+            LoadPoint(**data, clients=clients, protocol=load.protocol, rate=rate, capacity=promise)
+            for data in _loads_and_data(study)
+            for clients, rate in itertools.product(load.clients, rates)
+        ]
+
+    def promise(self, load: LoadKeys) -> CapacityLoad | None:
+        """Returns the promise that the highest rate has to keep; None: no such rate is looked for."""
+        return None
+
+    def may_do_without_tables(self, study: Asked) -> bool:
+        return any(map(is_script, study.load.workload))
+
+
+def scripts_of_arms(arms: Mapping[str, SetUp]) -> dict[str, str]:
+    """Returns by arm the name of its own script; empty: all arms run the same load."""
+    paths = {arm: keys.workload for arm, keys in arms.items() if keys.workload is not None}
+    return {arm: PurePosixPath(path).name for arm, path in paths.items()}
+
+
+def _loads_and_data(study: Asked) -> Iterable[dict[str, Any]]:
+    """Returns what the load points say of their workload and data, one after the other."""
+    load, of_arms = study.load, scripts_of_arms(study.arms)
+    if of_arms:
+        of_data = _sizes_for(study, dict.fromkeys(of_arms.values()))
+        return [{"workload": OWN_SCRIPTS, "of_arms": of_arms, **size} for size in of_data]
+    return _mix(study) if load.is_mixed else itertools.chain(*(_data(study, name) for name in load.workload))
+
+
+def _mix(study: Asked) -> list[dict[str, Any]]:
+    """Returns what the load points of scripts with weights say of their data."""
+    weights = {PurePosixPath(path).name: weight for path, weight in map(weight_of, study.load.workload)}
+    name = " + ".join(script if weight is None else f"{script}={weight}" for script, weight in weights.items())
+    mix = {script: 1 if weight is None else weight for script, weight in weights.items()}
+    return [{"workload": name, "mix": mix, **size} for size in _sizes_for(study, mix)]
+
+
+def _sizes_for(study: Asked, scripts: Iterable[str]) -> list[dict[str, Any]]:
+    """As `sizes`, for these scripts; those that name none of pgbench's tables do without, unless the scale is set.
+
+    What setup_sql makes may name them too. On a given server, where tables are in somebody's way, it is asked more
+    closely what a script names (`pgbench_names`).
+    """
+    load, texts = study.load, [study.scripts[name] for name in scripts if name in study.scripts]
+    if not texts or study.has_given or load.scale_is_set or load.data:
+        return sizes(load)
+    texts += [sql for arm in study.arms for sql in study.resolved(arm).setup_sql or ()]
+    return sizes(load) if any(map(_NAMES_TABLES.search, texts)) else [{"scale": 1, "without_tables": True}]
+
+
+_NAMES_TABLES = re.compile(r"pgbench_|:scale\b", re.IGNORECASE)
+
+
+def _data(study: Asked, workload: str) -> list[dict[str, Any]]:
+    """Returns what load points of a workload say of their data, one after the other."""
+    load = study.load
+    pack = pack_load(workload, study.scripts, load.pack)
+    if pack is not None:
+        name = pack.name if pack.mix is None else f"{pack.name}/{pack.mix}"
+        return [{"workload": name, "scale": scale, "pack": pack} for scale in load.scale]
+    name = PurePosixPath(workload).name
+    if not is_sysbench(name):
+        return [{"workload": name, **size} for size in _sizes_for(study, [name])]
+    tables, size = load.sysbench.sizes(name)
+    own = sizes(load)[0] if load.data else {"scale": 1}
+    return [{"workload": name, **own, "sysbench": True, "tables": tables, "table_size": size}]
