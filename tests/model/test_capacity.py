@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.conduct.declared import metrics_in_words, search_in_words
+from pgtrial.conduct.declared import metrics_in_words
 from pgtrial.conduct.plan import make_plan
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.capacity import LONGER, CapacitySection
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import load_points
+from pgtrial.report.kinds import words_of
 from pgtrial.statistics.capacity import EXPECTED
 from pgtrial.store.study_file import build_study
 
@@ -80,7 +81,7 @@ def test_a_plan_fits_its_probes_into_the_budget():
         trial_s = plan.warmup_s + EXPECTED * (plan.duration_s + 0.5)
         assert plan.trial_estimate_s > trial_s
     assert plans[0].duration_s < plans[1].duration_s == 10
-    assert search_in_words(plans[1]) == "8 probes of 10s"
+    assert words_of(plans[1]).planned_trial(spec_of(), plans[1]).endswith("about 8 probes of 10s")
     assert "from 1,000/s on" in metrics_in_words(plans[1])
 
 

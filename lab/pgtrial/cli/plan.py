@@ -18,7 +18,7 @@ from pgtrial.cli.progress import shown
 from pgtrial.cli.rehearsed import show_plans
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.cli.terminal import Terminal
-from pgtrial.conduct.declared import metrics_in_words, search_in_words
+from pgtrial.conduct.declared import metrics_in_words
 from pgtrial.conduct.interleaving import sessions_of, why_not
 from pgtrial.conduct.lengths_in_words import in_words
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook
@@ -38,6 +38,7 @@ from pgtrial.model.study.servers import Given, MadeHere, conninfo_of, parts_of
 from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, grouped, plural, shortened
+from pgtrial.report.kinds import words_of
 from pgtrial.servers.abilities import check_abilities
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.connection_errors import address_of, reason_of, with_defaults
@@ -318,23 +319,10 @@ def _fleet(fleet: FleetSection) -> str:
 
 def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator[tuple[str, str]]:
     estimates = _estimates(spec, plan)
-    trial = (
-        f"each one replay, {format_duration(round(spec.load.expected_s))} as recorded"
-        if spec.load.replays
-        else "each of all tasks to their end"
-        if spec.load.runs_tasks
-        else f"each {plural(spec.load.suite.runs, 'run')} of {plural(spec.load.suite.queries or 1, 'query')}"
-        if spec.load.runs_suite
-        else f"each one run of the job, ended after {format_duration(spec.load.job.limit)}"
-        if spec.load.runs_job
-        else f"each {format_duration(plan.warmup_s)} of warm-up and about {search_in_words(plan)}"
-        if spec.load.capacity is not None
-        else f"each {format_duration(plan.warmup_s)} of warm-up and {format_duration(plan.duration_s)} measured"
-    )
     yield (
         "trials",
         f"{plural(len(plan.load_points), 'load point')} x {len(plan.arms)} arms x {plural(plan.max_blocks, 'block')} = "
-        f"{len(plan.trials)}, {trial}",
+        f"{len(plan.trials)}, each {words_of(plan).planned_trial(spec, plan)}",
     )
     for sentence in in_words(plan, spec):
         yield "lengths", sentence

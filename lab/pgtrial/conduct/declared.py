@@ -11,7 +11,6 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.study.capacity import LONGER
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import as_written, format_duration
-from pgtrial.statistics import capacity
 from pgtrial.verdict.units import Units
 
 _DEVIATIONS = 3
@@ -68,11 +67,6 @@ def metrics_in_words(plan: Plan) -> str:
     units = Units(plan)
     earliest = f"{units.unit} {units.fewest(claims)}"
     return f"{first} decides; {' and '.join(others)} {share} decided after {earliest} at the earliest"
-
-
-def search_in_words(plan: Plan) -> str:
-    """`8 probes of 5s`: what a trial of a study of capacity does after its warm-up."""
-    return f"{capacity.EXPECTED} probes of {format_duration(plan.duration_s)}"
 
 
 def _cure(spec: StudySpec) -> str:

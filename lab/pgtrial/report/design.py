@@ -6,8 +6,9 @@ from statistics import median
 
 from pgtrial.model.records.plan import Extension
 from pgtrial.model.study.sysbench import SysbenchSection
-from pgtrial.model.units import as_written, format_duration, plural
+from pgtrial.model.units import as_written, format_duration
 from pgtrial.report.data import StudyData
+from pgtrial.report.kinds import words_of
 from pgtrial.report.tables.certificate import dated
 
 _NO_CERTIFICATE = "none; `pgtrial selftest` makes one"
@@ -16,6 +17,7 @@ _NO_CERTIFICATE = "none; `pgtrial selftest` makes one"
 def design(data: StudyData) -> list[tuple[str, str]]:
     """Pairs of a term and its description."""
     plan, load, result = data.plan, data.spec.load, data.result
+    words = words_of(plan)
     packs = {point.pack.name: point.pack for point in plan.load_points if point.pack is not None}
     blocks = f"{result.blocks_complete} complete of {plan.max_blocks} planned, {format_duration(result.block_s)} each"
     terms: list[tuple[str, str | None]] = [
@@ -23,11 +25,11 @@ def design(data: StudyData) -> list[tuple[str, str]]:
         ("baseline", plan.baseline),
         ("arms", ", ".join(plan.arms)),
         ("declared differences", "; ".join(f"{a}: {', '.join(k)}" for a, k in plan.declared.items() if k) or "none"),
-        ("load", _load(data)),
+        ("load", words.load(data.spec, plan)),
         ("sysbench", _options(load.sysbench) if any(point.sysbench for point in plan.load_points) else None),
         ("scripts", "; ".join(f"{name} (SHA-256 {code})" for name, code in plan.scripts.items())),
         *(("transaction", f"{name}: {pack.transaction}") for name, pack in packs.items()),
-        ("trial", _trial(data)),
+        ("trial", words.trial(data.spec, plan)),
         ("slices", _slices(data)),
         _round_trips(data),
         ("blocks", blocks),
@@ -46,51 +48,6 @@ def design(data: StudyData) -> list[tuple[str, str]]:
         ("planned", f"{plan.created.replace('T', ' ')} by pgtrial {plan.pgtrial}"),
     ]
     return [(term, text) for term, text in terms if text]
-
-
-def _load(data: StudyData) -> str:
-    load, points = data.spec.load, data.plan.load_points
-    replay, suite = points[0].replay, points[0].suite
-    if suite is not None:
-        return f"the suite {suite.name} in one session: {points[0].label}"
-    if load.runs_programs:
-        commands = {arm: data.spec.resolved(arm).command for arm in data.plan.arms}
-        return "the client program of each arm: " + "; ".join(f"{arm}: {text}" for arm, text in commands.items())
-    if replay is None:
-        return f"{plural(len(points), 'load point')}, {load.protocol} protocol, fill factor {load.fillfactor}"
-    connections = load.replay.max_connections
-    most = f", at most {plural(connections, 'connection')}" if connections is not None else ""
-    return (
-        f"the capture {replay.capture} (SHA-256 {replay.capture_sha256}) on the dump {replay.data} (SHA-256 "
-        f"{replay.data_sha256}): {replay.label}{most}"
-    )
-
-
-def _trial(data: StudyData) -> str:
-    plan, load = data.plan, data.spec.load
-    if load.replays:
-        return f"one replay {plan.load_points[0].replay.pace}" if plan.load_points[0].replay else "one replay"
-    if load.runs_suite:
-        suite = load.suite
-        before = "an unmeasured pass over all queries, then " if not suite.drops_caches else ""
-        limit = format_duration(suite.limit_s)
-        runs = plural(suite.runs, "run")
-        return f"{before}{runs} of each in random order; a query is cancelled after {limit}"
-    if load.runs_job:
-        return f"one run of the job, no warm-up; it has failed after {format_duration(load.job.limit)}"
-    if load.capacity is not None:
-        lengths = f"{format_duration(plan.warmup_s)} of warm-up in a closed loop, then probes at chosen rates"
-        return f"{lengths}, {format_duration(plan.duration_s)} each or longer at slow rates"
-    if not load.runs_tasks:
-        lengths = f"{format_duration(plan.warmup_s)} of warm-up, {format_duration(plan.duration_s)} measured"
-        found = plan.lengths.preliminary if plan.lengths is not None else None
-        return lengths if found is None else f"{lengths}; chosen after a block that does not count: {found.text}"
-    tasks = load.tasks
-    lifetime = f", connections replaced after {format_duration(tasks.pool_lifetime)}" if tasks.pool_lifetime else ""
-    return (
-        f"one run of all tasks to their end, no warm-up; arrival {tasks.arrival}, a task fails that has no connection "
-        f"after {format_duration(tasks.pool_timeout)}{lifetime}"
-    )
 
 
 def _slices(data: StudyData) -> str:

@@ -1,0 +1,18 @@
+"""How plans and reports describe a job."""
+
+from __future__ import annotations
+
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import format_duration
+from pgtrial.report.kinds.kind import KindWords
+
+
+class JobWords(KindWords):
+    """The words of a trial that is one run of a job."""
+
+    def trial(self, spec: StudySpec, plan: Plan) -> str:
+        return f"one run of the job, no warm-up; it has failed after {format_duration(spec.load.job.limit)}"
+
+    def planned_trial(self, spec: StudySpec, plan: Plan) -> str:
+        return f"one run of the job, ended after {format_duration(spec.load.job.limit)}"

@@ -1,0 +1,15 @@
+"""How plans and reports describe client programs."""
+
+from __future__ import annotations
+
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.report.kinds.kind import KindWords
+
+
+class ProgramsWords(KindWords):
+    """The words of a trial in which an arm's client program runs."""
+
+    def load(self, spec: StudySpec, plan: Plan) -> str:
+        commands = {arm: spec.resolved(arm).command for arm in plan.arms}
+        return "the client program of each arm: " + "; ".join(f"{arm}: {text}" for arm, text in commands.items())

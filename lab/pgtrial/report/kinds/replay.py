@@ -1,0 +1,29 @@
+"""How plans and reports describe a replay."""
+
+from __future__ import annotations
+
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import format_duration, plural
+from pgtrial.report.kinds.kind import KindWords
+
+
+class ReplayWords(KindWords):
+    """The words of a trial that is one replay."""
+
+    def load(self, spec: StudySpec, plan: Plan) -> str:
+        replay, connections = plan.load_points[0].replay, spec.load.replay.max_connections
+        if replay is None:
+            return super().load(spec, plan)
+        most = f", at most {plural(connections, 'connection')}" if connections is not None else ""
+        return (
+            f"the capture {replay.capture} (SHA-256 {replay.capture_sha256}) on the dump {replay.data} (SHA-256 "
+            f"{replay.data_sha256}): {replay.label}{most}"
+        )
+
+    def trial(self, spec: StudySpec, plan: Plan) -> str:
+        replay = plan.load_points[0].replay
+        return f"one replay {replay.pace}" if replay is not None else "one replay"
+
+    def planned_trial(self, spec: StudySpec, plan: Plan) -> str:
+        return f"one replay, {format_duration(round(spec.load.expected_s))} as recorded"

@@ -1,0 +1,23 @@
+"""How plans and reports describe app-tasks."""
+
+from __future__ import annotations
+
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import format_duration
+from pgtrial.report.kinds.kind import KindWords
+
+
+class TasksWords(KindWords):
+    """The words of a trial that runs all tasks."""
+
+    def trial(self, spec: StudySpec, plan: Plan) -> str:
+        tasks = spec.load.tasks
+        lifetime = f", connections replaced after {format_duration(tasks.pool_lifetime)}" if tasks.pool_lifetime else ""
+        return (
+            f"one run of all tasks to their end, no warm-up; arrival {tasks.arrival}, a task fails that has no "
+            f"connection after {format_duration(tasks.pool_timeout)}{lifetime}"
+        )
+
+    def planned_trial(self, spec: StudySpec, plan: Plan) -> str:
+        return "of all tasks to their end"
