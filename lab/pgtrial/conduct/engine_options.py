@@ -83,7 +83,7 @@ def engine_options(
             calls = ["--procedures"] if load.procedures else []
             options = ["run", *_closed_loop(load, point, seed, jobs, turn), *calls]
         case "pgbench":
-            if point.job is not None:
+            if not point.kind.repeats:
                 return ["-n", *job_options(script, point), "-j", "1", "--random-seed", str(seed)]
             drawn = [f"--values={name}={path}" for name, path in (values or {}).items()]
             options = ["-n", *scripts_of(point, script), *drawn, *_closed_loop(load, point, seed, jobs, turn)]
@@ -116,12 +116,8 @@ _EXECUTIONS = 6
 
 def front_end(point: LoadPoint) -> FrontEnd:
     """Which of the engine's front ends has the workload."""
-    if point.tasks is not None:
-        return "tasks"
-    if point.replay is not None:
-        return "replay"
-    if point.suite is not None:
-        return "suite"
+    if point.kind.front_end is not None:
+        return point.kind.front_end
     if point.workload == ORDER_ENTRY:
         return "order-entry"
     return "sysbench" if point.sysbench else "pgbench"
@@ -135,11 +131,6 @@ def suite_options(point: LoadPoint, folder: Path | None) -> list[str]:
     files = [word for query in suite.queries for word in ("-f", str(folder / f"{query}{QUERY_ENDING}"))]
     before = "--warmup" if suite.cache == "warm" else PAUSE
     return [*files, f"--runs={suite.runs}", f"--limit={suite.limit_s:g}", before]
-
-
-def most_parts(point: LoadPoint) -> int:
-    """How many engines can share a load point: each has a client at least, of tasks a connection of each pool."""
-    return point.clients if point.tasks is None else min(point.tasks.pool, point.tasks.tasks)
 
 
 def check_sysbench(spec: StudySpec) -> None:
@@ -236,12 +227,7 @@ def pack_options(pack: PackLoad, folder: Path, scale: int) -> list[str]:
 
 
 def _jobs(load: LoadSection, point: LoadPoint, machine: Each) -> int:
-    """Threads of each engine: as the study says, else one per 16 of its clients and at most its share of the CPUs.
-
-    How many connections a replay has at the same time only its engine knows: each session counts.
-    """
-    clients = point.clients // machine.engines
-    if point.replay is not None:
-        clients = load.replay.max_connections or point.replay.sessions * point.replay.copies
-    most = clients if point.tasks is None else min(clients, load.tasks.apps)
+    """Threads of each engine: as the study says, else one per 16 of its clients and at most its share of the CPUs."""
+    clients = load.kind.sessions(load, point) // machine.engines
+    most = load.kind.most_threads(load, clients)
     return min(most, load.jobs or max(1, min(math.ceil(clients / 16), machine.cpus)))

@@ -179,7 +179,7 @@ def may_lengthen(plan: Plan, course: Course) -> bool:
     A client program ends its batches in any slice.
     """
     planned = course.planned
-    if course.point.programs:
+    if not course.point.kind.is_by_engine:
         return False
     unchanged = plan.interleaving is not None and planned.load_point not in plan.interleaving.longer
     return unchanged and planned.block == 0 and course.load.phases_s[0] > 0

@@ -91,7 +91,7 @@ def _as_sent(text: str, protocol: str, executions: list[SentText]) -> SentStatem
 
 def are_listed(point: LoadPoint) -> bool:
     """True if files list the statements of a load. The statements of a job have no plans to compare."""
-    return front_end(point) in ("pgbench", "suite") and point.job is None
+    return front_end(point) in ("pgbench", "suite") and point.kind.lists_statements
 
 
 def listed_statements(point: LoadPoint, script: Path | None, values: Mapping[str, Path], seed: int) -> Statements:
@@ -107,7 +107,7 @@ def listed_statements(point: LoadPoint, script: Path | None, values: Mapping[str
 
 def known_statements(point: LoadPoint, script: Path | None) -> list[str]:
     """Returns the statements that files list, without values; `script` is as for `engine_options`."""
-    if not are_listed(point) or point.programs:
+    if not are_listed(point):
         return []
     return [without_values(one.text) for one in listed_statements(point, script, {}, 1).sent.values()]
 

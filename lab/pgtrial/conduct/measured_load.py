@@ -215,7 +215,7 @@ def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoi
         # the sessions that this took are not to be counted for others
         wait_for_clients_to_leave(session, clients)
         course.not_permitted += [missed] if missed else []
-        if course.load.phases_s[0] == 0 or course.point.capacity is not None:
+        if course.load.phases_s[0] == 0 or course.load.kind.searches_rate:
             checkpoint.issue()
     course.relations_before = views.read_relations(session, course.data.relations(session))
     if course.point.tasks is not None:

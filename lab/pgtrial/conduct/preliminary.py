@@ -108,7 +108,7 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
 
 def _bounded(spec: StudySpec, load: LoadSection) -> LoadSection:
     """The load; a job is ended when it has taken too long for any verdict within the budget."""
-    if not load.runs_job:
+    if not load.kind.has_own_limit:
         return load
     limit_s = min(load.job.limit, longest_job(spec))
     return load.model_copy(update={"job": load.job.model_copy(update={"limit": limit_s})})
@@ -117,7 +117,7 @@ def _bounded(spec: StudySpec, load: LoadSection) -> LoadSection:
 def _check_job(spec: StudySpec, load: LoadSection, course: Course) -> None:
     """Raise StudyError if a job was ended because it had taken too long for any verdict within the budget."""
     limit_s = load.job.limit
-    if course.point.job is None or limit_s == spec.load.job.limit or _load_s(course) < limit_s:
+    if limit_s == spec.load.job.limit or _load_s(course) < limit_s:
         return
     blocks, trials = fewest_for_a_verdict(spec), len(spec.arms) * len(load_points(spec))
     least_s = (blocks + 1) * trials * limit_s
@@ -131,7 +131,7 @@ def _check_job(spec: StudySpec, load: LoadSection, course: Course) -> None:
 def _check_suite(spec: StudySpec, courses: Sequence[Course]) -> None:
     """Raise BudgetError if the queries have taken too long for any verdict within the budget."""
     load_s, blocks = sum(map(_load_s, courses)), fewest_for_a_verdict(spec)
-    if not spec.load.runs_suite or load_s <= longest_loads(spec):
+    if not spec.load.kind.is_of_queries or load_s <= longest_loads(spec):
         return
     minutes = math.ceil((blocks + 1) * load_s / 60)
     took, arms = format_duration(round(load_s, 1)), " and ".join(course.planned.arm for course in courses)

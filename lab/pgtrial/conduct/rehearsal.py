@@ -190,7 +190,7 @@ class _Stage:
         files = sql_files(self.spec, point)
         if point.job is not None:
             return self._with_job(point)
-        if point.programs:
+        if not point.kind.is_by_engine:
             transactions, rolled_back = rehearse_program(self.arm.setup, self.target)
             if rolled_back:
                 self.say(

@@ -71,7 +71,7 @@ class RunningTrial:
             return
         with self._loading():
             self._measured = MeasuredLoad(course, self.arm, self._target, self._sessions)
-            if course.point.capacity is None:
+            if not course.load.kind.searches_rate:
                 self.run = self._measured.begin(self._load)
                 return
             # trials of a capacity do not alternate: no other load is to be heard meanwhile

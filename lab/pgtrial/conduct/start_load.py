@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pgtrial.conduct import job, leftovers
 from pgtrial.conduct.course import Course
-from pgtrial.conduct.engine_options import engine_options, front_end, most_parts
+from pgtrial.conduct.engine_options import engine_options, front_end
 from pgtrial.loads.job_command import CommandRun
 from pgtrial.loads.load_makers import LoadOrder
 from pgtrial.loads.load_run import LoadRun
@@ -52,7 +52,7 @@ def start_engine(course: Course, target: Target) -> Iterator[LoadRun]:
         ),
         target,
         course.directory / "engine.jsonl",
-        most_parts(course.point),
+        course.point.kind.most_engines(course.point.clients),
         _folder_of(course),
         course.load.cpus,
         course.inbox,

@@ -31,7 +31,7 @@ def check_sent(course: Course) -> None:
         queries = (course.outcome.done.get("measure") or {}).get("queries") or {"reads": 1}
         if not any(queries.get(name) for name in ("reads", "writes", "others", "errors")):
             raise _nothing_sent(course, measured.transactions, "")
-    elif kind == "pgbench" and point.job is None and not point.programs:
+    elif kind == "pgbench" and point.kind.repeats and point.kind.is_by_engine:
         counts = course.deltas.get("database", {})
         by_server = counts.get("xact_commit", measured.transactions) + counts.get("xact_rollback", 0)
         by_server -= course.deltas.get("sampler", {}).get("transactions", 0)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from pgtrial.cli import main
-from pgtrial.conduct.engine_options import engine_options, most_parts
+from pgtrial.conduct.engine_options import engine_options
 from pgtrial.loads.fleet.cluster import joined
 from pgtrial.loads.fleet.joining import check_listens, connect
 from pgtrial.loads.load_makers import Each
@@ -197,4 +197,4 @@ def test_each_engine_has_threads_for_its_own_clients():
     assert engine_options(load, point, 1, None, Each(engines=2, cpus=64))[7:9] == ["-j", "4"]
     assert engine_options(load, point, 1, None, Each(engines=2, cpus=3))[7:9] == ["-j", "3"]
     assert engine_options(load.model_copy(update={"jobs": 200}), point, 1, None, Each(2, 3))[7:9] == ["-j", "64"]
-    assert most_parts(point) == 128
+    assert point.kind.most_engines(point.clients) == 128

@@ -33,6 +33,8 @@ class JobLoad(PointKind, Record):
     noun: ClassVar[str] = "job"
     has_rate: ClassVar[bool] = False
     time_is_unknown: ClassVar[bool] = True
+    repeats: ClassVar[bool] = False
+    lists_statements: ClassVar[bool] = False
     is_watched_beside: ClassVar[bool] = True
     reports_progress: ClassVar[bool] = True
 

@@ -48,6 +48,15 @@ class PointKind:
     counts_blocks_of_parts: ClassVar[bool] = False
     """True if the command that the report proposes has the blocks that the parts of the load need for a decision."""
 
+    front_end: ClassVar[Literal["tasks", "replay", "suite"] | None] = None
+    """The front end of the engine that has no other load than this kind; None: the workload decides."""
+    repeats: ClassVar[bool] = True
+    """True if clients do the same again until the time of a trial is over."""
+    is_by_engine: ClassVar[bool] = True
+    """True if the engine makes the load, so that it knows each transaction."""
+    lists_statements: ClassVar[bool] = True
+    """True if the statements that its files list have plans to compare."""
+
     @property
     def measure(self) -> Measure:
         """What claims compare unless the study says otherwise: how much is done, or where that is fixed, how soon."""
@@ -57,6 +66,10 @@ class PointKind:
     def amount(self) -> str | None:
         """What a trial does, for people: `15,000 tasks`; None: as much as its time holds."""
         return None
+
+    def most_engines(self, clients: int) -> int:
+        """Returns how many engines can share the load: each has a client at least."""
+        return clients
 
     @property
     def has_scale(self) -> bool:

@@ -21,6 +21,8 @@ class SuiteLoad(PointKind, Record):
     key: ClassVar[str] = "suite"
     called: ClassVar[str] = "the suite"
     noun: ClassVar[str] = "execution"
+    front_end: ClassVar[Literal["suite"]] = "suite"
+    repeats: ClassVar[bool] = False
     has_rate: ClassVar[bool] = False
     time_is_unknown: ClassVar[bool] = True
     knows_each_statement: ClassVar[bool] = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,8 @@ class TaskLoad(PointKind, Record):
     """The tasks of a load point; all numbers are of each application."""
 
     key: ClassVar[str] = "tasks"
+    front_end: ClassVar[Literal["tasks"]] = "tasks"
+    repeats: ClassVar[bool] = False
     has_percentiles: ClassVar[bool] = False
 
     apps: int
@@ -38,6 +40,9 @@ class TaskLoad(PointKind, Record):
     @property
     def amount(self) -> str:
         return plural(self.apps * self.tasks, "task")
+
+    def most_engines(self, clients: int) -> int:
+        return min(self.pool, self.tasks)  # each has a connection of each pool
 
     @property
     def details(self) -> str:

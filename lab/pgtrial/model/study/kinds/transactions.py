@@ -6,9 +6,10 @@ import itertools
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, ClassVar
 
 from pgtrial.model.records.capacity import CapacityLoad
+from pgtrial.model.records.kind import PointKind
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.transactions import Transactions as OfAPoint
 from pgtrial.model.study.kinds.kind import Asked, LoadKind, sizes
@@ -26,7 +27,7 @@ OWN_SCRIPTS = "own scripts"
 class Transactions(LoadKind):
     """A load for a given time; a load point for each workload, scale, number of clients and rate."""
 
-    stored = OfAPoint
+    stored: ClassVar[type[PointKind]] = OfAPoint
 
     def points(self, study: Asked) -> list[LoadPoint]:
         """Returns the crossing of all lists, in the order of the study file.
