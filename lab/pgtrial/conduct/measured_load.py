@@ -8,9 +8,9 @@ from functools import partial
 
 import psycopg
 
-from pgtrial.conduct import job, suite
 from pgtrial.conduct.capacity_search import search
 from pgtrial.conduct.course import Course, NotWatching, Watching, observed
+from pgtrial.conduct.kinds import watch_of
 from pgtrial.conduct.outcome import PHASES
 from pgtrial.conduct.packs import check, held, measure
 from pgtrial.conduct.progress import Second
@@ -22,7 +22,6 @@ from pgtrial.evidence.observe.host import read_host
 from pgtrial.evidence.observe.plans import nodes_of
 from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_leave
 from pgtrial.loads.data.order_entry_tables import violated_condition
-from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.engine import EngineRun
 from pgtrial.loads.load_run import Event, LoadRun
 from pgtrial.loads.target import Session, Target
@@ -45,8 +44,7 @@ class MeasuredLoad:
         self._measured_since: float | None = None
         self._sampler: Watching = NotWatching()
         self._timed = ExitStack()
-        self._job = job.JobWatch(course, arm, self._session) if course.point.job is not None else None
-        self._suite = suite.SuiteWatch(course, arm) if course.point.suite is not None else None
+        self._watch = watch_of(course, arm, self._session)
         self._run: LoadRun | None = None
         self._stack = stack
 
@@ -55,8 +53,7 @@ class MeasuredLoad:
         course, arm, target = self._course, self._arm, self._target
         self._make_ready(load)
         self._sampler = load.enter_context(observed(course, arm, target))
-        if self._job is not None:
-            self._job.begin(load, target)
+        self._watch.begin(load, target)
         run = load.enter_context(start_program(course, arm, target) if course.rounds else start_engine(course, target))
         load.callback(self._timed.close)
         self._timed.enter_context(timed(course.timings, "load"))
@@ -76,6 +73,8 @@ class MeasuredLoad:
         course, target = self._course, self._target
         _check_conditions(course, target, "before")
         _make_ready(course, self._session, self._arm, self._checkpoint, target)
+        self._watch.prepare()
+        course.round_trip_us = median_round_trip(self._session)
         self._others = count_clients(self._session)
         hold = None if course.point.pack is None else course.point.pack.hold
         load.enter_context(held(course.pack, hold, target))
@@ -90,10 +89,7 @@ class MeasuredLoad:
         course.note(course.outcome.overrun())
         check_script(course, run)
         course.reason = run.trouble or course.outcome.failure(status, run.last_words(), run.maker)
-        if self._job is not None:
-            course.reason = job.refusal(course, status, run.last_words()) or course.reason
-            if course.reason is None:
-                self._job.ended()
+        self._watch.ended(status, run.last_words())
 
     def measure_begins(self) -> None:
         """Read the server's counters, where this trial does."""
@@ -123,15 +119,13 @@ class MeasuredLoad:
                 self._measured_since = time.monotonic()
                 self._sampler.measure_begins()
                 self.measure_begins()
-            case {"event": "tick"} if self._job is not None:
-                self._job.hear(event)
-            case {"event": "pause"} if self._suite is not None and isinstance(self._run, EngineRun):
+            case {"event": "pause"} if isinstance(self._run, EngineRun):
                 # nothing of the lab's own is to be in memory, or to be lost with the server
                 self._checkpoint.close()
                 self._session.close()
-                self._suite.restart(self._run)
-            case {"event": "query"} if self._suite is not None:
-                self._suite.hear(event)
+                self._watch.restart(self._run)
+            case _ if self._watch.hear(event):
+                return
             case {"event": "tick", "phase": phase} if phase in PHASES:
                 course.listener(Second(course.planned.arm, phase, event["second"], course.outcome.tps_of(event)))
 
@@ -140,7 +134,7 @@ class MeasuredLoad:
         course, checkpoint, session = self._course, self._checkpoint, self._session
         with timed(course.timings, "collect"):
             checkpoint.close()
-            if session.closed and self._suite is not None and self._suite.restarts:
+            if session.closed and self._watch.restarts:
                 session = self._session = self._stack.enter_context(self._target.connect())
             course.checkpoint_s = checkpoint.duration_s
             course.note(checkpoint.note(self._measured_since))
@@ -148,8 +142,7 @@ class MeasuredLoad:
             try:
                 if not course.shared_server:
                     wait_for_clients_to_leave(session, self._others)
-                if self._job is not None:
-                    self._job.end()
+                self._watch.end()
                 if self._before is not None:
                     course.deltas |= views.deltas(self._before, self._counters())
                 course.relations = views.read_relations(session, course.data.relations(session))
@@ -203,7 +196,7 @@ class MeasuredLoad:
 
 
 def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoint, target: Target) -> None:
-    """Everything before the load: the arm's SQL, a pack's check, warm relations, and what the idle server shows."""
+    """Everything before the load: the arm's SQL, a pack's check, warm relations, and the sizes of the relations."""
     clients = count_clients(session)
     with timed(course.timings, "warm"):
         run_setup_sql(target, arm.name, arm.setup)
@@ -218,9 +211,6 @@ def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoi
         if course.load.phases_s[0] == 0 or course.load.kind.searches_rate:
             checkpoint.issue()
     course.relations_before = views.read_relations(session, course.data.relations(session))
-    if course.point.tasks is not None:
-        course.table_created_s = creation_s(session)
-    course.round_trip_us = median_round_trip(session)
 
 
 def _check_conditions(course: Course, target: Target, when: str) -> None:

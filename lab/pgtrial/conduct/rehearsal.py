@@ -16,7 +16,7 @@ import psycopg
 
 from pgtrial.conduct.drawn_values import DrawnValues
 from pgtrial.conduct.engine_options import job_options, pack_options, suite_options
-from pgtrial.conduct.job import command_of
+from pgtrial.conduct.kinds.job import command_of
 from pgtrial.conduct.load_statements import are_listed, listed_statements
 from pgtrial.conduct.own_scripts import commands_of, scripts_at, scripts_beside, written_scripts
 from pgtrial.conduct.packs import check, held, measure

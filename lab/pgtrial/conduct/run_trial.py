@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from pgtrial.conduct import job
 from pgtrial.conduct.course import Course, sentence
+from pgtrial.conduct.kinds import job
 from pgtrial.conduct.measured_load import MeasuredLoad
 from pgtrial.conduct.progress import Preparing
 from pgtrial.conduct.trial_record import record, write_measurements

@@ -16,7 +16,7 @@ from pathlib import Path
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import Turn
 from pgtrial.conduct.interleaving import SLICE_S, check_slices, may_lengthen
-from pgtrial.conduct.job import beside_of
+from pgtrial.conduct.kinds.job import beside_of
 from pgtrial.conduct.leftovers import remove
 from pgtrial.conduct.load_statements import statements_of
 from pgtrial.conduct.outcome import PHASES

@@ -7,9 +7,10 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from pgtrial.conduct import job, leftovers
+from pgtrial.conduct import leftovers
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import engine_options, front_end
+from pgtrial.conduct.kinds import job
 from pgtrial.loads.job_command import CommandRun
 from pgtrial.loads.load_makers import LoadOrder
 from pgtrial.loads.load_run import LoadRun

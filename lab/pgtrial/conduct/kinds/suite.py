@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pgtrial.conduct.course import Course
+from pgtrial.conduct.kinds.watch import LoadWatch
 from pgtrial.conduct.progress import QueryEnds
 from pgtrial.evidence.observe.server_log import last_lines
 from pgtrial.loads.engine import EngineRun
@@ -12,24 +13,24 @@ from pgtrial.servers.arm import Arm
 from pgtrial.servers.made import MadeArm
 
 
-class SuiteWatch:
-    """The lab's part of a suite: `restart` before queries that ask for it, `hear` after each query."""
+class SuiteWatch(LoadWatch):
+    """The lab's part of a suite: the restarts before queries that ask for it, and which query has ended."""
 
     def __init__(self, course: Course, arm: Arm) -> None:
         self._course, self._arm = course, arm
         self._ended = 0
-        self.restarts = 0
-        """How often the server was restarted."""
 
-    def hear(self, event: Event) -> None:
-        """Show a query that has ended."""
+    def hear(self, event: Event) -> bool:
+        """Shows a query that has ended."""
+        if event["event"] != "query":
+            return False
         self._ended += 1
         suite, counted = self._course.load.suite, event["phase"] == "measure"
         number = (suite.queries or 0) * suite.passes
         self._course.listener(QueryEnds(self._course.planned.arm, event["query"], self._ended, number, counted))
+        return True
 
     def restart(self, run: EngineRun) -> None:
-        """Restart the server, for which the engine waits. Raises TrialError and ArmError."""
         if not isinstance(self._arm, MadeArm):
             raise TrialError("a given server is not restarted")
         course = self._course

@@ -13,6 +13,7 @@ import psycopg
 from pgtrial.conduct.beside import LoadBeside
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import job_options
+from pgtrial.conduct.kinds.watch import LoadWatch
 from pgtrial.conduct.progress import JobProgress
 from pgtrial.evidence.observe.job import PeakMemory, Progress, ProgressViews
 from pgtrial.loads.engine import NotInTime
@@ -32,8 +33,8 @@ _WAL = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')"
 _SIZE = "SELECT pg_database_size(current_database())"
 
 
-class JobWatch:
-    """The lab's part of a job: `begin` before it, `hear` for each event of the engine, `end` after it."""
+class JobWatch(LoadWatch):
+    """The lab's part of a job: how far it is, what it has changed, and the load beside it."""
 
     def __init__(self, course: Course, arm: Arm, session: Session) -> None:
         self._course, self._session = course, session
@@ -50,10 +51,7 @@ class JobWatch:
         self._served: Phase | None = None
 
     def begin(self, load: ExitStack, target: Target) -> None:
-        """Start the load beside it, and read what the job changes; `load` ends that and the look at the memory.
-
-        Raises psycopg.Error and TrialError.
-        """
+        """Reads what the job changes, and starts the load beside it; `load` ends that and the look at the memory."""
         self._views = ProgressViews(self._session)
         load.callback(self._shown_at.unlink, missing_ok=True)
         self._size = database_size(self._session)
@@ -62,10 +60,12 @@ class JobWatch:
             self._beside = load.enter_context(LoadBeside(self._course, target, beside))
         self._wal = wal_position(self._session)
 
-    def hear(self, event: Event) -> None:
-        """Once a second, report how far the job is. Raises psycopg.OperationalError."""
-        if event["event"] != "tick" or self._views is None:
-            return
+    def hear(self, event: Event) -> bool:
+        """Reports once a second how far the job is. Raises psycopg.OperationalError."""
+        if event["event"] != "tick":
+            return False
+        if self._views is None:
+            return True
         progress = self._views.look()
         now = time.monotonic()
         if progress is None or self._shown is None or progress.phase != self._shown.phase:
@@ -86,9 +86,13 @@ class JobWatch:
                 left_s,
             )
         )
+        return True
 
-    def ended(self) -> None:
-        """The job has ended well: read what it has written, and wait for the load beside it. Raises TrialError."""
+    def ended(self, status: int, last_words: str) -> None:
+        """Notes why the job has failed, or else what it has written, and waits for the load beside it."""
+        self._course.reason = refusal(self._course, status, last_words) or self._course.reason
+        if self._course.reason is not None:
+            return
         try:
             wal = wal_position(self._session)
         except psycopg.OperationalError as error:
@@ -99,7 +103,6 @@ class JobWatch:
             self._served = self._beside.end()
 
     def end(self) -> None:
-        """Read what the job has changed. Raises psycopg.Error."""
         self._course.job = JobSummary(
             wal_bytes=self._written,
             size_before_bytes=self._size,

@@ -1,0 +1,28 @@
+"""What the lab does beside each kind of load, a module each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pgtrial.conduct.course import Course
+from pgtrial.conduct.kinds.job import JobWatch
+from pgtrial.conduct.kinds.suite import SuiteWatch
+from pgtrial.conduct.kinds.tasks import TasksWatch
+from pgtrial.conduct.kinds.watch import LoadWatch
+from pgtrial.loads.target import Session
+from pgtrial.model.records.job import JobLoad
+from pgtrial.model.records.suite import SuiteLoad
+from pgtrial.model.records.tasks import TaskLoad
+from pgtrial.servers.arm import Arm
+
+_WATCHES: Mapping[str, Callable[[Course, Arm, Session], LoadWatch]] = {
+    JobLoad.key: JobWatch,
+    SuiteLoad.key: lambda course, arm, _: SuiteWatch(course, arm),
+    TaskLoad.key: lambda course, _, session: TasksWatch(course, session),
+}
+
+
+def watch_of(course: Course, arm: Arm, session: Session) -> LoadWatch:
+    """Returns the lab's part of the load of a trial."""
+    watch = _WATCHES.get(course.point.kind.key)
+    return watch(course, arm, session) if watch is not None else LoadWatch()

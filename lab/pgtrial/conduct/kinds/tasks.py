@@ -1,0 +1,18 @@
+"""A trial that runs tasks: how long their table took to make."""
+
+from __future__ import annotations
+
+from pgtrial.conduct.course import Course
+from pgtrial.conduct.kinds.watch import LoadWatch
+from pgtrial.loads.data.task_table import creation_s
+from pgtrial.loads.target import Session
+
+
+class TasksWatch(LoadWatch):
+    """The lab's part of tasks."""
+
+    def __init__(self, course: Course, session: Session) -> None:
+        self._course, self._session = course, session
+
+    def prepare(self) -> None:
+        self._course.table_created_s = creation_s(self._session)

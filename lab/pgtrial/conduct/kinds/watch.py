@@ -1,0 +1,35 @@
+"""The lab's part of a load while it runs; that of most loads is nothing."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from pgtrial.loads.engine import EngineRun
+from pgtrial.loads.load_run import Event
+from pgtrial.loads.target import Target
+
+
+class LoadWatch:
+    """What the lab does beside a load: `prepare`, `begin`, `hear` for each event, `ended` and `end`, in this order."""
+
+    restarts = 0
+    """How often the server was restarted."""
+
+    def prepare(self) -> None:
+        """Reads what the idle server shows of the load's data. Raises psycopg.Error."""
+
+    def begin(self, load: ExitStack, target: Target) -> None:
+        """Reads what the load will change; `load` ends what goes on beside it. Raises psycopg.Error and TrialError."""
+
+    def hear(self, event: Event) -> bool:
+        """Tells the listener of an event. Returns True if nothing else is to be told of it."""
+        return False
+
+    def restart(self, run: EngineRun) -> None:
+        """Restarts the server, for which the engine waits. Raises TrialError and ArmError."""
+
+    def ended(self, status: int, last_words: str) -> None:
+        """Takes the status and the last words with which the load ended. Raises TrialError."""
+
+    def end(self) -> None:
+        """Reads what the load has changed. Raises psycopg.Error."""
