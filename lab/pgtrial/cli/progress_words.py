@@ -19,7 +19,7 @@ def describe(trial: Trial) -> str:
     measured = trial.measured
     if measured is None:
         return "completed"
-    if trial.load_point.job is not None and measured.latency_us is not None:
+    if trial.load_point.kind.is_timed and measured.latency_us is not None:
         return f"{digits(measured.latency_us.mean / 1e6)} s{_written(trial)}"
     failed = sum(measured.failures.values())
     if trial.suite is not None:

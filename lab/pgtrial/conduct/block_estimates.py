@@ -85,10 +85,8 @@ def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> floa
         return 0.0
     if point.pack is not None:
         return _RESTORE_S_PER_SCALE * point.scale * point.pack.mb_per_scale / MB_PER_SCALE
-    if point.replay is not None or point.suite is not None:
+    if spec.load.kind.has_data_of_known_size:
         return _RESTORE_S_PER_SCALE * data_of(spec, point).mb / MB_PER_SCALE
     scale = point.scale * (_SCALES_PER_WAREHOUSE if point.workload == ORDER_ENTRY else 1)
-    rows = (point.tables or 0) * (point.table_size or 0)
-    if point.tasks is not None:
-        rows = point.tasks.threads_in_table * point.tasks.rows // _SMALLER
+    rows = (point.tables or 0) * (point.table_size or 0) + point.kind.rows_made // _SMALLER
     return _RESTORE_S_PER_SCALE * max(scale, rows / _ROWS_PER_SCALE)

@@ -50,7 +50,7 @@ def _check_statements(spec: StudySpec, commands: Mapping[str, Sequence[ScriptCom
     Of several scripts of a load one may have none, such as a pause of the users.
     """
     for point in load_points(spec):
-        names = scripts_at(spec, point) if point.job is None else scripts_beside(point)
+        names = scripts_at(spec, point) if point.kind.repeats else point.kind.scripts_beside
         for load in [[name] for name in names] if point.of_arms else [names]:
             own = [name for name in load if name in commands]
             if own and not any(command.sql for name in own for command in commands[name]):
@@ -84,13 +84,8 @@ def scripts_at(spec: StudySpec, point: LoadPoint) -> list[str]:
         return point.script_names
     if point.mix:
         return [script for script, weight in point.mix.items() if weight]
-    names = [point.workload, *scripts_beside(point)]
+    names = [point.workload, *point.kind.scripts_beside]
     return [name for name in names if name in spec.scripts and not point.sysbench]
-
-
-def scripts_beside(point: LoadPoint) -> list[str]:
-    """The script of the load beside a job."""
-    return [point.job.beside.script] if point.job is not None and point.job.beside is not None else []
 
 
 def commands_of(spec: StudySpec, folder: Path, script: str) -> list[ScriptCommand]:

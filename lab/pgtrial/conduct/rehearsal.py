@@ -18,7 +18,7 @@ from pgtrial.conduct.drawn_values import DrawnValues
 from pgtrial.conduct.engine_options import job_options, pack_options, suite_options
 from pgtrial.conduct.kinds.job import command_of
 from pgtrial.conduct.load_statements import are_listed, listed_statements
-from pgtrial.conduct.own_scripts import commands_of, scripts_at, scripts_beside, written_scripts
+from pgtrial.conduct.own_scripts import commands_of, scripts_at, written_scripts
 from pgtrial.conduct.packs import check, held, measure
 from pgtrial.conduct.rehearsal_failures import TOO_LONG, RehearsalFailure, RehearsalFailures, cure_of
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
@@ -188,7 +188,7 @@ class _Stage:
         if isinstance(self.arm.setup, Given):
             return [*self._parse(point), *(self._find_program(point) if command_of(point) is not None else [])]
         files = sql_files(self.spec, point)
-        if point.job is not None:
+        if self.spec.load.kind.is_rehearsed_empty:
             return self._with_job(point)
         if not point.kind.is_by_engine:
             transactions, rolled_back = rehearse_program(self.arm.setup, self.target)
@@ -210,7 +210,7 @@ class _Stage:
 
     def _with_job(self, point: LoadPoint) -> list[RehearsalFailure]:
         """The load beside a job, then the job."""
-        beside = [name for name in scripts_beside(point) if name in self.spec.scripts]
+        beside = [name for name in point.kind.scripts_beside if name in self.spec.scripts]
         failures = [failure for name in beside if (failure := self._run_script(point, name)) is not None]
         with self.target.for_load.connect() as session:
             empty_tables(session)
@@ -259,9 +259,9 @@ class _Stage:
         """The file of a script of the user's own, or the folder of several."""
         if point.mix:
             return self.folder
-        folder = point.pack or point.suite
+        folder = point.pack.name if point.pack is not None else point.kind.folder
         if folder is not None:
-            return self.folder / folder.name
+            return self.folder / folder
         return self.folder / point.workload if point.workload in self.spec.scripts else None
 
     def _run(self, point: LoadPoint) -> Iterator[RehearsalFailure | None]:
@@ -334,7 +334,7 @@ class _Stage:
                 refusal = first_refusal(session, commands, point.protocol)
                 if refusal is not None:
                     failures.append(self._failed(script, refusal))
-                elif self._changes(script, point, commands):
+                elif self._changes(script, commands):
                     raise StudyError(
                         f"arms.{self.arm.name}: {_the_query(self.spec, script)} changes data, and a given server keeps "
                         "that; take a query that reads, name a script as workload if the change is meant, or a server "
@@ -342,12 +342,13 @@ class _Stage:
                     )
         return failures
 
-    def _changes(self, script: str, point: LoadPoint, commands: Sequence[ScriptCommand]) -> bool:
+    def _changes(self, script: str, commands: Sequence[ScriptCommand]) -> bool:
         """Whether a query changes data; settings of its session are none."""
         texts = [command.sql for command in commands if command.sql is not None]
-        if point.suite is not None:
+        of_queries = self.spec.load.kind.is_of_queries
+        if of_queries:
             texts = [text for text in texts if first_word(text) not in ("set", "reset")]
-        return (is_query(script) or point.suite is not None) and any(map(changes_data, texts))
+        return (is_query(script) or of_queries) and any(map(changes_data, texts))
 
     def _given_commands(self, point: LoadPoint) -> Iterator[tuple[str, list[ScriptCommand]]]:
         """Each script with its commands, each query of a suite with its statements."""

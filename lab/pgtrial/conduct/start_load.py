@@ -26,7 +26,7 @@ from pgtrial.store.replay_files import capture_of
 
 def _folder_of(course: Course) -> Path | None:
     """Where the files of a workload of the study's own are."""
-    has_folder = course.pack is not None or course.point.suite is not None or bool(course.point.mix)
+    has_folder = course.pack is not None or course.point.kind.folder is not None or bool(course.point.mix)
     return course.script if course.script is None or has_folder else course.script.parent
 
 

@@ -135,8 +135,8 @@ class StudyDirectory:
 
     def script(self, point: LoadPoint) -> Path | None:
         """The file of a workload of the study's own, of a pack, a suite or a mix the folder; None: a built-in one."""
-        if point.suite is not None:
-            return self.path / FOLDER / point.suite.name
+        if point.kind.folder is not None:
+            return self.path / FOLDER / point.kind.folder
         if point.mix:
             return self.path / FOLDER
         return self.script_called(point.workload.partition("/")[0])

@@ -35,6 +35,7 @@ class JobLoad(PointKind, Record):
     time_is_unknown: ClassVar[bool] = True
     repeats: ClassVar[bool] = False
     lists_statements: ClassVar[bool] = False
+    is_timed: ClassVar[bool] = True
     is_watched_beside: ClassVar[bool] = True
     reports_progress: ClassVar[bool] = True
 
@@ -49,6 +50,10 @@ class JobLoad(PointKind, Record):
     @property
     def amount(self) -> str:
         return "one run of the job"
+
+    @property
+    def scripts_beside(self) -> list[str]:
+        return [self.beside.script] if self.beside is not None else []
 
     @property
     def details(self) -> str:

@@ -41,6 +41,8 @@ class PointKind:
     """True if the engine counts each transaction that fails."""
     rests: ClassVar[bool] = False
     """True if it does nothing for parts of the measured time, so that its throughput is of the rest of that time."""
+    is_timed: ClassVar[bool] = False
+    """True if the time of a trial, from beginning to end, is what it shows."""
     is_watched_beside: ClassVar[bool] = False
     """True if the response times of its trials are those of another load, which runs beside it."""
     reports_progress: ClassVar[bool] = False
@@ -66,6 +68,21 @@ class PointKind:
     def amount(self) -> str | None:
         """What a trial does, for people: `15,000 tasks`; None: as much as its time holds."""
         return None
+
+    @property
+    def folder(self) -> str | None:
+        """The folder among the scripts of the study that has its files; None: it has no folder of its own."""
+        return None
+
+    @property
+    def scripts_beside(self) -> list[str]:
+        """The scripts of loads that run beside it."""
+        return []
+
+    @property
+    def rows_made(self) -> int:
+        """The rows of a table of its own, which no scale gives; 0: it has none."""
+        return 0
 
     def most_engines(self, clients: int) -> int:
         """Returns how many engines can share the load: each has a client at least."""

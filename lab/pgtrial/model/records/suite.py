@@ -59,6 +59,10 @@ class SuiteLoad(PointKind, Record):
         return self.data is not None
 
     @property
+    def folder(self) -> str:
+        return self.name
+
+    @property
     def details(self) -> str:
         return f", {self.label}"
 

@@ -41,6 +41,10 @@ class TaskLoad(PointKind, Record):
     def amount(self) -> str:
         return plural(self.apps * self.tasks, "task")
 
+    @property
+    def rows_made(self) -> int:
+        return self.threads_in_table * self.rows
+
     def most_engines(self, clients: int) -> int:
         return min(self.pool, self.tasks)  # each has a connection of each pool
 

@@ -74,6 +74,8 @@ class LoadKind:
     """How many arms a study has at least."""
     is_rehearsed: ClassVar[bool] = True
     """True if each arm is shown what the user has written before the first trial."""
+    is_rehearsed_empty: ClassVar[bool] = False
+    """True if its statements are rehearsed on empty tables, since on the data they take as long as a trial."""
     has_plans: ClassVar[bool] = True
     """True if the plans of its statements are taken in trials."""
     has_known_sql: ClassVar[bool] = True
@@ -86,6 +88,8 @@ class LoadKind:
     """True if it runs batches, each when the lab asks for it."""
     has_planned_time: ClassVar[bool] = True
     """True if each trial takes its warm-up and its measured part, and nothing more."""
+    has_data_of_known_size: ClassVar[bool] = False
+    """True if the size of its data is known in bytes, and not by its scale."""
     takes_decimal_scales: ClassVar[bool] = False
     """True if its tables have sizes between whole scales."""
     is_of_queries: ClassVar[bool] = False

@@ -21,6 +21,7 @@ class Replay(LoadKind):
     why_no_fleet = "one engine replays all sessions, so a replay has no fleet"
     is_rehearsed = False
     has_plans = False
+    has_data_of_known_size = True
     has_known_sql = False
     is_of_the_user = True
     has_planned_time = False

@@ -29,6 +29,7 @@ class Suite(LoadKind):
     why_no_metrics = "metrics are not for a suite, whose queries have claims of their own; remove it"
     is_of_the_user = True
     has_planned_time = False
+    has_data_of_known_size = True
     takes_decimal_scales = True
     is_of_queries = True
     fewer = "queries"
