@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.study.kinds import KINDS, kind_of
+from pgtrial.model.study.load_keys import LoadKeys
+from pgtrial.report.kinds import WORDS
 
 TASKS = {
     "apps": 3,
@@ -136,3 +139,25 @@ POINTS = [
 def test_each_kind_names_its_load_points_and_says_what_claims_compare(fields, answers):
     point = LoadPoint.model_validate({"scale": 10, "clients": 8, "protocol": "prepared", **fields})
     assert (point.label, point.slug, point.kind.key, point.kind.measure) == answers
+
+
+LOADS = {
+    "tasks": {"workload": "app-tasks"},
+    "replay": {"workload": "replay:shop"},
+    "suite": {"workload": "suite:joins"},
+    "job": {"workload": "job:index.sql"},
+    "programs": {"workload": "client-programs"},
+    "capacity": {"workload": "tpcb-like", "capacity": {"p99": "20ms"}},
+    "transactions": {"workload": ["tpcb-like", "oltp_read_only", "order-entry", "a.sql"]},
+}
+
+
+@pytest.mark.parametrize(("key", "load"), LOADS.items(), ids=LOADS)
+def test_a_study_file_names_the_kind_of_its_load(key, load):
+    assert kind_of(LoadKeys.model_validate(load)).stored.key == key
+
+
+def test_every_kind_has_its_part_on_each_floor():
+    keys = {kind.stored.key for kind in KINDS}
+    assert keys == LOADS.keys() == WORDS.keys() == {key for _, (_, _, key, _) in POINTS}
+    assert len(KINDS) == len(keys)

@@ -19,7 +19,7 @@ from pgtrial.report.kinds.replay import ReplayWords
 from pgtrial.report.kinds.suite import SuiteWords
 from pgtrial.report.kinds.tasks import TasksWords
 
-_WORDS: Mapping[str, KindWords] = {
+WORDS: Mapping[str, KindWords] = {
     TaskLoad.key: TasksWords(),
     ReplayLoad.key: ReplayWords(),
     SuiteLoad.key: SuiteWords(),
@@ -32,4 +32,4 @@ _WORDS: Mapping[str, KindWords] = {
 
 def words_of(plan: Plan) -> KindWords:
     """Returns the words for the load of a study."""
-    return _WORDS[plan.kind.key]
+    return WORDS[plan.kind.key]
