@@ -88,6 +88,7 @@ class MeasuredLoad:
         course.notes += run.notes
         course.note(course.outcome.overrun())
         check_script(course, run)
+        self._watch.check_begun(run)
         course.reason = run.trouble or course.outcome.failure(status, run.last_words(), run.maker)
         self._watch.ended(status, run.last_words())
 

@@ -144,11 +144,8 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
             f"not about the source; for {plan.max_blocks} blocks take layouts = {layouts_for(spec, plan.max_blocks)}"
         )
     sentences += metric_warnings(spec, plan)
-    if spec.has_given and spec.load.capacity is not None and spec.load.capacity.at_most is None:
-        sentences.append(
-            "the search for the capacity loads the given server to its limit, which others on it will feel; give the "
-            "highest rate that is allowed: --at-most 500, or at_most in [load] capacity"
-        )
+    if (caution := spec.load.kind.caution(spec)) is not None:
+        sentences.append(caution)
     time_s = plan.max_blocks * plan.block_estimate_s
     limit_s = longest_planned(spec.verdict.budget) if _is_measured(plan.lengths) else spec.verdict.budget
     if time_s > limit_s and not plan.extensions:

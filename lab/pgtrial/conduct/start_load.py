@@ -21,7 +21,6 @@ from pgtrial.machines.cpus import running_on
 from pgtrial.model.errors import StudyError
 from pgtrial.servers.arm import Arm
 from pgtrial.store.programs import check_programs_unchanged
-from pgtrial.store.replay_files import capture_of
 
 
 def _folder_of(course: Course) -> Path | None:
@@ -96,19 +95,8 @@ def probing(course: Course, target: Target) -> Iterator[LoadRun]:
 
 
 def check_script(course: Course, run: LoadRun) -> None:
-    """Raise StudyError if the engine did not begin for an error in the script, which a repetition would not correct.
-
-    The same goes for a capture, and for the number of its sessions.
-    """
+    """Raise StudyError if the engine did not begin for an error in the script, which a repetition would not correct."""
     if course.outcome.begun:
         return
     if course.script is not None and (complaint := run.message_about(str(course.script))) is not None:
         raise StudyError(f"the engine refuses a script of the study: {complaint}")
-    if course.point.replay is not None:
-        for words in (str(capture_of(course.load.workload[0])), _TOO_MANY):
-            if (complaint := run.message_about(words)) is not None:
-                raise StudyError(f"the engine refuses the replay: {complaint}")
-
-
-_TOO_MANY = "more than the server allows"
-"""What the engine says of connections."""

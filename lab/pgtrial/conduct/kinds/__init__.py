@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.kinds.job import JobWatch
+from pgtrial.conduct.kinds.replay import ReplayWatch
 from pgtrial.conduct.kinds.suite import SuiteWatch
 from pgtrial.conduct.kinds.tasks import TasksWatch
 from pgtrial.conduct.kinds.watch import LoadWatch
 from pgtrial.loads.target import Session
 from pgtrial.model.records.job import JobLoad
+from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.records.tasks import TaskLoad
 from pgtrial.servers.arm import Arm
@@ -18,6 +20,7 @@ from pgtrial.servers.arm import Arm
 _WATCHES: Mapping[str, Callable[[Course, Arm, Session], LoadWatch]] = {
     JobLoad.key: JobWatch,
     SuiteLoad.key: lambda course, arm, _: SuiteWatch(course, arm),
+    ReplayLoad.key: lambda course, _arm, _session: ReplayWatch(course),
     TaskLoad.key: lambda course, _, session: TasksWatch(course, session),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from pgtrial.loads.engine import EngineRun
-from pgtrial.loads.load_run import Event
+from pgtrial.loads.load_run import Event, LoadRun
 from pgtrial.loads.target import Target
 
 
@@ -27,6 +27,9 @@ class LoadWatch:
 
     def restart(self, run: EngineRun) -> None:
         """Restarts the server, for which the engine waits. Raises TrialError and ArmError."""
+
+    def check_begun(self, run: LoadRun) -> None:
+        """Raises StudyError if the engine did not begin for a reason that a repetition would not correct."""
 
     def ended(self, status: int, last_words: str) -> None:
         """Takes the status and the last words with which the load ended. Raises TrialError."""

@@ -55,7 +55,7 @@ class PgbenchTables(Data):
             return None
         scripts = [spec.scripts[name] for name in point.script_names if name in spec.scripts]
         if (
-            (scripts or point.programs)
+            (scripts or not point.kind.is_by_engine)
             and spec.has_given
             and not spec.load.scale_is_set
             and not any(map(names_tables, scripts))

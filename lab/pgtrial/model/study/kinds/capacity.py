@@ -8,7 +8,7 @@ from pgtrial.model.metrics import CAPACITY
 from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.model.records.transactions import CapacitySearch
 from pgtrial.model.study.capacity import NOT_FOR_CAPACITY
-from pgtrial.model.study.kinds.kind import misplaced
+from pgtrial.model.study.kinds.kind import Asked, misplaced
 from pgtrial.model.study.kinds.transactions import Transactions
 from pgtrial.model.study.load_keys import LoadKeys
 from pgtrial.model.study.order_entry import ORDER_ENTRY
@@ -45,6 +45,14 @@ class Capacity(Transactions):
 
     def metrics(self, load: LoadKeys, declared: list[str]) -> list[str]:
         return [CAPACITY]
+
+    def caution(self, study: Asked) -> str | None:
+        if not study.has_given or study.load.capacity is None or study.load.capacity.at_most is not None:
+            return None
+        return (
+            "the search for the capacity loads the given server to its limit, which others on it will feel; give the "
+            "highest rate that is allowed: --at-most 500, or at_most in [load] capacity"
+        )
 
     def promise(self, load: LoadKeys) -> CapacityLoad | None:
         asked = load.capacity

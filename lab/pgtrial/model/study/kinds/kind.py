@@ -151,6 +151,10 @@ class LoadKind:
         """True if the scale says nothing unless the study sets it, since the load may need no tables of pgbench."""
         return False
 
+    def caution(self, study: Asked) -> str | None:
+        """Returns what the user should know of the load before the first trial, a sentence; None: nothing."""
+        return None
+
     def scripts_run_once(self, study: Asked) -> list[str]:
         """Returns the scripts that run once in a trial, so that what they make has to be undone before the next."""
         return []
