@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrial.conduct import rehearsal
+from pgtrial.conduct import stage
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.progress import Preparing, TrialBegins
 from pgtrial.conduct.run_study import rehearse_alone, run_study
@@ -122,7 +122,7 @@ def test_what_a_rehearsal_writes_is_in_no_trial(study, reset):
 
 
 def test_a_rehearsal_that_never_ends_has_a_limit(study, monkeypatch):
-    monkeypatch.setattr(rehearsal, "SHORTEST_LIMIT_S", 1.0)
+    monkeypatch.setattr(stage, "SHORTEST_LIMIT_S", 1.0)
     message = refusal(study("SELECT 1;\nSELECT pg_sleep(1000);\n"))
     assert "orders.sql: it has not ended after 1s, the limit of a rehearsal, on base; take a statement that" in message
 

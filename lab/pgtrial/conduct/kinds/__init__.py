@@ -1,17 +1,21 @@
-"""What the lab does beside each kind of load, a module each."""
+"""What the lab does beside each kind of load, and how it is rehearsed; a module each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from pgtrial.conduct.course import Course
-from pgtrial.conduct.kinds.job import JobWatch
+from pgtrial.conduct.kinds.job import JobRehearsal, JobWatch
+from pgtrial.conduct.kinds.programs import ProgramsRehearsal
+from pgtrial.conduct.kinds.rehearsed import LoadRehearsal
 from pgtrial.conduct.kinds.replay import ReplayWatch
-from pgtrial.conduct.kinds.suite import SuiteWatch
+from pgtrial.conduct.kinds.suite import SuiteRehearsal, SuiteWatch
 from pgtrial.conduct.kinds.tasks import TasksWatch
 from pgtrial.conduct.kinds.watch import LoadWatch
 from pgtrial.loads.target import Session
 from pgtrial.model.records.job import JobLoad
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.programs import ClientPrograms
 from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.records.tasks import TaskLoad
@@ -23,6 +27,18 @@ _WATCHES: Mapping[str, Callable[[Course, Arm, Session], LoadWatch]] = {
     ReplayLoad.key: lambda course, _arm, _session: ReplayWatch(course),
     TaskLoad.key: lambda course, _, session: TasksWatch(course, session),
 }
+
+
+_REHEARSALS: Mapping[str, LoadRehearsal] = {
+    JobLoad.key: JobRehearsal(),
+    SuiteLoad.key: SuiteRehearsal(),
+    ClientPrograms.key: ProgramsRehearsal(),
+}
+
+
+def rehearsal_of(point: LoadPoint) -> LoadRehearsal:
+    """Returns how the load of a load point is rehearsed."""
+    return _REHEARSALS.get(point.kind.key) or LoadRehearsal()
 
 
 def watch_of(course: Course, arm: Arm, session: Session) -> LoadWatch:

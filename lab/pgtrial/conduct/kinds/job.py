@@ -1,4 +1,4 @@
-"""A trial that is a job: what the lab reads around it, how far it is, and why it failed."""
+"""A trial that is a job: what the lab reads around it, how far it is, and why it failed; and its rehearsal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ import psycopg
 from pgtrial.conduct.beside import LoadBeside
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import job_options
+from pgtrial.conduct.kinds.rehearsed import LoadRehearsal
 from pgtrial.conduct.kinds.watch import LoadWatch
 from pgtrial.conduct.progress import JobProgress
+from pgtrial.conduct.rehearsal_failures import RehearsalFailure
+from pgtrial.conduct.settle import empty_tables
+from pgtrial.conduct.stage import Stage
 from pgtrial.evidence.observe.job import PeakMemory, Progress, ProgressViews
 from pgtrial.loads.engine import NotInTime
+from pgtrial.loads.job_command import command_environment, missing_program
 from pgtrial.loads.load_run import Event
-from pgtrial.loads.script_commands import script_commands
+from pgtrial.loads.script_commands import run_once, script_commands
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import NameTaken, StudyError, TrialError
 from pgtrial.model.records.job import BesideLoad
@@ -179,3 +184,44 @@ def refusal(course: Course, status: int, last_words: str) -> str | None:
     with suppress(StudyError, IndexError, TypeError):
         place = script_commands(job_options(course.script, course.point))[refused["command"]].place_in(place)
     return f"{place}: PostgreSQL says: {words}"
+
+
+class JobRehearsal(LoadRehearsal):
+    """The rehearsal of a job: on empty tables, where it does not take the time that it takes on data."""
+
+    def on_given(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
+        return [*stage.parse(point), *(_find_program(stage, point) if command_of(point) is not None else [])]
+
+    def on_copy(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
+        """Runs the load beside a job, then the job."""
+        beside = [name for name in point.kind.scripts_beside if name in stage.spec.scripts]
+        failures = [failure for name in beside if (failure := stage.run_script(point, name)) is not None]
+        with stage.target.for_load.connect() as session:
+            empty_tables(session)
+        return [*failures, *_try_job(stage, point)]
+
+
+_NOT_FOR_WANT_OF_ROWS = ("0A", "25", "3F", "42", "58")
+"""Classes of SQLSTATEs that a statement has on empty tables as on full ones."""
+
+
+def _try_job(stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
+    """Runs a job on empty tables: that finds wrong names and syntax without the time that it takes on data."""
+    script = stage.script(point)
+    if script is None:
+        return _find_program(stage, point)
+    limit_s = stage.no_longer_than(stage.spec.load.job.limit)
+    failure = run_once("pgbench", ["-n", *job_options(script, point)], stage.target.environment(), limit_s)
+    if failure is None or failure.sqlstate is None or not failure.sqlstate.startswith(_NOT_FOR_WANT_OF_ROWS):
+        return []
+    return [stage.failed(point.workload, failure)]
+
+
+def _find_program(stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
+    """Looks for the program, and does not run it: what it does with empty tables says little."""
+    missing = missing_program(command_of(point) or [], command_environment(stage.target))
+    if missing is None:
+        return []
+    return [
+        RehearsalFailure(f"[load.job] command: there is no program {missing}", "correct the name, or write its path")
+    ]

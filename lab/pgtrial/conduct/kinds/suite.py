@@ -1,14 +1,24 @@
-"""A trial that is a suite: the restarts before its queries, and the progress of its queries."""
+"""A trial that is a suite: the restarts before its queries, and the progress of its queries; and its rehearsal."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+
 from pgtrial.conduct.course import Course
+from pgtrial.conduct.engine_options import suite_options
+from pgtrial.conduct.kinds.rehearsed import LoadRehearsal
 from pgtrial.conduct.kinds.watch import LoadWatch
 from pgtrial.conduct.progress import QueryEnds
+from pgtrial.conduct.rehearsal_failures import RehearsalFailure
+from pgtrial.conduct.stage import Stage
 from pgtrial.evidence.observe.server_log import last_lines
-from pgtrial.loads.engine import EngineRun
+from pgtrial.loads.engine import PAUSE, EngineRun
 from pgtrial.loads.load_run import Event
+from pgtrial.loads.query_runs import failed_queries
 from pgtrial.model.errors import TrialError
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.study.suites import QUERY_ENDING
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.made import MadeArm
 
@@ -41,3 +51,19 @@ class SuiteWatch(LoadWatch):
         course.log_read = log.stat().st_size
         self.restarts += 1
         run.feed("\n")
+
+
+class SuiteRehearsal(LoadRehearsal):
+    """The rehearsal of a suite: each query is run once, and one that is cancelled at the limit has not failed."""
+
+    def runs(self, stage: Stage, point: LoadPoint) -> Iterator[RehearsalFailure | None]:
+        if point.suite is None:
+            return
+        once = point.model_copy(update={"suite": point.suite.model_copy(update={"runs": 1})})
+        options = [option for option in suite_options(once, stage.script(point)) if option not in ("--warmup", PAUSE)]
+        began = time.monotonic()
+        failed = failed_queries(options, stage.target.environment(), stage.spec.load.longest_s)
+        if stage.passes_s is not None:
+            stage.passes_s.append(time.monotonic() - began)
+        for query, failure in failed.items():
+            yield stage.failed(f"{point.suite.name}/{query}{QUERY_ENDING}", failure)

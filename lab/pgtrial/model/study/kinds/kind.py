@@ -74,8 +74,6 @@ class LoadKind:
     """How many arms a study has at least."""
     is_rehearsed: ClassVar[bool] = True
     """True if each arm is shown what the user has written before the first trial."""
-    is_rehearsed_empty: ClassVar[bool] = False
-    """True if its statements are rehearsed on empty tables, since on the data they take as long as a trial."""
     has_plans: ClassVar[bool] = True
     """True if the plans of its statements are taken in trials."""
     has_known_sql: ClassVar[bool] = True

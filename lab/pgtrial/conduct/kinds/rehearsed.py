@@ -1,0 +1,41 @@
+"""The rehearsal of a load: each of its scripts is run once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pgtrial.conduct.packs import check, held, measure
+from pgtrial.conduct.rehearsal_failures import TOO_LONG, RehearsalFailure
+from pgtrial.conduct.stage import Stage
+from pgtrial.loads.data.pack_tables import sql_files
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.study.servers import Given
+
+
+class LoadRehearsal:
+    """The rehearsal of transactions; a kind of load overrides what it does otherwise."""
+
+    def rehearsed(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
+        """Rehearses a load point. Returns what fails. Raises StudyError, TrialError and psycopg.OperationalError."""
+        return self.on_given(stage, point) if isinstance(stage.arm.setup, Given) else self.on_copy(stage, point)
+
+    def on_given(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
+        """Has a given server parse what the load would send."""
+        return stage.parse(point)
+
+    def on_copy(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
+        """Runs the load on a copy of the data."""
+        files = sql_files(stage.spec, point)
+        if files is not None:
+            check(files, stage.target, "in the rehearsal")
+        with held(files, None if point.pack is None else point.pack.hold, stage.target):
+            failures = [failure for failure in self.runs(stage, point) if failure is not None]
+        if failures and any(failure.cure == TOO_LONG for failure in failures):
+            failures[0].complain(f"on {stage.arm.name}")
+        if files is not None and not failures:
+            measure(files, stage.target)
+        return failures
+
+    def runs(self, stage: Stage, point: LoadPoint) -> Iterator[RehearsalFailure | None]:
+        """Runs what the load consists of, one after the other."""
+        return stage.run_scripts(point)

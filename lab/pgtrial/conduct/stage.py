@@ -1,0 +1,186 @@
+"""The server of an arm on which the load is rehearsed, and what all kinds of load do there with their files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.conduct.engine_options import pack_options
+from pgtrial.conduct.own_scripts import commands_of, scripts_at
+from pgtrial.conduct.rehearsal_failures import RehearsalFailure, cure_of
+from pgtrial.conduct.same_answers import SameAnswers
+from pgtrial.conduct.settle import run_setup_sql
+from pgtrial.loads.data.data import Data
+from pgtrial.loads.parsed_statements import changes_data, first_refusal, first_word
+from pgtrial.loads.process import lua_environment
+from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, run_once
+from pgtrial.loads.sql_files import statements
+from pgtrial.loads.target import Target
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.study.own_data import QUERY, is_query
+from pgtrial.model.study.servers import Given
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.suites import QUERY_ENDING
+from pgtrial.servers.arm import Arm
+
+SHORTEST_LIMIT_S = 60.0
+"""A script may take so long in a rehearsal, or as long as the load of a trial if that is longer."""
+_READ_ONLY = {"default_transaction_read_only": "on"}
+_WRITES = "25006"
+"""SQLSTATE of a statement that a read-only transaction refuses."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One arm's server, with what is rehearsed there."""
+
+    spec: StudySpec
+    arm: Arm
+    target: Target
+    data: Data
+    folder: Path
+    seed: int
+    values: Mapping[str, Path]
+    say: Say
+    passes_s: list[float] | None
+
+    def set_up(self) -> None:
+        """Run the SQL that is to run before each trial."""
+        if not isinstance(self.arm.setup, Given):
+            run_setup_sql(self.target, self.arm.name, self.arm.setup)
+
+    def answer(self, point: LoadPoint, answers: SameAnswers) -> RehearsalFailure | None:
+        """Takes the answers of the arm's script, if its tables are there. Returns what the server refuses."""
+        if isinstance(self.arm.setup, Given) and not self.has_all():
+            return None
+        return answers.take(self.arm, point.for_arm(self.arm.name), self.target, self.folder, self.values)
+
+    def has_all(self) -> bool:
+        """Whether a given server has what trials will have there."""
+        with self.target.connect() as session:
+            return not self.arm.setup.setup_sql and self.data.find(session)
+
+    def script(self, point: LoadPoint) -> Path | None:
+        """The file of a script of the user's own, or the folder of several."""
+        if point.mix:
+            return self.folder
+        folder = point.pack.name if point.pack is not None else point.kind.folder
+        if folder is not None:
+            return self.folder / folder
+        return self.folder / point.workload if point.workload in self.spec.scripts else None
+
+    def run_scripts(self, point: LoadPoint) -> Iterator[RehearsalFailure | None]:
+        """Runs each script once, or what pgtrial brings along if it runs on data of the user's."""
+        scripts = scripts_at(self.spec, point)
+        for script in scripts:
+            yield self.run_script(point, script)
+        if not scripts and (point.sysbench or point.data is not None):
+            yield self._run_built_in(point)
+
+    def run_script(self, point: LoadPoint, script: str) -> RehearsalFailure | None:
+        """Runs a script of pgbench's once, with one client. Returns its failure."""
+        path = self.folder / script
+        if point.pack is not None:
+            alone = point.pack.model_copy(update={"scripts": {path.name: 1}})
+            workload = pack_options(alone, path.parent, point.whole_scale)
+        else:
+            workload = ["-f", f"{path}@1", "-s", str(point.scale)]
+        drawn = [f"--values={name}={file}" for name, file in self.values.items()]
+        options = ["-n", *workload, *drawn, "--require-values", *self._once(point)]
+        failure = None
+        if is_query(script):
+            reading = self.target.with_settings(_READ_ONLY)
+            failure = run_once("pgbench", options, reading.environment(), self._limit_s)
+            if failure is None or failure.sqlstate != _WRITES:
+                return self.failed(script, failure) if failure is not None else None
+            self.say("the query changes data: each trial begins on a fresh copy, and its rows change while it runs")
+        failure = run_once("pgbench", options, self.target.environment(), self._limit_s)
+        return self.failed(script, failure) if failure is not None else None
+
+    def _once(self, point: LoadPoint) -> list[str]:
+        return ["-M", point.protocol, "-c", "1", "-t", "1", "--random-seed", str(self.seed)]
+
+    def _run_built_in(self, point: LoadPoint) -> RehearsalFailure | None:
+        """A test of sysbench, or a script of pgbench's own on the user's data."""
+        environment = self.target.environment()
+        if point.sysbench:
+            test = self.folder / point.workload if point.workload in self.spec.scripts else point.workload
+            arguments = self.spec.load.sysbench.arguments(point.workload)
+            options = [str(test), *arguments, "--threads=1", "--events=1", "--time=0", "--rand-seed=1"]
+            environment |= lua_environment(self.folder)
+            failure = run_once("sysbench", options, environment, self._limit_s)
+        else:
+            options = ["-n", "-b", point.workload, *self._once(point)]
+            failure = run_once("pgbench", options, environment, self._limit_s)
+        if failure is None:
+            return None
+        origin = self.spec.origin(point.workload)
+        words = failure.words.replace(f"{self.folder}/", "")
+        return RehearsalFailure(f"{origin}: {words}", cure_of(self.spec, failure, self.target.owner))
+
+    def parse(self, point: LoadPoint) -> list[RehearsalFailure]:
+        """Have a given server parse the scripts, where their tables are there."""
+        failures = []
+        if not self.has_all():
+            return []
+        with self.target.connect_as_load() as session:
+            for script, commands in self._given_commands(point):
+                refusal = first_refusal(session, commands, point.protocol)
+                if refusal is not None:
+                    failures.append(self.failed(script, refusal))
+                elif self._changes(script, commands):
+                    raise StudyError(
+                        f"arms.{self.arm.name}: {_the_query(self.spec, script)} changes data, and a given server keeps "
+                        "that; take a query that reads, name a script as workload if the change is meant, or a server "
+                        "that pgtrial makes"
+                    )
+        return failures
+
+    def _changes(self, script: str, commands: Sequence[ScriptCommand]) -> bool:
+        """Whether a query changes data; settings of its session are none."""
+        texts = [command.sql for command in commands if command.sql is not None]
+        of_queries = self.spec.load.kind.is_of_queries
+        if of_queries:
+            texts = [text for text in texts if first_word(text) not in ("set", "reset")]
+        return (is_query(script) or of_queries) and any(map(changes_data, texts))
+
+    def _given_commands(self, point: LoadPoint) -> Iterator[tuple[str, list[ScriptCommand]]]:
+        """Each script with its commands, each query of a suite with its statements."""
+        for script in scripts_at(self.spec, point):
+            yield script, commands_of(self.spec, self.folder, script)
+        for query in point.suite.queries if point.suite is not None else ():
+            script = f"{point.suite.name}/{query}{QUERY_ENDING}" if point.suite is not None else query
+            parts = statements(self.spec.scripts[script], {})
+            yield script, [ScriptCommand(part.line, part.text.splitlines()[0], part.text, ()) for part in parts]
+
+    @property
+    def _limit_s(self) -> float:
+        load = self.spec.load
+        lengths = [length_s for length_s in load.given_s if length_s is not None]
+        return max([SHORTEST_LIMIT_S, *lengths])
+
+    def no_longer_than(self, limit_s: float) -> float:
+        """Returns this limit, or the time that a script may take in a rehearsal if that is shorter, seconds."""
+        return min(SHORTEST_LIMIT_S, limit_s)
+
+    def failed(self, script: str, failure: ScriptFailure) -> RehearsalFailure:
+        """A failure with its place."""
+        place = self.spec.origin(script)
+        if failure.command is not None and self.spec.load.kind.is_of_queries:
+            part = statements(self.spec.scripts[script], {})[failure.command]
+            place = f"{place}, line {part.line}"
+        elif failure.command is not None:
+            place = commands_of(self.spec, self.folder, script)[failure.command].place_in(place)
+        by_server = "PostgreSQL says: " if failure.sqlstate is not None else ""
+        words = failure.words.replace(f"{self.folder}/", "").removesuffix(".")
+        return RehearsalFailure(f"{place}: {by_server}{words}", cure_of(self.spec, failure, self.target.owner))
+
+
+def _the_query(spec: StudySpec, script: str) -> str:
+    if spec.load.kind.is_of_queries:
+        return f"the query {spec.origin(script)}"
+    return "the query" if script == QUERY else spec.origin(script)
