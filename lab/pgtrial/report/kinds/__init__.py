@@ -1,4 +1,4 @@
-"""The words of each kind of load, by its key."""
+"""How plans and reports describe each kind of load, a module each that has words of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgtrial.model.records.programs import ClientPrograms
 from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.records.tasks import TaskLoad
-from pgtrial.model.records.transactions import CapacitySearch, Transactions
+from pgtrial.model.records.transactions import CapacitySearch
 from pgtrial.report.kinds.capacity import CapacityWords
 from pgtrial.report.kinds.job import JobWords
 from pgtrial.report.kinds.kind import KindWords
@@ -19,17 +19,16 @@ from pgtrial.report.kinds.replay import ReplayWords
 from pgtrial.report.kinds.suite import SuiteWords
 from pgtrial.report.kinds.tasks import TasksWords
 
-WORDS: Mapping[str, KindWords] = {
+_WORDS: Mapping[str, KindWords] = {
     TaskLoad.key: TasksWords(),
     ReplayLoad.key: ReplayWords(),
     SuiteLoad.key: SuiteWords(),
     JobLoad.key: JobWords(),
     ClientPrograms.key: ProgramsWords(),
     CapacitySearch.key: CapacityWords(),
-    Transactions.key: KindWords(),
 }
 
 
 def words_of(plan: Plan) -> KindWords:
     """Returns the words for the load of a study."""
-    return WORDS[plan.kind.key]
+    return _WORDS.get(plan.kind.key) or KindWords()
