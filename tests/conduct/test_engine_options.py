@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgtrial.conduct.engine_options import engine_options, front_end
+from pgtrial.loads.command_lines import engine_options, front_end
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.sysbench import SysbenchSection

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.engine_options import engine_options
 from pgtrial.conduct.plan import make_plan
+from pgtrial.loads.command_lines import engine_options
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, thaw

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.conduct.engine_options import engine_options, front_end
 from pgtrial.conduct.plan import make_plan
+from pgtrial.loads.command_lines import engine_options, front_end
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import load_points

@@ -11,8 +11,8 @@ from contextlib import ExitStack, suppress
 
 from pgtrial.conduct import leftovers
 from pgtrial.conduct.course import Course
-from pgtrial.conduct.engine_options import beside_options
 from pgtrial.conduct.outcome import Outcome
+from pgtrial.loads.command_lines.job import beside_options
 from pgtrial.loads.engine import EngineRun, NotInTime
 from pgtrial.loads.load_makers import Each, LoadOrder
 from pgtrial.loads.load_run import Event

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import psycopg
 
-from pgtrial.conduct.engine_options import ALONE, Turn
 from pgtrial.conduct.load_statements import FindStatements, known_statements
 from pgtrial.conduct.outcome import Outcome
 from pgtrial.conduct.progress import Listener
@@ -23,6 +22,7 @@ from pgtrial.loads.load_run import Inbox
 from pgtrial.loads.programs.rounds import Rounds
 from pgtrial.loads.sql_files import SqlFiles
 from pgtrial.loads.target import Target
+from pgtrial.loads.turns import ALONE, Turn
 from pgtrial.model.errors import TrialError, one_line
 from pgtrial.model.records.interruptions import InterruptedTrial
 from pgtrial.model.records.load_point import LoadPoint

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from pgtrial.conduct.engine_options import front_end, scripts_of, short_options
 from pgtrial.evidence.observe.plans import SentStatement, without_values
 from pgtrial.evidence.observe.statements import MOST_STATEMENTS, Statements, by_text
 from pgtrial.files.reading import read_bytes
+from pgtrial.loads.command_lines import command_line, front_end, short_options
+from pgtrial.loads.command_lines.pgbench import scripts_of
 from pgtrial.loads.process import lua_environment
 from pgtrial.loads.script_commands import ScriptCommand, script_commands
 from pgtrial.loads.sent_statements import SentText, sent_statements
@@ -91,7 +92,7 @@ def _as_sent(text: str, protocol: str, executions: list[SentText]) -> SentStatem
 
 def are_listed(point: LoadPoint) -> bool:
     """True if files list the statements of a load. The statements of a job have no plans to compare."""
-    return front_end(point) in ("pgbench", "suite") and point.kind.lists_statements
+    return command_line(point).lists_statements and point.kind.lists_statements
 
 
 def listed_statements(point: LoadPoint, script: Path | None, values: Mapping[str, Path], seed: int) -> Statements:

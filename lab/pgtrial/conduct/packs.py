@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from pgtrial.conduct.engine_options import pack_options
+from pgtrial.loads.command_lines.pgbench import pack_options
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
 from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from pgtrial.conduct.engine_options import check_sysbench
 from pgtrial.conduct.interleaving import interleaving_of
 from pgtrial.conduct.lengths import expected_lengths
 from pgtrial.conduct.noise import noise_for, overhead_for
@@ -17,6 +16,7 @@ from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.stopping import Stop, ended_too_early, next_step_of
 from pgtrial.files.reading import read_bytes
+from pgtrial.loads.command_lines.sysbench import check_sysbench
 from pgtrial.model.errors import BudgetError, StoreError, StudyError
 from pgtrial.model.records.plan import EarlierTry, Plan
 from pgtrial.model.study.frozen import freeze, thaw, without_secrets

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 
 from pgtrial.conduct.course import Course
-from pgtrial.conduct.engine_options import Turn
 from pgtrial.conduct.interleaving import SLICE_S, check_slices, may_lengthen
 from pgtrial.conduct.kinds.job import beside_of
 from pgtrial.conduct.leftovers import remove
@@ -31,6 +30,7 @@ from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.loads.load_run import Inbox
 from pgtrial.loads.programs.program import BATCH_LIMIT_S
 from pgtrial.loads.programs.rounds import Rounds
+from pgtrial.loads.turns import Turn
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial

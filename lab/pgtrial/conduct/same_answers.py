@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.conduct.engine_options import scripts_of
 from pgtrial.conduct.own_scripts import commands_of
 from pgtrial.conduct.rehearsal_failures import RehearsalFailure, cure_of
+from pgtrial.loads.command_lines.pgbench import scripts_of
 from pgtrial.loads.parsed_statements import TRANSACTION, changes_data, first_word
 from pgtrial.loads.script_answers import TOO_SLOW, Answer, AnswerRefused, Bound, answers_of, in_words
 from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, script_commands

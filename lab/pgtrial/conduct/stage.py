@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.conduct.engine_options import pack_options
 from pgtrial.conduct.own_scripts import commands_of, scripts_at
 from pgtrial.conduct.rehearsal_failures import RehearsalFailure, cure_of
 from pgtrial.conduct.same_answers import SameAnswers
 from pgtrial.conduct.settle import run_setup_sql
+from pgtrial.loads.command_lines.pgbench import pack_options
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.parsed_statements import changes_data, first_refusal, first_word
 from pgtrial.loads.process import lua_environment

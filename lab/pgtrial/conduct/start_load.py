@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pgtrial.conduct import leftovers
 from pgtrial.conduct.course import Course
-from pgtrial.conduct.engine_options import engine_options, front_end
 from pgtrial.conduct.kinds import job
+from pgtrial.loads.command_lines import engine_options, front_end
 from pgtrial.loads.job_command import CommandRun
 from pgtrial.loads.load_makers import LoadOrder
 from pgtrial.loads.load_run import LoadRun

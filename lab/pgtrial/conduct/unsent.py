@@ -6,7 +6,8 @@ What the text of a script shows is refused at planning (`own_scripts.py`).
 from __future__ import annotations
 
 from pgtrial.conduct.course import Course
-from pgtrial.conduct.engine_options import front_end, scripts_of
+from pgtrial.loads.command_lines import front_end
+from pgtrial.loads.command_lines.pgbench import scripts_of
 from pgtrial.loads.script_commands import script_commands
 from pgtrial.model.errors import StudyError
 from pgtrial.model.units import plural

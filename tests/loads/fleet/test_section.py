@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from pgtrial.cli import main
-from pgtrial.conduct.engine_options import engine_options
+from pgtrial.loads.command_lines import engine_options
 from pgtrial.loads.fleet.cluster import joined
 from pgtrial.loads.fleet.joining import check_listens, connect
 from pgtrial.loads.load_makers import Each

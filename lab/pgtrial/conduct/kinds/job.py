@@ -12,7 +12,6 @@ import psycopg
 
 from pgtrial.conduct.beside import LoadBeside
 from pgtrial.conduct.course import Course
-from pgtrial.conduct.engine_options import job_options
 from pgtrial.conduct.kinds.rehearsed import LoadRehearsal
 from pgtrial.conduct.kinds.watch import LoadWatch
 from pgtrial.conduct.progress import JobProgress
@@ -20,6 +19,7 @@ from pgtrial.conduct.rehearsal_failures import RehearsalFailure
 from pgtrial.conduct.settle import empty_tables
 from pgtrial.conduct.stage import Stage
 from pgtrial.evidence.observe.job import PeakMemory, Progress, ProgressViews
+from pgtrial.loads.command_lines.job import job_options
 from pgtrial.loads.engine import NotInTime
 from pgtrial.loads.job_command import command_environment, missing_program
 from pgtrial.loads.load_run import Event

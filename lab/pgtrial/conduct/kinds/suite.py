@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterator
 
 from pgtrial.conduct.course import Course
-from pgtrial.conduct.engine_options import suite_options
 from pgtrial.conduct.kinds.rehearsed import LoadRehearsal
 from pgtrial.conduct.kinds.watch import LoadWatch
 from pgtrial.conduct.progress import QueryEnds
 from pgtrial.conduct.rehearsal_failures import RehearsalFailure
 from pgtrial.conduct.stage import Stage
 from pgtrial.evidence.observe.server_log import last_lines
+from pgtrial.loads.command_lines.suite import suite_options
 from pgtrial.loads.engine import PAUSE, EngineRun
 from pgtrial.loads.load_run import Event
 from pgtrial.loads.query_runs import failed_queries

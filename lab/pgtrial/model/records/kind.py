@@ -50,8 +50,6 @@ class PointKind:
     counts_blocks_of_parts: ClassVar[bool] = False
     """True if the command that the report proposes has the blocks that the parts of the load need for a decision."""
 
-    front_end: ClassVar[Literal["tasks", "replay", "suite"] | None] = None
-    """The front end of the engine that has no other load than this kind; None: the workload decides."""
     repeats: ClassVar[bool] = True
     """True if clients do the same again until the time of a trial is over."""
     is_by_engine: ClassVar[bool] = True

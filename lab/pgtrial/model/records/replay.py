@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -30,7 +30,6 @@ class ReplayLoad(PointKind, Record):
     """What is replayed at a load point."""
 
     key: ClassVar[str] = "replay"
-    front_end: ClassVar[Literal["replay"]] = "replay"
     repeats: ClassVar[bool] = False
     noun: ClassVar[str] = "statement"
     rate_unit: ClassVar[str] = "statements/s"

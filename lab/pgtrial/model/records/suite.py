@@ -21,7 +21,6 @@ class SuiteLoad(PointKind, Record):
     key: ClassVar[str] = "suite"
     called: ClassVar[str] = "the suite"
     noun: ClassVar[str] = "execution"
-    front_end: ClassVar[Literal["suite"]] = "suite"
     repeats: ClassVar[bool] = False
     has_rate: ClassVar[bool] = False
     time_is_unknown: ClassVar[bool] = True

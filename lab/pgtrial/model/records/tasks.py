@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -15,7 +15,6 @@ class TaskLoad(PointKind, Record):
     """The tasks of a load point; all numbers are of each application."""
 
     key: ClassVar[str] = "tasks"
-    front_end: ClassVar[Literal["tasks"]] = "tasks"
     repeats: ClassVar[bool] = False
     has_percentiles: ClassVar[bool] = False
 

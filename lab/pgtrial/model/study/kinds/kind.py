@@ -157,14 +157,6 @@ class LoadKind:
         """Returns the scripts that run once in a trial, so that what they make has to be undone before the next."""
         return []
 
-    def sessions(self, load: LoadKeys, point: LoadPoint) -> int:
-        """Returns how many connections of a load point the engine's threads share."""
-        return point.clients
-
-    def most_threads(self, load: LoadKeys, sessions: int) -> int:
-        """Returns how many threads of an engine can share so many connections."""
-        return sessions
-
     def has_family(self, load: LoadKeys) -> bool:
         """True if there are claims of the kind's own, beside the primary ones and those on declared metrics."""
         return False

@@ -74,11 +74,6 @@ class Replay(LoadKind):
         )
         return [point]
 
-    def sessions(self, load: LoadKeys, point: LoadPoint) -> int:
-        """Returns the number of recorded sessions: only the engine knows how many are open at the same time."""
-        recorded = point.replay.sessions * point.replay.copies if point.replay is not None else point.clients
-        return load.replay.max_connections or recorded
-
     def has_family(self, load: LoadKeys) -> bool:
         return True
 

@@ -46,8 +46,5 @@ class Tasks(LoadKind):
         )
         return [point]
 
-    def most_threads(self, load: LoadKeys, sessions: int) -> int:
-        return min(sessions, load.tasks.apps)
-
     def has_family(self, load: LoadKeys) -> bool:
         return True

@@ -1,0 +1,72 @@
+"""The engine's command lines: a module for each kind of load, and for each front end of transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pgtrial.loads.command_lines.command_line import Asked, CommandLine
+from pgtrial.loads.command_lines.job import JobLine
+from pgtrial.loads.command_lines.pgbench import OrderEntryLine, PgbenchLine
+from pgtrial.loads.command_lines.replay import ReplayLine
+from pgtrial.loads.command_lines.suite import SuiteLine
+from pgtrial.loads.command_lines.sysbench import SysbenchLine
+from pgtrial.loads.command_lines.tasks import TasksLine
+from pgtrial.loads.engine import FrontEnd
+from pgtrial.loads.load_makers import Each
+from pgtrial.loads.turns import ALONE, Turn
+from pgtrial.model.records.job import JobLoad
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.replay import ReplayLoad
+from pgtrial.model.records.suite import SuiteLoad
+from pgtrial.model.records.tasks import TaskLoad
+from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.order_entry import ORDER_ENTRY
+
+_OF_A_KIND: Mapping[str, CommandLine] = {
+    TaskLoad.key: TasksLine(),
+    ReplayLoad.key: ReplayLine(),
+    SuiteLoad.key: SuiteLine(),
+    JobLoad.key: JobLine(),
+}
+"""By the key of a kind of load; of others the workload decides."""
+
+_PGBENCH, _SYSBENCH, _ORDER_ENTRY = PgbenchLine(), SysbenchLine(), OrderEntryLine()
+
+
+def command_line(point: LoadPoint) -> CommandLine:
+    """Returns the command lines for a load point."""
+    if (of_a_kind := _OF_A_KIND.get(point.kind.key)) is not None:
+        return of_a_kind
+    if point.workload == ORDER_ENTRY:
+        return _ORDER_ENTRY
+    return _SYSBENCH if point.sysbench else _PGBENCH
+
+
+def front_end(point: LoadPoint) -> FrontEnd:
+    """Returns which of the engine's front ends has the workload."""
+    return command_line(point).front_end
+
+
+def engine_options(
+    load: LoadSection,
+    point: LoadPoint,
+    seed: int,
+    script: Path | None,
+    machine: Each | None = None,
+    *,
+    turn: Turn = ALONE,
+    values: Mapping[str, Path] | None = None,
+) -> list[str]:
+    """Returns the options; `script` is the file of a workload of the study's own or the folder of a pack, else None.
+
+    `values` are the files of which variables have values. The options say the whole load, all but the threads, which
+    are those of each engine (`machine`): by default of one here.
+    """
+    asked = Asked(load, point, seed, script, machine or Each(), turn, values or {})
+    return command_line(point).options(asked)
+
+
+def short_options(load: LoadSection, point: LoadPoint, seed: int, script: Path | None) -> list[str]:
+    """Returns the options of a short run of one client, of a load that is no script of pgbench, suite or replay."""
+    return command_line(point).short_options(Asked(load, point, seed, script))

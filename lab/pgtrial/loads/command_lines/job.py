@@ -1,0 +1,48 @@
+"""The engine's command lines for a job, and for the load beside it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from pgtrial.loads.command_lines.command_line import Asked, CommandLine
+from pgtrial.loads.command_lines.pgbench import scripts_of
+from pgtrial.loads.load_makers import Each
+from pgtrial.model.records.job import BesideLoad
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.study.load_section import LoadSection
+
+
+class JobLine(CommandLine):
+    """The statements of a job, once, in one session."""
+
+    front_end = "pgbench"
+
+    def options(self, asked: Asked) -> list[str]:
+        return ["-n", *job_options(asked.script, asked.point), "-j", "1", *asked.seeded]
+
+
+def job_options(script: Path | None, point: LoadPoint) -> list[str]:
+    """pgbench's options that run the statements of a job once, one after the other."""
+    return [*scripts_of(point, script), "-M", point.protocol, "-c", "1", "-t", "1"]
+
+
+def beside_options(
+    load: LoadSection,
+    point: LoadPoint,
+    beside: BesideLoad,
+    seed: int,
+    *,
+    script: Path | None,
+    lengths: tuple[float, float],
+) -> list[str]:
+    """The engine's options for the load beside a job; `script` is its file, None: one of pgbench's own.
+
+    `lengths` are the warm-up and the longest measured part, seconds.
+    """
+    warmup_s, longest_s = lengths
+    scripts = ["-b", beside.script] if script is None else ["-f", f"{script}@1", "-s", str(point.scale)]
+    jobs = min(beside.clients, load.jobs or max(1, min(math.ceil(beside.clients / 16), Each().cpus)))
+    options = ["-n", *scripts, "-M", beside.protocol, "-c", str(beside.clients), "-j", str(jobs)]
+    options += ["-R", f"{beside.rate:.10g}", "-T", f"{math.ceil(longest_s)}", "--warmup", f"{warmup_s:g}"]
+    return [*options, "--random-seed", str(seed)]

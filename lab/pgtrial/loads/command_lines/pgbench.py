@@ -1,0 +1,79 @@
+"""The engine's command lines for scripts of pgbench and packs, and for order entry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pgtrial.loads.command_lines.command_line import SHORT_RUN, Asked, CommandLine
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.pack import PackLoad
+from pgtrial.model.units import patience_s
+
+
+class PgbenchLine(CommandLine):
+    """Scripts of pgbench, by clients that repeat them."""
+
+    front_end = "pgbench"
+    lists_statements = True
+
+    def options(self, asked: Asked) -> list[str]:
+        drawn = [f"--values={name}={path}" for name, path in asked.values.items()]
+        scripts = scripts_of(asked.point, asked.script)
+        turns = asked.turn.options(asked.seed)
+        return ["-n", *scripts, *drawn, *closed_loop(asked, self.threads(asked)), *turns]
+
+
+class OrderEntryLine(CommandLine):
+    """The transactions of order entry."""
+
+    front_end = "order-entry"
+
+    def options(self, asked: Asked) -> list[str]:
+        turns = asked.turn.options(asked.seed)
+        return ["run", *closed_loop(asked, self.threads(asked)), *_calls(asked), *turns]
+
+    def short_options(self, asked: Asked) -> list[str]:
+        once = ["-M", asked.point.protocol, "-c", "1", "-t", f"{SHORT_RUN}"]
+        return ["run", *once, *_calls(asked), "-j", "1", *asked.seeded]
+
+
+def _calls(asked: Asked) -> list[str]:
+    return ["--procedures"] if asked.load.procedures else []
+
+
+def closed_loop(asked: Asked, threads: int) -> list[str]:
+    """Returns the options that pgbench and order entry share."""
+    load, point = asked.load, asked.point
+    warmup, duration = map(asked.turn.wall_s, load.phases_s)
+    options = ["-M", point.protocol, "-c", str(point.clients), "-j", str(threads)]
+    options += ["-T", f"{duration:.0f}", "--warmup", f"{warmup:g}", "--random-seed", str(asked.seed)]
+    if point.rate is not None:
+        options += ["-R", f"{point.rate:.10g}"]
+    if load.max_tries is not None:
+        options += ["--max-tries", str(load.max_tries)]
+    if load.latency_limit is not None:
+        options += ["-L", f"{load.latency_limit * 1000:.12g}"]
+    if (patience := patience_s(load.on_server_loss)) is not None:
+        options += ["--continue-on-error", "--wait-for-server", f"{patience:g}"]
+    return options
+
+
+def scripts_of(point: LoadPoint, script: Path | None) -> list[str]:
+    """pgbench's options for the scripts of a load point."""
+    if script is None:
+        return ["-b", point.workload]
+    # only of built-in scripts pgbench finds out the scale
+    scale = ["-s", str(point.scale)]
+    if point.pack is not None:
+        return pack_options(point.pack, script, point.whole_scale)
+    if point.mix:
+        return [*(word for name, weight in point.mix.items() for word in ("-f", f"{script / name}@{weight}")), *scale]
+    # the weight keeps an @ in the path from being taken for one
+    return ["-f", f"{script}@1", *scale]
+
+
+def pack_options(pack: PackLoad, folder: Path, scale: int) -> list[str]:
+    """The scripts of a pack whose files are in a folder, with their weights, and its variables."""
+    scripts = [word for file, weight in pack.scripts.items() for word in ("-f", f"{folder / file}@{weight}")]
+    variables = [word for name, value in pack.variables.items() for word in ("-D", f"{name}={value}")]
+    return [*scripts, "-s", str(scale), *variables]

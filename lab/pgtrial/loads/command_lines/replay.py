@@ -1,0 +1,21 @@
+"""The engine's command line for a replay."""
+
+from __future__ import annotations
+
+from pgtrial.loads.command_lines.command_line import Asked, CommandLine
+from pgtrial.store.replay_files import capture_of
+
+
+class ReplayLine(CommandLine):
+    """The sessions of a capture."""
+
+    front_end = "replay"
+
+    def options(self, asked: Asked) -> list[str]:
+        capture, threads = str(capture_of(asked.load.workload[0])), ["-j", str(self.threads(asked))]
+        return [capture, *asked.load.replay.arguments(), *threads, *asked.seeded]
+
+    def sessions(self, asked: Asked) -> int:
+        """Returns the number of recorded sessions: only the engine knows how many are open at the same time."""
+        replay, most = asked.point.replay, asked.load.replay.max_connections
+        return most or (replay.sessions * replay.copies if replay is not None else asked.point.clients)

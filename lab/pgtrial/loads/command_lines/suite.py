@@ -1,0 +1,30 @@
+"""The engine's command line for a suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pgtrial.loads.command_lines.command_line import Asked, CommandLine
+from pgtrial.loads.engine import PAUSE
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.study.suites import QUERY_ENDING
+
+
+class SuiteLine(CommandLine):
+    """The queries of a suite, in one session."""
+
+    front_end = "suite"
+    lists_statements = True
+
+    def options(self, asked: Asked) -> list[str]:
+        return [*suite_options(asked.point, asked.script), *asked.seeded]
+
+
+def suite_options(point: LoadPoint, folder: Path | None) -> list[str]:
+    """The options for the suite of a load point, whose files are in a folder."""
+    suite = point.suite
+    if suite is None or folder is None:
+        return []
+    files = [word for query in suite.queries for word in ("-f", str(folder / f"{query}{QUERY_ENDING}"))]
+    before = "--warmup" if suite.cache == "warm" else PAUSE
+    return [*files, f"--runs={suite.runs}", f"--limit={suite.limit_s:g}", before]

@@ -1,0 +1,60 @@
+"""The engine's command line for tests of sysbench."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+from pgtrial.loads.command_lines.command_line import SHORT_RUN, Asked, CommandLine
+from pgtrial.loads.engine import refusal_by_sysbench
+from pgtrial.loads.process import lua_environment
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.sysbench import is_sysbench
+
+_SHORT_RUN_S = 5
+
+
+class SysbenchLine(CommandLine):
+    """A test of sysbench, by clients that repeat it."""
+
+    front_end = "sysbench"
+
+    def options(self, asked: Asked) -> list[str]:
+        load, point = asked.load, asked.point
+        warmup, duration = map(asked.turn.wall_s, load.phases_s)
+        options = [*_test(asked), f"--threads={point.clients}", f"--jobs={self.threads(asked)}"]
+        options += [f"--time={duration:.0f}", f"--warmup-time={warmup:.0f}", *_protocol_and_seed(asked)]
+        rate = [] if point.rate is None else [f"--rate={point.rate:.0f}"]
+        return [*options, *rate, *asked.turn.options(asked.seed)]
+
+    def short_options(self, asked: Asked) -> list[str]:
+        limits = ["--threads=1", "--jobs=1", f"--events={SHORT_RUN}", f"--time={_SHORT_RUN_S}"]
+        return [*_test(asked), *limits, *_protocol_and_seed(asked)]
+
+
+def _test(asked: Asked) -> list[str]:
+    workload = asked.point.workload
+    return [str(asked.script or workload), *asked.load.sysbench.arguments(workload)]
+
+
+def _protocol_and_seed(asked: Asked) -> list[str]:
+    # 0 would stand for the time
+    mode = "disable" if asked.point.protocol == "simple" else "auto"
+    return [f"--db-ps-mode={mode}", f"--rand-seed={asked.seed or 1}"]
+
+
+def check_sysbench(spec: StudySpec) -> None:
+    """Ask the engine whether it takes the study's tests of sysbench and their options. Raises StudyError."""
+    for path in filter(is_sysbench, spec.load.workload):
+        test = PurePosixPath(path).name
+        with TemporaryDirectory(prefix="pgtrial-") as folder:
+            for name, text in spec.scripts.items():
+                if "/" not in name:  # others are a pack's
+                    (Path(folder) / name).write_bytes(text.encode())
+            named = str(Path(folder) / test) if test in spec.scripts else test
+            options = spec.load.sysbench.arguments(test)
+            complaint = refusal_by_sysbench(named, options, lua_environment(Path(folder)))
+        if complaint is not None:
+            words = complaint.replace(f"{folder}/", "")
+            raise StudyError(f"[load] {test}: the engine refuses it: {words}; correct the script, or [load.sysbench]")

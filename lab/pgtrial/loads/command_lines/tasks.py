@@ -1,0 +1,25 @@
+"""The engine's command line for tasks."""
+
+from __future__ import annotations
+
+from pgtrial.loads.command_lines.command_line import Asked, CommandLine
+
+_EXECUTIONS = 6
+"""The executions after which PostgreSQL has chosen the kind of plan of a prepared statement."""
+
+
+class TasksLine(CommandLine):
+    """All tasks on their pools; each application is on one thread."""
+
+    front_end = "tasks"
+
+    def options(self, asked: Asked) -> list[str]:
+        threads = ["-j", str(self.threads(asked))]
+        return [*asked.load.tasks.arguments(), "-M", asked.point.protocol, *threads, *asked.seeded]
+
+    def short_options(self, asked: Asked) -> list[str]:
+        few = asked.load.tasks.model_copy(update={"apps": 1, "pool": 1, "tasks": _EXECUTIONS, "arrival": "at-once"})
+        return [*few.arguments(), "-M", asked.point.protocol, "-j", "1", *asked.seeded]
+
+    def most_threads(self, asked: Asked) -> int:
+        return min(self.sessions(asked), asked.load.tasks.apps)
