@@ -15,7 +15,7 @@ from pgtrial.conduct.outcome import PHASES
 from pgtrial.conduct.packs import check, held, measure
 from pgtrial.conduct.progress import Second
 from pgtrial.conduct.settle import Checkpoint, run_setup_sql, warm_relations
-from pgtrial.conduct.start_load import check_script, probing, start_engine, start_program
+from pgtrial.conduct.start_load import check_script, probing
 from pgtrial.evidence.collect.network import median_round_trip
 from pgtrial.evidence.observe import views
 from pgtrial.evidence.observe.host import read_host
@@ -54,7 +54,7 @@ class MeasuredLoad:
         self._make_ready(load)
         self._sampler = load.enter_context(observed(course, arm, target))
         self._watch.begin(load, target)
-        run = load.enter_context(start_program(course, arm, target) if course.rounds else start_engine(course, target))
+        run = load.enter_context(self._watch.started(course, arm, target))
         load.callback(self._timed.close)
         self._timed.enter_context(timed(course.timings, "load"))
         self._sampler.load_begins(run.pid)

@@ -1,26 +1,19 @@
-"""The process that makes the load of a trial: the engine, a job's program or an arm's client program."""
+"""The process that makes the load of a trial: the engine, unless the kind of load has another one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 
 from pgtrial.conduct import leftovers
 from pgtrial.conduct.course import Course
-from pgtrial.conduct.kinds import job
 from pgtrial.loads.command_lines import engine_options, front_end
-from pgtrial.loads.job_command import CommandRun
 from pgtrial.loads.load_makers import LoadOrder
 from pgtrial.loads.load_run import LoadRun
-from pgtrial.loads.programs.program import program_order
-from pgtrial.loads.programs.run import ProgramRun
 from pgtrial.loads.target import Target
-from pgtrial.machines.cpus import running_on
 from pgtrial.model.errors import StudyError
-from pgtrial.servers.arm import Arm
-from pgtrial.store.programs import check_programs_unchanged
 
 
 def _folder_of(course: Course) -> Path | None:
@@ -29,16 +22,8 @@ def _folder_of(course: Course) -> Path | None:
     return course.script if course.script is None or has_folder else course.script.parent
 
 
-@contextmanager
-def _command(course: Course, target: Target, words: Sequence[str]) -> Iterator[LoadRun]:
-    events = course.directory / "engine.jsonl"
-    with running_on(course.load.cpus), CommandRun(words, target, events_file=events, inbox=course.inbox) as run:
-        yield run
-
-
-@contextmanager
-def start_engine(course: Course, target: Target) -> Iterator[LoadRun]:
-    """Start the engine of a trial, or the program of a job."""
+def start_engine(course: Course, target: Target) -> AbstractContextManager[LoadRun]:
+    """Starts the engine of a trial."""
     order = LoadOrder(
         front_end(course.point),
         partial(
@@ -57,31 +42,15 @@ def start_engine(course: Course, target: Target) -> Iterator[LoadRun]:
         course.load.cpus,
         course.inbox,
     )
-    words = job.command_of(course.point)
-    started = course.maker.started(order) if words is None else _command(course, target, words)
-    with started as run:
-        if run.pid is not None:
-            leftovers.remember(course.directory, run.pid)
-        yield run
-    leftovers.forget(course.directory)
+    return remembered(course, course.maker.started(order))
 
 
 @contextmanager
-def start_program(course: Course, arm: Arm, target: Target) -> Iterator[LoadRun]:
-    """The arm's client program. Raises StudyError if its files have changed, and TrialError."""
-    assert course.rounds is not None
-    check_programs_unchanged(arm.name, arm.setup)
-    load = ProgramRun(
-        program_order(arm.setup, target),
-        course.rounds,
-        events_file=course.directory / "engine.jsonl",
-        inbox=course.inbox,
-        waits=course.turn.slice_s is not None,
-    )
-    with ExitStack() as stack:
-        with running_on(course.load.cpus):
-            run = stack.enter_context(load)
-        leftovers.remember(course.directory, run.pid)
+def remembered(course: Course, started: AbstractContextManager[LoadRun]) -> Iterator[LoadRun]:
+    """Starts the process of a load, and notes which it is while it runs, so that a later start of the lab ends it."""
+    with started as run:
+        if run.pid is not None:
+            leftovers.remember(course.directory, run.pid)
         yield run
     leftovers.forget(course.directory)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.kinds.job import JobRehearsal, JobWatch
-from pgtrial.conduct.kinds.programs import ProgramsRehearsal
+from pgtrial.conduct.kinds.programs import ProgramsRehearsal, ProgramsWatch
 from pgtrial.conduct.kinds.rehearsed import LoadRehearsal
 from pgtrial.conduct.kinds.replay import ReplayWatch
 from pgtrial.conduct.kinds.suite import SuiteRehearsal, SuiteWatch
@@ -25,6 +25,7 @@ _WATCHES: Mapping[str, Callable[[Course, Arm, Session], LoadWatch]] = {
     JobLoad.key: JobWatch,
     SuiteLoad.key: lambda course, arm, _: SuiteWatch(course, arm),
     ReplayLoad.key: lambda course, _arm, _session: ReplayWatch(course),
+    ClientPrograms.key: lambda _course, _arm, _session: ProgramsWatch(),
     TaskLoad.key: lambda course, _, session: TasksWatch(course, session),
 }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict
 
 import psycopg
@@ -18,13 +19,15 @@ from pgtrial.conduct.progress import JobProgress
 from pgtrial.conduct.rehearsal_failures import RehearsalFailure
 from pgtrial.conduct.settle import empty_tables
 from pgtrial.conduct.stage import Stage
+from pgtrial.conduct.start_load import remembered
 from pgtrial.evidence.observe.job import PeakMemory, Progress, ProgressViews
 from pgtrial.loads.command_lines.job import job_options
 from pgtrial.loads.engine import NotInTime
-from pgtrial.loads.job_command import command_environment, missing_program
-from pgtrial.loads.load_run import Event
+from pgtrial.loads.job_command import CommandRun, command_environment, missing_program
+from pgtrial.loads.load_run import Event, LoadRun
 from pgtrial.loads.script_commands import run_once, script_commands
 from pgtrial.loads.target import Session, Target
+from pgtrial.machines.cpus import running_on
 from pgtrial.model.errors import NameTaken, StudyError, TrialError
 from pgtrial.model.records.job import BesideLoad
 from pgtrial.model.records.load_point import LoadPoint
@@ -64,6 +67,12 @@ class JobWatch(LoadWatch):
         if (beside := beside_of(self._course.point)) is not None:
             self._beside = load.enter_context(LoadBeside(self._course, target, beside))
         self._wal = wal_position(self._session)
+
+    def started(self, course: Course, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
+        words = command_of(course.point)
+        if words is None:
+            return super().started(course, arm, target)
+        return remembered(course, _command(course, target, words))
 
     def hear(self, event: Event) -> bool:
         """Reports once a second how far the job is. Raises psycopg.OperationalError."""
@@ -115,6 +124,13 @@ class JobWatch(LoadWatch):
             peak_memory_bytes=self._memory.bytes,
             beside=self._served,
         )
+
+
+@contextmanager
+def _command(course: Course, target: Target, words: Sequence[str]) -> Iterator[LoadRun]:
+    events = course.directory / "engine.jsonl"
+    with running_on(course.load.cpus), CommandRun(words, target, events_file=events, inbox=course.inbox) as run:
+        yield run
 
 
 def wal_position(session: Session) -> float | None:

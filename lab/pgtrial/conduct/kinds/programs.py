@@ -1,16 +1,52 @@
-"""The rehearsal of a client program: one batch of it, and how many transactions the server rolled back meanwhile."""
+"""A trial in which an arm's client program runs; and its rehearsal, one batch, with what the server rolled back."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+from pgtrial.conduct.course import Course
 from pgtrial.conduct.kinds.rehearsed import LoadRehearsal
+from pgtrial.conduct.kinds.watch import LoadWatch
 from pgtrial.conduct.rehearsal_failures import RehearsalFailure
 from pgtrial.conduct.stage import Stage
+from pgtrial.conduct.start_load import remembered
 from pgtrial.evidence.observe.views import read_counters
 from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_leave
+from pgtrial.loads.load_run import LoadRun
 from pgtrial.loads.programs.program import START_LIMIT_S, Program, program_order
+from pgtrial.loads.programs.run import ProgramRun
 from pgtrial.loads.target import Target
+from pgtrial.machines.cpus import running_on
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.servers import Server
+from pgtrial.servers.arm import Arm
+from pgtrial.store.programs import check_programs_unchanged
+
+
+class ProgramsWatch(LoadWatch):
+    """The lab's part of client programs: it starts the arm's own."""
+
+    def started(self, course: Course, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
+        return remembered(course, _program(course, arm, target))
+
+
+@contextmanager
+def _program(course: Course, arm: Arm, target: Target) -> Iterator[LoadRun]:
+    """Raises StudyError if the files of the program have changed, and TrialError."""
+    assert course.rounds is not None
+    check_programs_unchanged(arm.name, arm.setup)
+    load = ProgramRun(
+        program_order(arm.setup, target),
+        course.rounds,
+        events_file=course.directory / "engine.jsonl",
+        inbox=course.inbox,
+        waits=course.turn.slice_s is not None,
+    )
+    with ExitStack() as stack:
+        with running_on(course.load.cpus):
+            run = stack.enter_context(load)
+        yield run
 
 
 class ProgramsRehearsal(LoadRehearsal):
