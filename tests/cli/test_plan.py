@@ -216,23 +216,6 @@ def test_a_plan_tells_what_it_can_find_from_studies_of_this_machine(planned, noi
     assert told["warnings"] == []
 
 
-def test_a_plan_tells_which_length_of_trials_takes_less_time(planned, noise):
-    study = LIKE_IT.replace("MARGIN", "8%").replace('interleave = "off"', "")
-    assert planned(study, "--json")["length"] is None
-    record = json.loads(noise.read_text())
-    (known,) = record["studies"]
-    known["conditions"]["slice_s"] = 0.25
-    known |= {"within": 0.03, "block_s": 14.0}
-    noise.write_text(json.dumps(record))
-    (line,) = [line for line in planned(study) if line.startswith("length ")]
-    assert line == (
-        "length duration = 2 in place of 6 would find the same difference in 74% of the time: the noise of a block is "
-        "4.0% between starts of the servers, and 3.0% within the trials"
-    )
-    # (16 + 27) x 6 s of 25 x 14 s
-    assert planned(study, "--json")["length"] == {"duration_s": 2, "time_share": pytest.approx(258 / 350)}
-
-
 def test_a_margin_out_of_reach_is_told_with_the_blocks_that_it_takes_and_the_feasible_one(planned, noise):
     (warning,) = planned(LIKE_IT.replace("MARGIN", "1%"), "--json")["warnings"]
     assert warning == (

@@ -71,7 +71,7 @@ def test_trials_up_to_twice_as_long_are_alike():
 
 
 def test_a_study_of_another_length_speaks_where_its_noise_is_known_in_parts_and_no_other_does():
-    longer = noise("longer", duration_s=90.0).model_copy(update={"within": 0.02, "block_s": 200.0})
+    longer = noise("longer", duration_s=90.0).model_copy(update={"within": 0.02})
     assert noise_under(HERE, [longer]) == longer
     alike = noise("alike", 8)
     assert noise_under(HERE, [alike, longer]) == alike

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from pgtrial.model.records.machine import Conditions, Noise
-from pgtrial.statistics.lengths import Proposal, proposal
+from pgtrial.statistics.lengths import best_length
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.pace import block_time, measured_spread, within_spread
 from tests.verdict.slices import LOAD_S, OWN_SLICES, SLICE_S, TPS, alternate, interleaved_plan, noisy_slices
@@ -47,30 +47,27 @@ def test_three_blocks_and_trials_one_after_the_other_tell_nothing():
     assert within_spread(Grid(alone, trials), slices) is None
 
 
-def noise(spread: float, within: float | None, *, duration_s: float = 30.0, block_s: float = 70.0) -> Noise:
+def noise(spread: float, within: float | None, *, duration_s: float = 30.0) -> Noise:
     conditions = Conditions(
         lab_host="here", servers=[], load_points=["any"], arms=2, duration_s=duration_s, slice_s=SLICE_S
     )
-    block = None if within is None else block_s
-    return Noise(study="s", created="", conditions=conditions, blocks=12, spread=spread, within=within, block_s=block)
+    return Noise(study="s", created="", conditions=conditions, blocks=12, spread=spread, within=within)
 
 
-def test_where_the_started_servers_are_the_noise_short_trials_are_proposed():
+def test_where_the_started_servers_are_the_noise_short_trials_take_the_least_time():
     # b = w / sqrt(30), c = 10, k = 2: the optimum is sqrt(30 * 5) = 12 s, that of a twentieth of w^2 is 2.7 s
-    even = proposal(noise(0.02 * math.sqrt(2), 0.02), 30, 1, SLICE_S)
-    assert even is None or even.duration_s in (10, 15)
-    mostly = proposal(noise(0.02 * math.sqrt(1.05), 0.02 * math.sqrt(0.05)), 30, 1, SLICE_S)
-    assert mostly == Proposal(3, pytest.approx((1 + 0.5) * 16 / (1.05 * 70), rel=0.01))
+    assert best_length(noise(0.02 * math.sqrt(2), 0.02), range(2, 61), 2, 10.0) == 12
+    assert best_length(noise(0.02 * math.sqrt(1.05), 0.02 * math.sqrt(0.05)), range(2, 61), 2, 10.0) == 3
 
 
-def test_where_seconds_are_the_noise_longer_trials_are_proposed():
-    found = proposal(noise(0.05, 0.0495, duration_s=4, block_s=40), 4, 1, SLICE_S)
-    assert found is not None
-    assert found.duration_s == 15
+def test_where_seconds_are_the_noise_trials_are_longer_but_at_most_four_times_as_long_as_the_measured_ones():
+    assert best_length(noise(0.05, 0.0495, duration_s=4), range(2, 61), 2, 32.0) == 16
 
 
-def test_what_is_as_good_or_not_known_is_not_proposed():
-    assert proposal(noise(0.03, None), 30, 1, SLICE_S) is None
-    assert proposal(noise(0.03, 0.02, duration_s=10, block_s=30), 10, 1, SLICE_S) is None
-    # slices of 7 s: no length in whole seconds is at most four times the measured one and has eight slices
-    assert proposal(noise(0.05, 0.0495, duration_s=7, block_s=40), 7, 1, 7.0) is None
+def test_the_shortest_trials_do_where_the_parts_of_the_noise_are_not_known():
+    assert best_length(noise(0.03, None), range(5, 61), 2, 10.0) == 5
+
+
+def test_a_record_of_an_earlier_version_has_keys_that_are_not_read():
+    known = noise(0.03, 0.02)
+    assert Noise.model_validate(known.model_dump() | {"block_s": 70.0}) == known

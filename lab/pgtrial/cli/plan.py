@@ -21,7 +21,7 @@ from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.declared import metrics_in_words
 from pgtrial.conduct.interleaving import sessions_of, why_not
 from pgtrial.conduct.lengths_in_words import in_words
-from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, length_in_one_line, outlook
+from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, outlook
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.plan import fewest_blocks, study_estimate, warnings
 from pgtrial.conduct.rehearsal import has_own
@@ -342,8 +342,6 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
     )
     if expected is not None:
         yield "precision", in_one_line(expected, spec, plan)
-        if (length := length_in_one_line(expected, plan)) is not None:
-            yield "length", length
     yield "seed", f"{plan.seed}{'' if spec.study.seed is not None else ' (drawn now; a run draws its own)'}"
 
 

@@ -32,7 +32,6 @@ def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
         return
     spread, blocks = measured
     within = within_spread(grid, slices) if slices else None
-    block_s = block_time(plan, grid.trials)
     loads_s = len(plan.arms) * len(plan.load_points) * (plan.warmup_s + plan.duration_s)
     timed = spec.load.kind.has_planned_time and not plan.left
     noise = Noise(
@@ -42,8 +41,7 @@ def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
         blocks=blocks,
         spread=spread,
         within=within,
-        block_s=block_s if within is not None else None,
-        overhead_s=max(0.0, block_s - loads_s) if timed else None,
+        overhead_s=max(0.0, block_time(plan, grid.trials) - loads_s) if timed else None,
     )
     with shared_state() as root:
         keep_noise(root / NOISE, noise)

@@ -13,7 +13,7 @@ from pgtrial.model.records.machine import Noise, Precision
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, percent, plural
-from pgtrial.statistics.lengths import Proposal, proposal, spread_at, started_spread
+from pgtrial.statistics.lengths import spread_at
 from pgtrial.statistics.precision import blocks_for, precision
 from pgtrial.statistics.rules import Looks
 from pgtrial.verdict.family import primary_sharing
@@ -29,8 +29,6 @@ class Outlook(Record):
     noise: Noise | None = None
     blocks_for_margin: int | None = None
     """Blocks of the shortest plan that establishes the study's margin; None: unknown, or more than can be run."""
-    length: Proposal | None = None
-    """Trials with which the study takes clearly less time; None: unknown, or its own are as good."""
     note: str | None = None
     """Why the record of this machine's noise is ignored."""
 
@@ -48,11 +46,8 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
         return Outlook()
     spread = spread_at(noise, plan.duration_s)
     reach = precision(_looks(plan), claims, spread)
-    length = None
-    if plan.interleaving is not None and plan.lengths is None:
-        length = proposal(noise, plan.duration_s, len(plan.load_points), plan.interleaving.slice_s)
     more = blocks_for(plan.margin, claims, spread)
-    return Outlook(precision=reach, noise=noise, blocks_for_margin=more, length=length)
+    return Outlook(precision=reach, noise=noise, blocks_for_margin=more)
 
 
 def precision_so_far(grid: Grid) -> Precision | None:
@@ -79,19 +74,6 @@ def in_one_line(known: Outlook, spec: StudySpec, plan: Plan) -> str:
         return f"not known{why}; the progress tells it from the fourth block on"
     within = f"{plural(plan.max_blocks, 'block')}, {format_duration(study_estimate(plan))}"
     return f"{in_words(known.precision)} within {within}; from {_source(known.noise)}"
-
-
-def length_in_one_line(known: Outlook, plan: Plan) -> str | None:
-    """What trials of another length would gain; None: nothing, or it is not known."""
-    if known.noise is None or known.noise.within is None or known.length is None:
-        return None
-    share = percent(known.length.time_share)
-    started, within = percent(started_spread(known.noise)), percent(known.noise.within)
-    return (
-        f"duration = {known.length.duration_s} in place of {plan.duration_s:g} would find the same difference in "
-        f"{share} of the time: the noise of a block is {started} between starts of the servers, and {within} within "
-        "the trials"
-    )
 
 
 def cautions(known: Outlook | None, spec: StudySpec, plan: Plan) -> list[str]:

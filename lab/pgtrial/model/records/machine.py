@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from pgtrial.model.records import Record, added
 from pgtrial.model.records.claims import Estimate, Word
@@ -137,7 +137,9 @@ class Conditions(Record):
 
 
 class Noise(Record):
-    """The noise of one study."""
+    """The noise of one study. Keys of other versions are not read."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
     study: str
     created: str = Field(description="When the study was planned: UTC, ISO 8601.")
@@ -154,7 +156,6 @@ class Noise(Record):
         None,
         "Of it, what comes from the seconds of its trials; None: they do not alternate, or the study has not ended.",
     )
-    block_s: Amount | None = added(None, "Mean wall time of a block, seconds; None together with `within`.")
     overhead_s: Amount | None = added(None, "Of a block's wall time, what is not load, seconds; None: not known.")
 
 
