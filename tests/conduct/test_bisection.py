@@ -214,6 +214,46 @@ def test_ends_that_are_undecided_are_no_answer():
     assert "not known to differ from GOOD (undecided); a larger --budget" in answer.sentence
 
 
+def test_ends_that_are_undecided_are_compared_once_more_in_the_time_that_the_search_does_not_need():
+    commits, kept = line(30), []
+    judge = Simulated(speeds(commits, {20: -0.05}))
+
+    def at_first_undecided(order):
+        judged = judge(order)
+        return replace(judged, verdict="undecided") if order.part == "ends" and order.attempt == 1 else judged
+
+    answer = course(commits, at_first_undecided, kept=kept).run()
+    assert (answer.kind, answer.step.commit) == ("found", commits[20].id)
+    assert [(order.part, order.attempt, order.times) for order in judge.orders[:2]] == [("ends", 1, 1), ("ends", 2, 2)]
+    assert sum(order.times for order in judge.orders) <= studies_of(Search(commits))
+
+
+def test_a_commit_that_leans_to_no_side_is_compared_once_more_while_studies_are_left():
+    commits, kept = line(30), []
+    judge = Simulated(speeds(commits, {20: -0.05}))
+
+    def at_first_undecided(order):
+        judged = judge(order)
+        open_at_first = order.commit.id in (commits[19].id, commits[20].id) and order.attempt == 1
+        return replace(judged, verdict="undecided") if open_at_first and order.part == "search" else judged
+
+    answer = course(commits, at_first_undecided, kept=kept).run()
+    assert (answer.kind, answer.step.commit) == ("found", commits[20].id)
+    again = [step for step in kept[-1].steps if step.attempt == 2]
+    assert again
+    assert {step.commit for step in again} <= {commits[19].id, commits[20].id}
+    assert sum(step.times for step in kept[-1].steps) == studies_of(Search(commits))
+
+
+def test_the_last_study_has_the_time_that_the_others_left():
+    commits = line(30)
+    judge = Simulated(speeds(commits, {20: -0.05}))
+    assert course(commits, judge).run().kind == "found"
+    *before, last = judge.orders
+    assert {order.times for order in before} == {1}
+    assert (last.part, last.times) == ("culprit", studies_of(Search(commits)) - len(before))
+
+
 def test_an_end_that_does_not_build_is_an_error():
     commits = line(3)
     with pytest.raises(DoesNotBuildError):

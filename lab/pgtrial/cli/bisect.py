@@ -58,7 +58,9 @@ def bisect_command(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Time for the blocks of each study; default: the study's.", metavar="TIME", show_default=False
+            help="Time for the blocks of each study, of which the last may take several; default: the study's.",
+            metavar="TIME",
+            show_default=False,
         ),
     ] = None,
     first_parent: Annotated[
@@ -74,9 +76,9 @@ def bisect_command(
     """Find the commit that made PostgreSQL, or an extension, slower or faster.
 
     GOOD and BAD are compared first; without a difference the bisection ends. Each further study compares a commit
-    between them with GOOD. A commit that does not build, or whose study leans to neither side, is skipped. The commit
-    that is left is compared with its parent, which gives the size of its effect. A commit that changes nothing is named
-    in at most 5% of bisections.
+    between them with GOOD. A commit that does not build, or whose study leans to neither side, is skipped; while there
+    is time, the latter is compared once more. The commit that is left is compared with its parent in the time that is
+    left, which gives the size of its effect. A commit that changes nothing is named in at most 5% of bisections.
 
     Exit status: 0 no difference between GOOD and BAD, 1 a commit is named, 2 no answer, 3 an error. A bisection that
     was interrupted goes on when it is run again. bisect.log in its directory is for `git bisect replay`.
@@ -131,7 +133,8 @@ class _Shell:
         """Run the study of a commit. Raises DoesNotBuildError and _Stopped."""
         spec = self.question.study_of(order)
         alone = "-alone" if order.part == "culprit" else ""
-        name = f"{order.commit.short}-against-{order.against[:10]}{alone}"
+        again = f"-{order.attempt}" if order.attempt > 1 else ""
+        name = f"{order.commit.short}-against-{order.against[:10]}{alone}{again}"
         ended: list[StudyData] = []
 
         def conclude(study: StudyDirectory) -> RenderableType:
@@ -140,7 +143,8 @@ class _Shell:
             ended.append(data)
             return in_short(brief(data.result, data.plan, study.path, data.trials))
 
-        say(f"comparing {order.commit.short} ({order.commit.subject}) with {order.against[:10]}")
+        once_more = " once more" if order.attempt > 1 else ""
+        say(f"comparing {order.commit.short} ({order.commit.subject}) with {order.against[:10]}{once_more}")
         try:
             status = start(
                 spec,

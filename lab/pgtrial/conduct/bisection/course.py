@@ -6,6 +6,10 @@ its interval lies on GOOD's side of the half, and bad if it is decided in the di
 test of the half at `_LEANING` marks it by the side to which it leans, and skips it only where it leans to none. At last
 the commit that is left is compared with its parent by a study of its own: it is named only if it differs by itself.
 
+The time that the user gives holds some studies more than a search without an undecided commit takes. They go where the
+bisection is open: ends without a difference are compared once more, and so are commits that were skipped since they
+lean to neither side. What is left then is the time of the last study.
+
 So each study has the whole error of 5%, and a commit that changes nothing is named in at most 5% of bisections. Which
 commit is left depends on the earlier studies alone. Whatever it is, the order of the trials in the last study is drawn
 by another coin, and by this coin alone a commit that equals its parent differs in at most 5%. A wrong step before costs
@@ -17,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pgtrial.conduct.bisection.search import Search
 from pgtrial.model.errors import PgtrialError
@@ -60,6 +64,10 @@ class Order:
     against: str
     margin: float | None
     """None: that of the study file."""
+    attempt: int = 1
+    """Which study of these two commits it is."""
+    times: int = 1
+    """How many times the time of a study it may take."""
 
 
 Judge = Callable[[Order], Judged]
@@ -104,6 +112,8 @@ class Course:
         """Go on from what is known to the end. Raises what the judge raises, but DoesNotBuildError of the search."""
         bad = self.search.commits[-1]
         ends = self._step("ends", bad, self.known.good, None)
+        if ends.verdict == "undecided" and (spare := self._studies_left() - self.search.most_steps - 1) > 0:
+            ends = self._step("ends", bad, self.known.good, None, attempt=2, times=spare)
         if ends.mark == "skip" or ends.difference is None:
             return Answer(
                 "open",
@@ -117,8 +127,11 @@ class Course:
         for step in self.known.steps:
             if step.part == "search":
                 search = search.marked(step.commit, step.mark)
-        while (commit := search.next) is not None and self._studies_left() > 1:
-            step = self._step("search", commit, self.known.good, half)
+        while self._studies_left() > 1 and len(search.suspects) > 1:
+            if (commit := search.next) is None and (commit := search.reopened(self._undecided()).next) is None:
+                break
+            attempt = 1 + sum((step.part, step.commit) == ("search", commit.id) for step in self.known.steps)
+            step = self._step("search", commit, self.known.good, half, attempt=attempt)
             search = search.marked(commit.id, step.mark)
         suspects = search.suspects
         if len(suspects) > 1:
@@ -130,7 +143,7 @@ class Course:
         parent = commit.parents[0] if commit.parents else self.known.good
         # of one commit alone the study of the ends is its own; any other has led to the commit
         part: Part = "ends" if len(self.search.commits) == 1 else "culprit"
-        step = self._step(part, commit, parent, half)
+        step = self._step(part, commit, parent, half, times=self._left_for_culprit())
         if step.mark != "bad" or step.difference is None:
             return Answer(
                 "open",
@@ -141,14 +154,18 @@ class Course:
             )
         return Answer("found", f"{_named(step)} is {step.verdict} than its parent", [commit], step)
 
-    def _step(self, part: Part, commit: Commit, against: str, half: _Half | None) -> BisectionStep:
+    def _step(
+        self, part: Part, commit: Commit, against: str, half: _Half | None, *, attempt: int = 1, times: int = 1
+    ) -> BisectionStep:
         """What is known of a commit, from a study that is run if there is none yet."""
         for step in self.known.steps:
-            if (step.part, step.commit, step.against) == (part, commit.id, against):
+            if (step.part, step.commit, step.against, step.attempt) == (part, commit.id, against, attempt):
                 return step
-        base = {"part": part, "commit": commit.id, "subject": commit.subject, "against": against}
+        base: dict[str, Any] = {"part": part, "commit": commit.id, "subject": commit.subject, "against": against}
+        base |= {"attempt": attempt, "times": times}
         try:
-            judged = self.judge(Order(part, commit, against, half.margin if half is not None else None))
+            margin = half.margin if half is not None else None
+            judged = self.judge(Order(part, commit, against, margin, attempt, times))
         except DoesNotBuildError as error:
             if part == "ends":
                 raise
@@ -162,8 +179,18 @@ class Course:
         self.keep(self.known)
         return step
 
+    def _undecided(self) -> set[str]:
+        """Returns the commits between the ends that were skipped since their latest study leaned to neither side."""
+        latest = {step.commit: step for step in self.known.steps if step.part == "search"}
+        return {commit for commit, step in latest.items() if (step.mark, step.verdict) == ("skip", "undecided")}
+
+    def _left_for_culprit(self) -> int:
+        """Returns how many studies the time that is left holds, for the last one to take all of it."""
+        of_culprit = sum(step.times for step in self.known.steps if step.part == "culprit")
+        return max(1, self._studies_left() + of_culprit)
+
     def _studies_left(self) -> int:
-        return self.known.studies - sum(step.study is not None for step in self.known.steps)
+        return self.known.studies - sum(step.times for step in self.known.steps if step.study is not None)
 
 
 @dataclass(frozen=True)

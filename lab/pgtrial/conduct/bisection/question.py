@@ -52,7 +52,10 @@ class Question:
         table, server = self.spec.arms[self.spec.baseline], self.spec.resolved(self.spec.baseline)
         commits = (order.against, order.commit.id)
         arms = {commit[:10]: _at(table, server, self.source, commit) for commit in commits}
-        changed: dict[str, Any] = {"final": True}
+        asked = self.spec.verdict
+        changed: dict[str, Any] = {"final": True, "budget": order.times * asked.budget}
+        if asked.blocks is not None:
+            changed["blocks"] = order.times * asked.blocks
         if order.margin is not None:
             changed["margin"] = order.margin
         question = f"Is {order.commit.short} as fast as {order.against[:10]}?"
@@ -60,7 +63,7 @@ class Question:
             update={
                 "study": self.spec.study.model_copy(update={"question": question}),
                 "arms": arms,
-                "verdict": self.spec.verdict.model_copy(update=changed),
+                "verdict": asked.model_copy(update=changed),
             }
         )
 

@@ -7,7 +7,7 @@ is skipped is passed over for the next best.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -28,6 +28,12 @@ class Search:
         """The search after a commit was looked at."""
         following = Search(self.commits, {**self.marks, commit: mark})
         vars(following)["_reached"] = self._reached  # the history is the same
+        return following
+
+    def reopened(self, commits: Collection[str]) -> Search:
+        """The search in which these commits may be looked at once more."""
+        following = Search(self.commits, {commit: mark for commit, mark in self.marks.items() if commit not in commits})
+        vars(following)["_reached"] = self._reached
         return following
 
     @property

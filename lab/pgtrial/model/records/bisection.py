@@ -23,6 +23,8 @@ class BisectionStep(Record):
     commit: str
     subject: str
     against: str = Field(description="The commit that it was compared with.")
+    attempt: int = Field(1, description="Which study of these two commits it is.")
+    times: int = Field(1, description="How many times the time of one study it could take.")
     mark: Mark
     verdict: str = Field(description="The verdict of the study; of a commit that does not build, the reason.")
     difference: Estimate | None = Field(None, description="Of speed, as in verdict.json; None: no study, or no look.")
