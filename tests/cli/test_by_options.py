@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from rich.console import Console
+from typer.main import get_command
 
-from pgtrial.cli import main
-from pgtrial.cli.by_options import by_options, reworded
+import pgtrial
+from pgtrial.cli import application, main
+from pgtrial.cli.by_options import by_options, paths_of_keys, reworded
+from pgtrial.cli.compare import FLAGS, OPTIONS, OPTIONS_OF_BOTH
 from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.progress import BlockEnds, Preparing, ProgressEvent
 from pgtrial.report.brief import Brief, Headline, Line
 
-REWORD = by_options(
-    ("clients", "jobs", "budget", "data", "values", "max_tries", "cache", "limit"), flags=("allow_busy_client",)
-)
+REWORD = by_options(OPTIONS, FLAGS, sets=True)
+OF_A_GATE = by_options({"verdict.budget": "--budget"})
 
 MESSAGES = {
     "more clients or threads ([load] clients, jobs), lower": "more clients or threads (--clients, --jobs), lower",
@@ -27,8 +32,22 @@ MESSAGES = {
     "load it by --data ([load] data)": "load it by --data",
     "[arms.one] leave [load] data out": "one: leave --data out",
     "Raise max_wal_size in [server] until": "Raise max_wal_size by --server until",
-    "[load] interleave, clients": "[load] interleave, clients",
-    "[load] databases": "[load] databases",
+    "[load] interleave, clients": "--set load.interleave, --clients",
+    '[load] interleave = "off"': "--set load.interleave=off",
+    'write [load] answers = "may differ", and': "write --set 'load.answers=may differ', and",
+    '[study] name = "5"': """--set 'study.name="5"'""",
+    '[server] initdb = ["--locale=C", "--encoding=UTF8"].': "--server 'initdb=--locale=C --encoding=UTF8'.",
+    'set autovacuum = "off" in [server] for': "set --server autovacuum=off for",
+    'set protocol = "simple" in [load], or': "set --protocol simple, or",
+    "or set [load.pack] tolerance; then": "or add --set load.pack.tolerance; then",
+    "what is to run as command in [load.job]": "what is to run as --set load.job.command",
+    "[load.pack] is for packs": "--set load.pack is for packs",
+    '[load] capacity = { p99 = "20ms" }': "--capacity p99=20ms",
+    "a.toml: [load] q.lua: the engine refuses it": "a.toml: q.lua: the engine refuses it",
+    "unknown key 'clients' in [server]; it belongs in [load]": "unknown key 'clients' in server; it belongs in load",
+    "or set [fleet] machines = 2, or [fleet] pack = true for": "or set --machines 2, or --pack for",
+    "[arms.a] has no price": "a has no price",
+    "pip install 'pgtrial[server]'": "pip install 'pgtrial[server]'",
     '[arms.a] [load.suite] cache = "os" restarts it; write cache': "a: --cache os restarts it; write cache",
     "a longer [load.suite] limit": "a longer --limit",
     "[load] suite.limit: write 1s": "--limit: write 1s",
@@ -39,6 +58,54 @@ MESSAGES = {
 @pytest.mark.parametrize(("message", "expected"), MESSAGES.items())
 def test_a_key_becomes_the_option_that_stands_for_it(message, expected):
     assert REWORD(message) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ('set [verdict] budget = "10min" or more', "set --budget 10min or more"),
+        ("[load] clients, [verdict] blocks", "[load] clients, [verdict] blocks"),
+        ("Raise max_wal_size in [server] until", "Raise max_wal_size in [server] until"),
+    ],
+)
+def test_a_command_without_set_leaves_other_keys_as_the_study_file_has_them(message, expected):
+    assert OF_A_GATE(message) == expected
+
+
+@pytest.mark.parametrize(("command", "options"), [("compare", OPTIONS), ("capacity", OPTIONS_OF_BOTH)])
+def test_each_option_that_a_message_may_name_is_one_of_the_command(command, options):
+    known = {name for option in get_command(application(command)).commands[command].params for name in option.opts}
+    assert {option.rpartition(" ")[2] for option in options.values()} <= known
+    assert {"--set", "--server"} <= known
+    assert options.keys() - {"load.capacity.at_most"} <= paths_of_keys() | {"fleet"}
+
+
+PACKAGE = Path(pgtrial.__file__).parent
+NO_MESSAGES = {"reference.py", "load_keys.py", "by_options.py"}
+"""Files whose texts with sections are pages of the documentation, or the rewording itself."""
+
+
+def _texts(tree: ast.Module) -> Iterator[str]:
+    """Yields the texts of a module, with a word in place of each value; no docstrings."""
+    left_out = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            left_out |= set(map(id, node.values))
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in left_out:
+            yield node.value
+
+
+def test_no_message_of_compare_names_a_section_of_a_study_file():
+    told = {
+        text: REWORD(text)
+        for file in PACKAGE.rglob("*.py")
+        if file.name not in NO_MESSAGES
+        for text in _texts(ast.parse(file.read_text()))
+        if re.search(r"(?<!\w)\[(?:study|load|server|verdict|fleet)\b", text)
+    }
+    assert len(told) > 100
+    assert [text for text in told.values() if re.search(r"(?<!\w)\[(?:study|load|server|verdict|fleet)\b", text)] == []
 
 
 def test_steps_and_the_verdict_in_short_are_reworded_too():

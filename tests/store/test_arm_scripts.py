@@ -143,7 +143,7 @@ def test_what_does_not_go_together_is_refused_in_one_sentence(arms, load, words)
 
 def test_a_query_of_all_arms_belongs_in_the_load():
     with pytest.raises(
-        StudyError, match=re.escape("[server] query would be the same for all arms; write it in [load]")
+        StudyError, match=re.escape("[server] query would be the same for all arms; write [load] query instead")
     ):
         study(QUERIES, server={"query": IN})
 

@@ -1,51 +1,184 @@
-"""Messages for a study that was made by options: they name these in place of the keys of a study file."""
+"""Messages for a study that was made by options: they name these in place of the keys of a study file.
+
+A command says by a table which of its options stand for which keys, by the keys' paths, such as `load.clients`. All
+other keys are `--set PATH` where the command has that, and stay as the study file has them where it has not.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
-from dataclasses import replace
+import shlex
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, get_args
+
+from pydantic import BaseModel
 
 from pgtrial.conduct.progress import Listener, Preparing, ProgressEvent
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.store.set_keys import toml_or_text
 
 Reword = Callable[[str], str]
 """A message, as the user of a command understands it."""
 
-_SEVERAL = r"(?:, (?:and |or )?| and | or )"
+SET = "--set"
+"""The option that stands for every key without an option of its own."""
 
+_SERVER = "--server"
+_FORM_OF_ARMS = frozenset(
+    ("postgres", "reset", "price", "compiler", "workload", "initdb", "build", "extensions", "dsn", "command", "query")
+)
+"""Keys of a server that an arm of the command line has, and so has --server."""
 
-def by_options(keys: Collection[str], flags: Collection[str] = ()) -> Reword:
-    """Rewording for a command with options for these keys of [load], its suites and jobs, and [verdict]; flags take no
-    value.
-    """
-    key = "(?:" + "|".join((*keys, *flags)) + r")\b"
-    section = r"\[(?:load(?:\.suite|\.job)?|verdict)\] (?:(?:suite|job)\.)?"
-    single = re.compile(rf'{section}({key}) = "?([^"\s;,]+)"?')
-    listed = re.compile(rf"{section}{key}(?:{_SEVERAL}{key})*")
-
-    def with_value(match: re.Match[str]) -> str:
-        option = _option(match[1])
-        return option if match[1] in flags else f"{option} {match[2]}"
-
-    def reword(message: str) -> str:
-        text = single.sub(with_value, message)
-        text = listed.sub(
-            lambda match: re.sub(key, lambda name: _option(name[0]), re.sub(rf"^{section}", "", match[0])), text
-        )
-        return _TWICE.sub(r"\1\2", _ARM.sub(r"\1: ", _SHARED.sub("by --server", text)))
-
-    return reword
-
-
+_SECTION = r"(?<!\w)\[((?:study|load|server|verdict|fleet)(?:\.\w+)?)\]"
+_KEY = r"[a-z]\w*(?:\.\w+)*"
+_VALUE = r'"[^"]*"|\{[^}]*\}|\[[^\]]*\]|[^\s;,()]+'
+_MENTION = re.compile(rf"{_SECTION}(?:(:)|( {_KEY}\b)(?: = ({_VALUE}))?)?")
+_NEXT = re.compile(rf"(, (?:and |or )?| and | or )({_KEY})\b(?! =)")
+_INSIDE = re.compile(rf"({_KEY})(?: = ({_VALUE}))? (?:in|from|of) {_SECTION}")
+_WITHIN = re.compile(r"\b(?:in|from|of|with) $")
+_SHARED = re.compile(r"(?<!' )\bin \[server(?:\.settings)?\](?! [a-z]\w* =)")
+_ARM = re.compile(r"(\band )?\[arms\.([^\]]+)\] (has |names )?")
+_SET_SET = re.compile(r"\b([Ss])et (?=--set )")
 _TWICE = re.compile(r"(--[\w-]+)( [A-Z.=]+)? \(\1\)")
 """An option that the message has named itself: `--data (--data)`."""
 
-_ARM = re.compile(r"\[arms\.([^\]]+)\] ")
-_SHARED = re.compile(r"\bin \[server\]")
+
+@cache
+def paths_of_keys() -> frozenset[str]:
+    """Returns the paths of all keys of a study file, such as `load.suite.cache`, without those of arms."""
+    return frozenset(path for path in _paths(StudySpec, "") if not path.startswith("arms"))
 
 
-def _option(key: str) -> str:
-    return f"--{key.replace('_', '-')}"
+def _paths(model: type[BaseModel], before: str) -> Iterator[str]:
+    for name, declared in model.model_fields.items():
+        yield f"{before}{name}"
+        for nested in _models(declared.annotation):
+            yield from _paths(nested, f"{before}{name}.")
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yields the types of tables in a type."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """The options of a command that stand for keys of a study file."""
+
+    named: Mapping[str, str]
+    """By the path of the key; it also stands for the keys below it."""
+    flags: Collection[str] = ()
+    """Paths whose options take no value."""
+    sets: bool = field(default=False, kw_only=True)
+    """Whether the command has --set and --server for all other keys."""
+
+    def of(self, path: str, value: str | None = None) -> str | None:
+        """Returns the option for a key, with its value if there is one; None: the command has none, or no such key."""
+        if path not in paths_of_keys():
+            return None
+        above = path
+        while above not in self.named and above.count(".") > 1:
+            above = above.rpartition(".")[0]
+        if (option := self.named.get(above)) is not None:
+            return option if value is None or path in self.flags else f"{option} {shlex.quote(_listed(value, ','))}"
+        if not self.sets:
+            return None
+        section, _, key = path.partition(".")
+        if section == "server" and key in _FORM_OF_ARMS:
+            return _with_value(_SERVER, key, value and _listed(value, " "))
+        if path == "server.settings" and value is None:
+            return _SERVER
+        return _with_value(SET, path, value and _bare(value))
+
+    def reword(self, message: str) -> str:
+        """Returns the message with options in place of keys."""
+        text = _INSIDE.sub(self._inside, message)
+        if self.sets:
+            text = _SHARED.sub(f"by {_SERVER}", text)
+        parts, position = [], 0
+        for found in _MENTION.finditer(text):
+            if found.start() >= position:
+                told, end = self._told(text, found)
+                parts += [text[position : found.start()], told]
+                position = end
+        text = _ARM.sub(_arm, "".join([*parts, text[position:]]))
+        text = _SET_SET.sub(lambda found: "Add " if found[1] == "S" else "add ", text)
+        return _TWICE.sub(r"\1\2", text)
+
+    def _inside(self, found: re.Match[str]) -> str:
+        """Returns the option for `protocol = "simple" in [load]`; a setting of the server is one of --server."""
+        key, value, section = found.groups()
+        if (option := self.of(f"{section}.{key}", value)) is not None:
+            return option
+        if section in ("server", "server.settings") and value is not None and self.sets:
+            return _with_value(_SERVER, key, _listed(value, ","))
+        return found[0]
+
+    def _told(self, text: str, found: re.Match[str]) -> tuple[str, int]:
+        """Returns what stands for a section and the keys after it, and where the text after these begins."""
+        section, _, key, value = found.groups()
+        first = self.of(f"{section}.{key.strip()}", value) if key is not None else None
+        if first is None:
+            return self._without_key(text, found)
+        told, end = [first], found.end()
+        while value is None and (more := _NEXT.match(text, end)) is not None:
+            path = f"{section}.{more[2]}"
+            if path not in paths_of_keys():
+                break
+            told.append(f"{more[1]}{self.of(path) or f'[{section}] {more[2]}'}")
+            end = more.end()
+        return "".join(told), end
+
+    def _without_key(self, text: str, found: re.Match[str]) -> tuple[str, int]:
+        """Returns the section without its brackets where it is one of a sentence, and nothing where it is its head."""
+        section, end = found[1], found.end(1) + 1
+        option = self.of(section) if "." in section else self.named.get(section)
+        if option is not None or not self.sets:
+            return option or text[found.start() : end], end
+        if found[2] is not None or _WITHIN.search(text, 0, found.start()) is not None:
+            return section, end
+        return "", end + text.startswith(" ", end)
+
+
+def _arm(found: re.Match[str]) -> str:
+    """Returns the name of an arm within a sentence, or before one."""
+    before, arm, verb = found.groups(default="")
+    return f"{before}{arm} {verb}" if before or verb else f"{arm}: "
+
+
+def _with_value(option: str, key: str, value: str | None) -> str:
+    return f"{option} {key}" if value is None else f"{option} {shlex.quote(f'{key}={value}')}"
+
+
+def _listed(value: str, separator: str) -> str:
+    """Returns a TOML value as options have it: a text without quotes, a list, or a table as `p99=20ms`."""
+    match toml_or_text(value):
+        case list() as items:
+            return separator.join(map(str, items))
+        case dict() as pairs:
+            return separator.join(f"{name}={text}" for name, text in pairs.items())
+        case str() as text:
+            return text
+    return value
+
+
+def _bare(value: str) -> str:
+    """Returns a TOML value as --set takes it: a text without its quotes, unless it would then be another value."""
+    text = toml_or_text(value)
+    return text if isinstance(text, str) and toml_or_text(text) == text else value
+
+
+def by_options(named: Mapping[str, str], flags: Collection[str] = (), *, sets: bool = False) -> Reword:
+    """Returns the rewording for a command with these options, by the paths of the keys that they stand for.
+
+    Those of `flags` take no value. `sets` says that the command has --set and --server for all other keys.
+    """
+    return _Options(named, flags, sets=sets).reword
 
 
 def reworded(listener: Listener, reword: Reword) -> Listener:

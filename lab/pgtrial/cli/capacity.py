@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from pgtrial.cli.compare import compare_command
+from pgtrial.cli.by_options import by_options
+from pgtrial.cli.compare import OPTIONS_OF_BOTH, Keys, load_of_both, run_comparison
 from pgtrial.cli.study_options import parsed
 from pgtrial.model.errors import StudyError
 from pgtrial.model.units import parse_duration, parse_share
@@ -48,6 +49,7 @@ def capacity_command(
     server: Annotated[
         list[str] | None, typer.Option(help="What all arms share, e.g. postgres=17; repeatable.", show_default=False)
     ] = None,
+    keys: Keys = None,
     question: Annotated[str | None, typer.Option(help="The question, for the report's title.")] = None,
     results: Annotated[Path | None, typer.Option(help="The study's directory.", show_default=False)] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order.", min=0)] = None,
@@ -59,8 +61,7 @@ def capacity_command(
     Example: pgtrial capacity shared_buffers=128MB shared_buffers=2GB --p99 20ms --workload select-only --clients 16
     """
     limits = {"p50": p50, "p90": p90, "p95": p95, "p99": p99, "p99.9": p999}
-    others = {"failures": failures, "at_most": at_most}
-    given = [f"{name}={limit}" for name, limit in limits.items() if limit is not None]
+    given = {name: limit for name, limit in limits.items() if limit is not None}
     if len(given) != 1:
         raise StudyError("a capacity has the limit of one percentile; write for example --p99 20ms")
     for name, limit in limits.items():
@@ -70,9 +71,14 @@ def capacity_command(
         raise StudyError("--failures: write a share from 0 to below 100%, for example --failures 0.1%")
     if at_most is not None and at_most <= 0:
         raise StudyError("--at-most: write a rate above 0, for example --at-most 500")
-    return compare_command(
-        arms,
-        capacity=",".join([*given, *(f"{name}={value}" for name, value in others.items() if value is not None)]),
+    options = {
+        **OPTIONS_OF_BOTH,
+        "load.capacity": f"--{next(iter(given))}",
+        "load.capacity.failures": "--failures",
+        "load.capacity.at_most": "--at-most",
+    }
+    promise = {**given, "failures": failures, "at_most": at_most}
+    load = load_of_both(
         workload=workload,
         query=query,
         values=values,
@@ -82,10 +88,16 @@ def capacity_command(
         jobs=jobs,
         warmup=warmup,
         duration=duration,
-        blocks=blocks,
-        budget=budget,
-        margin=margin,
+    )
+    return run_comparison(
+        arms,
+        {
+            "load": {**load, "capacity": {name: value for name, value in promise.items() if value is not None}},
+            "verdict": {"blocks": blocks, "budget": budget, "margin": margin},
+        },
+        by_options(options, sets=True),
         server=server,
+        keys=keys,
         question=question,
         results=results,
         seed=seed,

@@ -2,29 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pgtrial.cli import study_options
-from pgtrial.cli.by_options import by_options
+from pgtrial.cli.by_options import Reword, by_options
 from pgtrial.cli.conduct import start
 from pgtrial.model.errors import PgtrialError, StudyError
 from pgtrial.model.study.jobs import is_job
 from pgtrial.model.study.suites import is_suite
 from pgtrial.store.comparison import comparison, parse_setup
+from pgtrial.store.set_keys import with_keys
 
 _OF_SUITES = ("runs", "cache", "unchecked")
 """Options of suites alone."""
 
-_by_options = by_options(
-    ("workload", "query", "values", "data", "scale", "clients", "rate", "jobs", "protocol", "fillfactor", "warmup",
-     "duration", "capacity", "max_tries", "latency_limit", "beside", "undo", "limit", *_OF_SUITES, "blocks", "budget",
-     "margin", "metrics"),
-    flags=("foreign_keys", "allow_busy_client"),
-)  # fmt: skip
+OPTIONS_OF_BOTH = {
+    "load.workload": "--workload",
+    "load.query": "--query",
+    "load.values": "--values",
+    "load.data": "--data",
+    "load.scale": "--scale",
+    "load.clients": "--clients",
+    "load.jobs": "--jobs",
+    "load.warmup": "--warmup",
+    "load.duration": "--duration",
+    "verdict.blocks": "--blocks",
+    "verdict.budget": "--budget",
+    "verdict.margin": "--margin",
+    "study.question": "--question",
+    "study.seed": "--seed",
+}
+"""The options of `compare` and `capacity`, by the keys of the study file that they stand for."""
+
+FLAGS = ("load.foreign_keys", "verdict.allow_busy_client", "fleet.pack")
+"""The keys whose options take no value."""
+
+OPTIONS = {
+    **OPTIONS_OF_BOTH,
+    "load.rate": "--rate",
+    "load.protocol": "--protocol",
+    "load.fillfactor": "--fillfactor",
+    "load.foreign_keys": "--foreign-keys",
+    "load.capacity": "--capacity",
+    "load.capacity.at_most": "at_most in --capacity",
+    "load.max_tries": "--max-tries",
+    "load.latency_limit": "--latency-limit",
+    "load.suite.runs": "--runs",
+    "load.suite.limit": "--limit",
+    "load.suite.cache": "--cache",
+    "load.suite.unchecked": "--unchecked",
+    "load.job.limit": "--limit",
+    "load.job.beside": "--beside",
+    "load.job.undo": "--undo",
+    "verdict.metrics": "--metrics",
+    "verdict.allow_busy_client": "--allow-busy-client",
+    "fleet": "--fleet",
+    "fleet.address": "--fleet",
+    "fleet.machines": "--machines",
+    "fleet.pack": "--pack",
+}
+"""The options of `compare`; all other keys are --set."""
+
+Keys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Any other key of the study file, by its section and name, e.g. load.interleave=250ms or "
+        "load.clients='[1, 8]': a value of TOML, or a text without quotes; repeatable.",
+        metavar="KEY=VALUE",
+        show_default=False,
+    ),
+]
 
 
 def compare_command(
@@ -150,6 +202,7 @@ def compare_command(
             help="What all arms share, in the form of an arm, e.g. postgres=17; repeatable.", show_default=False
         ),
     ] = None,
+    keys: Keys = None,
     fleet: study_options.Fleet = None,
     machines: study_options.Machines = None,
     pack: study_options.Pack = False,
@@ -167,19 +220,21 @@ def compare_command(
     Example: pgtrial compare shared_buffers=128MB shared_buffers=2GB --workload select-only --clients 1,8,32
     """
     load = {
-        "workload": _words(workload),
-        "query": query,
-        "values": _pairs(values or []) or None,
-        "data": data or None,
-        "scale": _words(scale),
-        "clients": _numbers("--clients", clients),
+        **load_of_both(
+            workload=workload,
+            query=query,
+            values=values,
+            data=data,
+            scale=scale,
+            clients=clients,
+            jobs=jobs,
+            warmup=warmup,
+            duration=duration,
+        ),
         "rate": _words(rate),
-        "jobs": jobs,
         "protocol": protocol,
         "fillfactor": fillfactor,
         "foreign_keys": foreign_keys or None,
-        "warmup": warmup,
-        "duration": duration,
         "capacity": _promise(capacity),
         "max_tries": max_tries,
         "latency_limit": latency_limit,
@@ -196,13 +251,73 @@ def compare_command(
         "margin": margin,
         "allow_busy_client": allow_busy_client or None,
     }
-    sections = {"load": _given(load), "server": _merged(server or []), "verdict": _given(verdict)}
+    of_fleet = {"address": fleet, "machines": machines, "pack": pack or None}
+    return run_comparison(
+        arms,
+        {"load": load, "verdict": verdict, "fleet": of_fleet},
+        by_options(OPTIONS, FLAGS, sets=True),
+        server=server,
+        keys=keys,
+        question=question,
+        results=results,
+        seed=seed,
+        new=new,
+        json=json,
+        fail_on_regression=fail_on_regression,
+    )
+
+
+def load_of_both(
+    *,
+    workload: str | None,
+    query: str | None,
+    values: Sequence[str] | None,
+    data: list[str] | None,
+    scale: str | None,
+    clients: str | None,
+    jobs: int | None,
+    warmup: str | None,
+    duration: str | None,
+) -> dict[str, Any]:
+    """Returns the keys of [load] for which `compare` and `capacity` have options. Raises StudyError."""
+    return {
+        "workload": _words(workload),
+        "query": query,
+        "values": _pairs(values or []) or None,
+        "data": data or None,
+        "scale": _words(scale),
+        "clients": _numbers("--clients", clients),
+        "jobs": jobs,
+        "warmup": warmup,
+        "duration": duration,
+    }
+
+
+def run_comparison(
+    arms: Sequence[str],
+    sections: Mapping[str, Mapping[str, Any]],
+    reword: Reword,
+    *,
+    server: Sequence[str] | None,
+    keys: Sequence[str] | None,
+    question: str | None,
+    results: Path | None,
+    seed: int | None,
+    new: bool,
+    json: bool,
+    fail_on_regression: bool = False,
+) -> int:
+    """Run the study of these arms and sections; keys without a value are left out, and so are sections without one.
+
+    What goes wrong is told as `reword` returns it. Returns the exit status.
+    """
+    given = {name: held for name, section in sections.items() if (held := _given(section))}
+    given["server"] = _merged(server or [])
     try:
-        spec = comparison(arms, "the command line", question, seed, sections)
-        spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
-        return start(spec, results, anew=new, as_json=json, reword=_by_options, fail_on_regression=fail_on_regression)
+        spec = comparison(arms, "the command line", question, seed, given, change=with_keys(keys or []))
+        return start(spec, results, anew=new, as_json=json, reword=reword, fail_on_regression=fail_on_regression)
     except PgtrialError as error:
-        error.args = (_by_options(str(error)),)
+        error.args = (reword(str(error)),)
         raise
 
 
@@ -220,7 +335,7 @@ def _merged(texts: Sequence[str]) -> dict[str, Any]:
     return shared
 
 
-def _given(values: dict[str, Any]) -> dict[str, Any]:
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value is not None}
 
 

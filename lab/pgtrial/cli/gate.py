@@ -50,7 +50,7 @@ from pgtrial.store.files import check_place, new_file, write_atomically
 from pgtrial.store.replaceable import check_replaceable, not_replaced
 from pgtrial.store.study_file import Change
 
-_by_options = by_options(("budget", "blocks"))
+_by_options = by_options({"verdict.budget": "--budget", "study.seed": "--seed"})
 _BUDGET_S = 600.0
 """The budget of a gate whose study gives none, in seconds."""
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"

@@ -34,7 +34,7 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import values_of
 from pgtrial.verdict.pace import block_time
 
-_by_options = by_options(("budget",))
+_by_options = by_options({"verdict.budget": "--budget", "study.seed": "--seed"})
 
 _LONGEST = 4
 """A rerun without --budget has at most this many times the blocks of the first study."""

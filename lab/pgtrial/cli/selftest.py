@@ -46,7 +46,16 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import check_place
 
 _DEFAULT = Wanted()
-_by_options = by_options(("workload", "scale", "clients", "interleave", "budget"))
+_by_options = by_options(
+    {
+        "load.workload": "--workload",
+        "load.scale": "--scale",
+        "load.clients": "--clients",
+        "load.interleave": "--interleave",
+        "verdict.budget": "--budget",
+        "study.seed": "--seed",
+    }
+)
 _LEAST, _MOST = 0.005, 0.5
 """Shares that can be planted."""
 

@@ -54,7 +54,8 @@ def planned_blocks(spec: StudySpec, block_s: float) -> int:
         if asked % number:
             nearest = max(1, round(asked / number)) * number
             raise StudyError(
-                f"[verdict] blocks = {asked} cannot be shared out over {number} deployments; set blocks = {nearest}"
+                f"[verdict] blocks = {asked} cannot be shared out over {number} deployments; set [verdict] blocks = "
+                f"{nearest}"
             )
         return asked
     on_each = min(MOST_BLOCKS_EACH, int(spec.verdict.budget / block_s) // number)

@@ -31,7 +31,9 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
     """Raise StudyError for scripts of arms that do not go with each other, or with the load that all arms have."""
     if spec.server.workload is not None or spec.server.query is not None:
         key = "workload" if spec.server.workload is not None else "query"
-        raise StudyError(f"{source}: [server] {key} would be the same for all arms; write it in [load], or in each arm")
+        raise StudyError(
+            f"{source}: [server] {key} would be the same for all arms; write [load] {key} instead, or one in each arm"
+        )
     with_own = {arm: "query" if keys.query is not None else "workload" for arm, keys in spec.arms.items() if _own(keys)}
     if not with_own:
         if spec.load.answers != "same":
@@ -54,7 +56,7 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
     if without and not is_set:
         raise StudyError(
             f"{source}: the arm {without[0]} has no query and no workload, and {first} has one; give every arm "
-            "one, or write in [load] the query, or the path of the script, of the arms that have none"
+            "one, or write [load] query, or [load] workload, for the arms that have none"
         )
     if not without and is_set and spec.load.workload != [spec.arms[spec.baseline].workload]:
         key = "query" if spec.load.query is not None else "workload"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.tokens import without_tokens
 from pgtrial.model.units import numbered
 from pgtrial.store.sources import absolute
-from pgtrial.store.study_file import build_study
+from pgtrial.store.study_file import Change, build_study
 
 _NAMED = re.compile(r"([A-Za-z][\w.+-]*)=((?:postgres(?:ql)?://|[A-Za-z_][\w.]*\s*=).*)", re.DOTALL)
 """A name before a set-up: `a=host=db1`, `old=postgres=14`."""
@@ -32,18 +32,25 @@ _LONGEST_NAME = 56
 
 
 def comparison(
-    arms: Sequence[str], origin: str, question: str | None, seed: int | None, sections: Mapping[str, Mapping[str, Any]]
+    arms: Sequence[str],
+    origin: str,
+    question: str | None,
+    seed: int | None,
+    sections: Mapping[str, Mapping[str, Any]],
+    *,
+    change: Change = dict,
 ) -> StudySpec:
     """The study of arms as the command line names them, with other sections of a study file. `origin` is for messages.
 
-    Raises StudyError.
+    `change` is applied to the keys of the study file. Raises StudyError.
     """
-    if len(arms) < 2 and "capacity" not in sections.get("load", {}):
-        raise StudyError("a comparison needs at least two arms; name another set-up, such as `default`")
     named = name_arms(arms)
-    question = question or _question(list(named))
-    study = {"question": question, "name": "compare"} | ({"seed": seed} if seed is not None else {})
-    return build_study({"study": study, "arms": named, **sections}, origin)
+    given: dict[str, Any] = ({"question": question} if question else {}) | ({"seed": seed} if seed is not None else {})
+    data = change({"study": given, "arms": named, **sections})
+    if len(arms) < 2 and "capacity" not in data.get("load", {}):
+        raise StudyError("a comparison needs at least two arms; name another set-up, such as `default`")
+    study = {"question": _question(list(named)), "name": "compare", **data["study"]}
+    return build_study({**data, "study": study}, origin)
 
 
 def _question(arms: Sequence[str]) -> str:
@@ -152,7 +159,7 @@ def _server_name(dsn: str) -> str:
     return f"{_host(parts)}{port}/{parts.get('dbname', '')}".rstrip("/")
 
 
-def with_arms(texts: Sequence[str], *, again: bool = False) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def with_arms(texts: Sequence[str], *, again: bool = False) -> Change:
     """A change of a study file: these arms in place of its own, the baseline first.
 
     A text is the name of an arm of the file, or a set-up of the command line, whose paths are relative to the current
@@ -178,7 +185,7 @@ def with_arms(texts: Sequence[str], *, again: bool = False) -> Callable[[dict[st
 _AGAIN = " again"
 
 
-def with_setups(setups: Sequence[tuple[str, Mapping[str, Any]]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def with_setups(setups: Sequence[tuple[str, Mapping[str, Any]]]) -> Change:
     """A change of a study file: arms of these names, as another study has them, in place of its own."""
 
     def change(data: dict[str, Any]) -> dict[str, Any]:

@@ -144,10 +144,10 @@ def _size(section: FleetSection, nodes: Sequence[dict[str, Any]]) -> int:
     wanted = section.machines or max(1, usable)
     if wanted > (sum(cpus) if section.pack else usable):
         there = f"{plural(usable, 'machine')} with {sum(cpus)} CPUs" if section.pack else plural(usable, "machine")
-        cure = "" if section.pack else ", or pack = true for several engines on one machine"
+        cure = "" if section.pack else ", or [fleet] pack = true for several engines on one machine"
         raise StudyError(
             f"[fleet] asks for {plural(wanted, 'machine')}, and the Ray cluster at {section.address} has {there}; add "
-            f"machines, or set machines = {max(1, usable)}{cure}"
+            f"machines, or set [fleet] machines = {max(1, usable)}{cure}"
         )
     return wanted
 

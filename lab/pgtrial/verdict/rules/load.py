@@ -86,7 +86,7 @@ def ceiling(case: Case) -> Iterator[Concern]:
                 f"{listed(at_most)} kept the promise at {most:,.10g}/s, the highest rate that the study allows "
                 f"({point.label}): the capacity may be higher"
                 + (", and how the arms compare is not known." if both else ", and the difference larger."),
-                "Allow a higher rate (--at-most, or at_most in [load] capacity), if the server may be loaded so much.",
+                "Allow a higher rate ([load] capacity.at_most), if the server may be loaded so much.",
                 "withhold" if both else "warning",
             )
 

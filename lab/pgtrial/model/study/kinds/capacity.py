@@ -51,7 +51,7 @@ class Capacity(Transactions):
             return None
         return (
             "the search for the capacity loads the given server to its limit, which others on it will feel; give the "
-            "highest rate that is allowed: --at-most 500, or at_most in [load] capacity"
+            "highest rate that is allowed, in transactions per second, as [load] capacity.at_most"
         )
 
     def promise(self, load: LoadKeys) -> CapacityLoad | None:

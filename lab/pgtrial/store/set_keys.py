@@ -1,0 +1,86 @@
+"""Single keys of a study file from the command line: `--set load.interleave=250ms`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.units import nearest
+from pgtrial.store.study_file import Change
+
+_EXAMPLE = "write for example --set load.interleave=250ms"
+
+
+def with_keys(texts: Sequence[str]) -> Change:
+    """Returns a change of a study file: these keys are added to it, each as `PATH=VALUE`.
+
+    A path names the section and the key as TOML writes dotted keys; a value is one of TOML, or a text without quotes.
+    Raises StudyError for a text of another form, and, in the change, for a key that is there already.
+    """
+    given = [_read(text) for text in texts]
+    paths = [path for path, _ in given]
+    if (twice := next((path for path in paths if paths.count(path) > 1), None)) is not None:
+        raise StudyError(f"--set has {'.'.join(twice)} more than once; leave one out")
+
+    def change(data: dict[str, Any]) -> dict[str, Any]:
+        for path, value in given:
+            _check_arm(path, data.get("arms", {}))
+            data = _with_key(data, path, value, path)
+        return data
+
+    return change
+
+
+def toml_or_text(value: str) -> Any:
+    """Returns the value of a TOML text such as `8`, `true`, `[1, 2]` or `"a"`; of any other text the text itself."""
+    try:
+        read = tomllib.loads(f"value = {value}")
+    except tomllib.TOMLDecodeError:
+        return value
+    return read["value"] if read.keys() == {"value"} else value
+
+
+def _read(text: str) -> tuple[tuple[str, ...], Any]:
+    """Returns the path and the value of `load.interleave=250ms`."""
+    for key, value in _divisions(text):
+        if (path := _path_of(key)) is not None:
+            if len(path) < 2:
+                raise StudyError(f"--set {key.strip()}: name the key by its section and itself; {_EXAMPLE}")
+            return path, toml_or_text(value.strip())
+    raise StudyError(f"--set {text!r} is no KEY=VALUE; {_EXAMPLE}")
+
+
+def _divisions(text: str) -> Iterator[tuple[str, str]]:
+    """Yields both sides of each equals sign: the name of an arm in quotes may have some of its own."""
+    for place, sign in enumerate(text):
+        if sign == "=":
+            yield text[:place], text[place + 1 :]
+
+
+def _path_of(key: str) -> tuple[str, ...] | None:
+    """Returns the parts of a dotted key of TOML; None: it is none."""
+    try:
+        table: Any = tomllib.loads(f"{key} = 0")
+    except tomllib.TOMLDecodeError:
+        return None
+    path = []
+    while isinstance(table, dict) and len(table) == 1:
+        ((part, table),) = table.items()
+        path.append(part)
+    return tuple(path) if table == 0 else None
+
+
+def _check_arm(path: Sequence[str], arms: Mapping[str, Any]) -> None:
+    if path[0] == "arms" and path[1] not in arms:
+        raise StudyError(f"--set: no arm is called {path[1]!r}; {nearest(path[1], list(arms), 'the arms are')}")
+
+
+def _with_key(table: Mapping[str, Any], path: Sequence[str], value: Any, whole: Sequence[str]) -> dict[str, Any]:
+    """Returns a copy of the table with a key that it does not have yet. Raises StudyError if it has it."""
+    first, *rest = path
+    within = table.get(first, {}) if rest else None
+    if not isinstance(within, Mapping) if rest else first in table:
+        raise StudyError(f"[{whole[0]}] {'.'.join(whole[1:])} is given by --set too; leave one of the two out")
+    return {**table, first: value if within is None else _with_key(within, rest, value, whole)}
