@@ -21,10 +21,8 @@ from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import PlannedTrial
-from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.order_entry import ORDER_ENTRY
-from pgtrial.model.study.suites import QUERY_ENDING
 from pgtrial.store.directory import StudyDirectory
 
 FindStatements = Callable[[Target], Statements]
@@ -100,8 +98,8 @@ def listed_statements(point: LoadPoint, script: Path | None, values: Mapping[str
 
     All arms have the same values, since plans depend on them: those that a client draws with this seed.
     """
-    if point.suite is not None and script is not None:
-        return Statements(_of_suite(point.suite, script), are_complete=True)
+    if script is not None and point.kind.query_files:
+        return Statements(_of_queries(point.kind.query_files, script), are_complete=True)
     listed = by_text(_listed(point, script, values, seed))
     return Statements(listed, are_complete=bool(listed))
 
@@ -113,9 +111,9 @@ def known_statements(point: LoadPoint, script: Path | None) -> list[str]:
     return [without_values(one.text) for one in listed_statements(point, script, {}, 1).sent.values()]
 
 
-def _of_suite(suite: SuiteLoad, folder: Path) -> dict[str, SentStatement]:
+def _of_queries(files: Mapping[str, str], folder: Path) -> dict[str, SentStatement]:
     """Returns by query the longest statement of its file: the others set something for it."""
-    texts = {query: read_bytes(folder / f"{query}{QUERY_ENDING}").decode() for query in suite.queries}
+    texts = {query: read_bytes(folder / file).decode() for query, file in files.items()}
     parts = {query: [part.text for part in statements(text, {})] for query, text in texts.items()}
     return {query: SentStatement(max(of_query, key=len)) for query, of_query in parts.items() if of_query}
 

@@ -84,7 +84,9 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
     while due:
         group_began = time.monotonic()
         group = study.together(due[0])
-        load = _bounded(spec, spec.load.timed(*preliminary_lengths(spec, _slice_s(study.plan, group))))
+        load = spec.load.timed(*preliminary_lengths(spec, _slice_s(study.plan, group)))
+        # what takes longer takes too long for any verdict within the budget
+        load = load.kind.limited(load, longest_job(spec))
         try:
             courses += run(group, load, longest_duration(spec, study.plan))
             _check_job(spec, load, courses[-1])
@@ -104,14 +106,6 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
         checkpoint_s=round(max((course.checkpoint_s or 0.0 for course in courses), default=0.0), 3),
         shapes=[_shape(study.plan, course) for course in courses if _has_shape(course)],
     )
-
-
-def _bounded(spec: StudySpec, load: LoadSection) -> LoadSection:
-    """The load; a job is ended when it has taken too long for any verdict within the budget."""
-    if not load.kind.has_own_limit:
-        return load
-    limit_s = min(load.job.limit, longest_job(spec))
-    return load.model_copy(update={"job": load.job.model_copy(update={"limit": limit_s})})
 
 
 def _check_job(spec: StudySpec, load: LoadSection, course: Course) -> None:

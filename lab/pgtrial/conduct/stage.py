@@ -22,7 +22,6 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.own_data import QUERY, is_query
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.study.suites import QUERY_ENDING
 from pgtrial.servers.arm import Arm
 
 SHORTEST_LIMIT_S = 60.0
@@ -152,8 +151,8 @@ class Stage:
         """Each script with its commands, each query of a suite with its statements."""
         for script in scripts_at(self.spec, point):
             yield script, commands_of(self.spec, self.folder, script)
-        for query in point.suite.queries if point.suite is not None else ():
-            script = f"{point.suite.name}/{query}{QUERY_ENDING}" if point.suite is not None else query
+        for file in point.kind.query_files.values():
+            script = f"{point.kind.folder}/{file}"
             parts = statements(self.spec.scripts[script], {})
             yield script, [ScriptCommand(part.line, part.text.splitlines()[0], part.text, ()) for part in parts]
 

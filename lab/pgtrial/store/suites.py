@@ -8,12 +8,12 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.records.suite import QUERY_ENDING
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.suites import (
     MOST_QUERIES,
-    QUERY_ENDING,
     SUITE,
     SUITE_FILE,
     Suite,

@@ -18,7 +18,6 @@ from pgtrial.loads.load_run import Event
 from pgtrial.loads.query_runs import failed_queries
 from pgtrial.model.errors import TrialError
 from pgtrial.model.records.load_point import LoadPoint
-from pgtrial.model.study.suites import QUERY_ENDING
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.made import MadeArm
 
@@ -66,4 +65,4 @@ class SuiteRehearsal(LoadRehearsal):
         if stage.passes_s is not None:
             stage.passes_s.append(time.monotonic() - began)
         for query, failure in failed.items():
-            yield stage.failed(f"{point.suite.name}/{query}{QUERY_ENDING}", failure)
+            yield stage.failed(f"{point.suite.name}/{point.suite.query_files[query]}", failure)

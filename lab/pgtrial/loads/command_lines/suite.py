@@ -7,7 +7,6 @@ from pathlib import Path
 from pgtrial.loads.command_lines.command_line import Asked, CommandLine
 from pgtrial.loads.engine import PAUSE
 from pgtrial.model.records.load_point import LoadPoint
-from pgtrial.model.study.suites import QUERY_ENDING
 
 
 class SuiteLine(CommandLine):
@@ -25,6 +24,6 @@ def suite_options(point: LoadPoint, folder: Path | None) -> list[str]:
     suite = point.suite
     if suite is None or folder is None:
         return []
-    files = [word for query in suite.queries for word in ("-f", str(folder / f"{query}{QUERY_ENDING}"))]
+    files = [word for file in suite.query_files.values() for word in ("-f", str(folder / file))]
     before = "--warmup" if suite.cache == "warm" else PAUSE
     return [*files, f"--runs={suite.runs}", f"--limit={suite.limit_s:g}", before]

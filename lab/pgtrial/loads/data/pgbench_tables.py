@@ -51,7 +51,7 @@ class PgbenchTables(Data):
 
         For scripts that name them, or if `scale` is set; for client programs on servers that pgtrial makes.
         """
-        if point.suite is not None or point.without_tables:
+        if point.kind.query_files or point.without_tables:
             return None
         scripts = [spec.scripts[name] for name in point.script_names if name in spec.scripts]
         if (

@@ -73,6 +73,11 @@ class PointKind:
         return None
 
     @property
+    def query_files(self) -> dict[str, str]:
+        """The files in its folder that are a query each, by the name of the query."""
+        return {}
+
+    @property
     def scripts_beside(self) -> list[str]:
         """The scripts of loads that run beside it."""
         return []

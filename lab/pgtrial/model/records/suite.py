@@ -15,6 +15,9 @@ Cache = Literal["warm", "os", "cold"]
 """What a query finds in memory: all of it; what the kernel's cache has; nothing."""
 
 
+QUERY_ENDING = ".sql"
+
+
 class SuiteLoad(PointKind, Record):
     """The suite of a load point."""
 
@@ -56,6 +59,10 @@ class SuiteLoad(PointKind, Record):
     @property
     def has_scale(self) -> bool:
         return self.data is not None
+
+    @property
+    def query_files(self) -> dict[str, str]:
+        return {query: f"{query}{QUERY_ENDING}" for query in self.queries}
 
     @property
     def folder(self) -> str:

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
-from pgtrial.model.records.suite import Cache
+from pgtrial.model.records.suite import QUERY_ENDING, Cache
 from pgtrial.model.study.manifests import manifest
 from pgtrial.model.units import Seconds, as_list, nearest
 
@@ -23,8 +23,6 @@ SUITE = "suite:"
 """With which the name of such a workload begins."""
 
 SUITE_FILE = "suite.toml"
-
-QUERY_ENDING = ".sql"
 
 GENERATORS = ("joins", "reports")
 """Data that the engine makes for suites, by name."""

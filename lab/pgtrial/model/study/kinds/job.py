@@ -6,7 +6,7 @@ import itertools
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from pgtrial.model.metrics import METRICS, TIME
 from pgtrial.model.records.job import BesideLoad, JobLoad
@@ -27,6 +27,9 @@ _WITH_BESIDE = "p99"
 """The metric of the load beside a job that is compared unless the study says otherwise."""
 
 _NOT_FOR_JOBS = f"not for a job; write {', '.join(name for name, metric in METRICS.items() if metric.is_for_jobs)}"
+
+
+_Load = TypeVar("_Load", bound=LoadKeys)
 
 
 class Job(LoadKind):
@@ -93,6 +96,10 @@ class Job(LoadKind):
     def points(self, study: Asked) -> list[LoadPoint]:
         load = study.load
         return [_point(load, size, beside) for size in sizes(load) for beside in _loads_beside(load)]
+
+    def limited(self, load: _Load, limit_s: float) -> _Load:
+        shorter = load.job.model_copy(update={"limit": min(load.job.limit, limit_s)})
+        return load.model_copy(update={"job": shorter})
 
     def scripts_run_once(self, study: Asked) -> list[str]:
         return sorted({point.workload for point in self.points(study)} & study.scripts.keys())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from pgtrial.model.metrics import METRICS, RESPONSE, TPS
 from pgtrial.model.records.kind import PointKind
@@ -20,6 +20,9 @@ _FORMER_DEFAULTS: Mapping[str, object] = {"warmup": 10.0, "duration": 30.0}
 """Defaults of these keys until pgtrial 0.2, which stored studies have written out."""
 
 _FOR_JOBS = 'for jobs alone (workload = "job:FILE.sql"); leave it out'
+
+
+_Load = TypeVar("_Load", bound=LoadKeys)
 
 
 class Asked(Protocol):
@@ -148,6 +151,10 @@ class LoadKind:
     def may_do_without_tables(self, study: Asked) -> bool:
         """True if the scale says nothing unless the study sets it, since the load may need no tables of pgbench."""
         return False
+
+    def limited(self, load: _Load, limit_s: float) -> _Load:
+        """Returns the load, ended after this time if nothing else ends it, seconds."""
+        return load
 
     def caution(self, study: Asked) -> str | None:
         """Returns what the user should know of the load before the first trial, a sentence; None: nothing."""
