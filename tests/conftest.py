@@ -358,15 +358,16 @@ def _roomy(least: int) -> Path:
     return memory if room > least else disk
 
 
-_LITTLE_WAL = {"max_wal_size": "128MB", "min_wal_size": "32MB"}
-"""The clusters of a run lie in memory, forty at a time: each with the gigabyte of PostgreSQL's default has no room."""
+_MODEST = {"max_wal_size": "128MB", "min_wal_size": "32MB", "huge_pages": "off"}
+"""The clusters of a run lie in memory, forty at a time: with a gigabyte of WAL each, PostgreSQL's default, they have no
+room. With huge_pages = try they would take the pages that a test beside them has reserved for its own server."""
 
 
 def _new_cluster(workspace: Workspace, major: int, settings: dict[str, str]) -> Cluster:
     server = workspace.reachable(require_server(major))
     data = workspace.directory(f"test-{major}")
     copy_directory(workspace, _initialised(workspace, server), data, flush=False)
-    return Cluster(workspace, server, data, workspace.socket_directory(), {**_LITTLE_WAL, **settings})
+    return Cluster(workspace, server, data, workspace.socket_directory(), {**_MODEST, **settings})
 
 
 def _initialised(workspace: Workspace, server: ServerBinaries) -> Path:
