@@ -98,7 +98,7 @@ def _untrusted(ground: Ground, one: Study) -> Iterator[str]:
 
 def _unpacked(ground: Ground) -> Iterator[str]:
     stranger(ground, _STUDIES[0])
-    for words in (("run", "study", "--trust"), ("run", "--resume", "study", "--trust"), ("run", "study/study.toml"),
+    for words in (("run", "study", "--trust"), ("run", "study/study.toml"),
                   ("plan", "study/study.toml"), ("facts", "study/study.toml"), ("verdict", "study"),
                   ("report", "study"), ("bundle", "study", "-o", "again.tar.xz"), ("stop", "study")):  # fmt: skip
         yield from ground.failures(ground.pgtrial(*words))

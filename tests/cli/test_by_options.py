@@ -45,7 +45,7 @@ MESSAGES = {
     '[load] capacity = { p99 = "20ms" }': "--capacity p99=20ms",
     "a.toml: [load] q.lua: the engine refuses it": "a.toml: q.lua: the engine refuses it",
     "unknown key 'clients' in [server]; it belongs in [load]": "unknown key 'clients' in server; it belongs in load",
-    "or set [fleet] machines = 2, or [fleet] pack = true for": "or set --machines 2, or --pack for",
+    "or set [fleet] machines = 2, or [fleet] pack = true for": "or set --machines 2, or --share-machines for",
     "[arms.a] has no price": "a has no price",
     "pip install 'pgtrial[server]'": "pip install 'pgtrial[server]'",
     '[arms.a] [load.suite] cache = "os" restarts it; write cache': "a: --cache os restarts it; write cache",

@@ -31,7 +31,6 @@ WRONG = {
     "sql": [[], ["SELECT 1"], ["SELECT 1", "absent"], ["SELEC 1", "empty"]],
     "metrics": [[], ["absent"], ["empty"]],
     "facts": [["absent"], ["broken.toml"], ["broken.tar.xz"], ["--profile", "x"]],
-    "studies": [["extra"], ["--nonsense"]],
     "pack": [[], ["check"], ["check", "absent"], ["sing"], ["list", "x"]],
     "list": [["extra"], ["--nonsense"]],
     "cleanup": [

@@ -32,15 +32,16 @@ _LATER = "written after a build"
 _NO_PATHS = {
     "allow",
     "p50", "p90", "p95", "p99", "p999", "arrival", "budget", "build", "cache", "capacity", "clients", "commit", "date",
-    "duration", "failures", "forget", "interleave", "latency_limit", "limit", "margin", "metrics", "more", "percentile",
-    "planted", "profile", "protocol", "question", "rate", "scale", "template", "unchecked", "undo", "unused", "values",
-    "warmup",
+    "duration", "failures", "forget", "interleave", "keys", "latency_limit", "limit", "margin", "metrics", "more",
+    "percentile", "planted", "profile", "protocol", "question", "rate", "scale", "template", "unchecked", "undo",
+    "unused", "values", "warmup",
 }  # fmt: skip
-"""Parameters of all commands that name no path; --forget takes records that pgtrial knows, and removes only those."""
+"""Parameters of all commands that name no path; --forget takes records that pgtrial knows, and removes only those, and
+--set takes keys of a study, which KEYS has."""
 
 OPTIONS: dict[str, dict[str, str]] = {
     "demo": {"results": WRITTEN},
-    "run": {"study": READ, "results": WRITTEN, "resume": READ, "fleet": NO_PATH},
+    "run": {"study": READ, "results": WRITTEN, "fleet": NO_PATH},
     "stop": {"directory": READ},
     "compare": {
         "arms": RUN, "workload": READ, "query": NO_PATH, "data": READ, "beside": READ, "server": RUN,
@@ -254,7 +255,6 @@ class Lines:
             ("gate", "head"): ["jit=on", postgres, "--study", self.study],
             ("gate", "study"): [*arms, "--study", value],
             ("bisect", "study"): ["main~1", "main", "--study", value],
-            ("run", "resume"): ["--resume", value],
             ("history", "bundles"): ["add", value],
             ("history", "place"): ["add", self.bundle, "--in", value],
             ("history", "study"): ["confirm", "--study", value, "--in", value],
@@ -406,7 +406,6 @@ def test_root_goes_on_with_no_study_that_another_account_can_write(pgtrial, host
         ["run", stored, "--trust"],
         ["stop", stored],
         ["report", stored],
-        ["run", "--resume", stored, "--trust"],
     ):
         status, said = pgtrial(*line)
         assert status == 3, said

@@ -18,7 +18,7 @@ def test_sockets_of_servers_are_found_by_their_names(tmp_path):
     ("majors", "command"),
     [
         ([15, 17, 18], "pgtrial compare postgres=17 postgres=18 --clients 8 --budget 3min"),
-        ([18], "pgtrial studies, the bundled studies of published comparisons"),
+        ([18], "pgtrial list, which has the bundled studies of published comparisons"),
     ],
 )
 def test_the_newest_versions_are_proposed_where_no_server_runs(majors, command):

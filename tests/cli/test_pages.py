@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 SHORTER = (
     (r"--budget 30min", "--blocks 1 --warmup 300ms --duration 1s"),
     (r"--clients [\d,]+", "--clients 1"),
-    (r"--more 1h", "--blocks 1"),
+    (r"--more 1h", "--more 1"),
     (r'budget = "\w+"', "blocks = 1"),
     (r"scale +=.*", "scale = 1"),
     (r"clients +=.*", 'clients = 1\nwarmup = "300ms"'),

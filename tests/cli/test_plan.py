@@ -159,7 +159,7 @@ def test_a_plan_tells_of_the_fleet(planned):
         ),
         (
             GIVEN,
-            ["--fleet", "local", "--machines", "2", "--pack"],
+            ["--fleet", "local", "--machines", "2", "--share-machines"],
             "this machine, by 2 engines of a Ray cluster that is",
         ),
     ],

@@ -77,9 +77,9 @@ def test_a_study_that_goes_on_has_its_profile_already(said, tmp_path):
 
 def test_the_bundled_studies_are_listed_with_their_profiles_and_times(said, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    status, out, _ = said("studies")
+    status, out, _ = said("list")
     assert status == 0
     rows = [line.split() for line in out.splitlines()]
     assert ["full", "19d", "16h"] in rows
     assert ["day", "10h", "12min"] in rows
-    assert any(row[0] == "@huge-pages" and "quick" in row for row in rows)
+    assert any(row[:1] == ["@huge-pages"] and "quick" in row for row in rows)

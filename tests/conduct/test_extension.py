@@ -240,8 +240,8 @@ def test_the_command_asks_for_a_directory_one_measure_and_an_unchanged_study(tmp
     study = small_study(tmp_path / "s", blocks=1)
     with pytest.raises(StudyError, match="name its directory"):
         run_command("study.toml", more="1h")
-    with pytest.raises(StudyError, match="not both"):
-        run_command(str(study.path), more="1h", blocks=3)
+    with pytest.raises(StudyError, match="--more 0 adds no block; write for example --more 12, or --more 1h"):
+        run_command(str(study.path), more="0")
     with pytest.raises(StudyError, match="--more: 'soon' is not a duration"):
         run_command(str(study.path), more="soon")
     file = study.path / "study.toml"
@@ -267,7 +267,7 @@ def test_more_blocks_take_a_real_study_from_undecided_to_a_verdict(tmp_path):
         slow = trial.measured.model_copy(update={"transactions": 15 + trial.block, "tps": 3 + trial.block / 5})
         study.write_trials([trial if trial.arm == "index" else trial.model_copy(update={"measured": slow})])
     assert read_data(study).result.primary[0].verdict == "undecided"
-    assert run_command(str(study.path), blocks=1) == 0
+    assert run_command(str(study.path), more="1") == 0
     again = StudyDirectory.open(study.path)
     claim = read_data(again).result.primary[0]
     assert (claim.verdict, claim.blocks) == ("worse", 6)

@@ -50,7 +50,7 @@ def test_the_command_that_is_named_as_next_works_in_the_same_terminal(open_termi
     (directory,) = set(re.findall(r"results/compare-[\d-]+", first.text))
     shown = screen.run(f"pgtrial verdict {directory}")
     assert (shown.status, "UNDECIDED" in shown.text) == (2, True), shown.text
-    more = screen.run(f"pgtrial run {directory} --blocks 1")
+    more = screen.run(f"pgtrial run {directory} --more 1")
     assert more.status == 0, more.text
     assert more.says("end: all 3 planned blocks are complete")
     assert more.says("going on after 2 blocks with 1 more")

@@ -142,7 +142,7 @@ def test_more_blocks_that_would_hardly_decide_are_not_proposed():
         changes = {"more_blocks": 12, "more_s": 300.0, "more_chance": chance}
         return result.model_copy(update={"primary": [claim.model_copy(update=changes) for claim in result.primary]})
 
-    assert "--blocks 12" in (brief(with_chance(0.3), plan).then or "")
+    assert "--more 12" in (brief(with_chance(0.3), plan).then or "")
     hopeless = with_chance(0.004)
     told = brief(hopeless, plan).then or ""
     assert told.startswith("longer trials, less noise on the machine, or a wider margin")

@@ -146,7 +146,7 @@ def test_a_password_in_a_bad_connection_string_is_not_repeated(tmp_path):
 
 
 def test_a_missing_file_and_a_missing_bundled_study_are_named(tmp_path):
-    with pytest.raises(StudyError, match=r"no study file .*absent\.toml.*pgtrial studies"):
+    with pytest.raises(StudyError, match=r"no study file .*absent\.toml.*pgtrial list"):
         read_study(tmp_path / "absent.toml")
     with pytest.raises(StudyError, match=r"no bundled study is called @dem; did you mean 'demo'\?"):
         read_study("@dem")

@@ -116,7 +116,7 @@ def test_noise_beyond_the_margin_is_undecided_and_says_what_would_decide():
     )
     assert f"about {claim.more_blocks} more blocks" in result.sentences[0]
     assert claim.more_chance is not None
-    command = f"pgtrial run DIRECTORY --blocks {claim.more_blocks}"
+    command = f"pgtrial run DIRECTORY --more {claim.more_blocks}"
     chance = f"with a probability of {claim.more_chance:.0%} ({command})"
     assert f"would decide if the difference is as estimated, {chance}" in result.sentences[0]
     assert "so far only differences larger than " in result.sentences[0]
@@ -178,7 +178,7 @@ class TestWhatCounts:
         assert claim.running == pytest.approx(0.4, abs=0.05)
         assert claim.more_blocks == 4
         assert "needs at least 8 blocks; about 4 more blocks (1min 28s) would decide" in result.sentences[0]
-        assert "--blocks" not in result.sentences[0], "the plan holds them"
+        assert "--more" not in result.sentences[0], "the plan holds them"
 
     def test_a_study_without_any_trial_is_undecided(self):
         result = verdict_of(make_plan(), [])

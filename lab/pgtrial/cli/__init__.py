@@ -20,7 +20,7 @@ from pgtrial.cli.faults import described, how_to_report, show_traceback
 from pgtrial.cli.invocation import Invocation
 from pgtrial.cli.output import line, print_notes, say, warn
 from pgtrial.files.trust import without_weak_folders
-from pgtrial.model.errors import ERROR_STATUS, PgtrialError
+from pgtrial.model.errors import ERROR_STATUS, PgtrialError, StudyError
 
 COMMANDS = {
     "demo": ("run", "Compare synchronous_commit on with off here and now, in about three minutes."),
@@ -43,7 +43,6 @@ COMMANDS = {
     "sql": ("sql", "Run SQL over the trials, seconds and verdicts of many studies."),
     "metrics": ("stored", "Import what the providers' monitoring has about a study's trials."),
     "facts": ("facts", "Show what this machine and its servers are, or what those of a study were."),
-    "studies": ("here", "List the bundled studies."),
     "pack": ("pack", "Check a pack, a workload that is a folder of SQL, or list the packs that come along."),
     "list": ("here", "List the PostgreSQL servers, the workloads and the bundled studies found here."),
     "cleanup": ("here", "Remove what an interrupted lab left behind."),
@@ -56,6 +55,9 @@ COMMANDS = {
     "replay": (None, "Replay the sessions of a capture by the load engine; see its --help."),
 }
 """By name, the module and the short help of each command, so that `pgtrial --help` imports no module."""
+
+_FORMER = {"studies": "`pgtrial list` lists the bundled studies, with their profiles"}
+"""The commands of before, with what is called in place of each."""
 
 _COMPLETE = "_PGTRIAL_COMPLETE"
 """Environment variable of a shell that asks for completions; `pgtrial --install-completion` sets it up."""
@@ -143,6 +145,8 @@ def _status_of(arguments: list[str]) -> int:
         if _is_passed_on(arguments):
             _become_engine(arguments)
         called = _called(arguments) if _COMPLETE not in os.environ else _completed()
+        if called in _FORMER:
+            raise StudyError(f"`pgtrial {called}` is no command any more; {_FORMER[called]}")
         command = typer.main.get_command(application(called))
         outcome = command.main(arguments, prog_name="pgtrial", standalone_mode=False)
     except PgtrialError as error:

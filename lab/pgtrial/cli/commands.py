@@ -21,13 +21,25 @@ from pgtrial.model.query_forms import KEYS_OF_SCRIPTS, TWO_FORMS
 _WITH_COMMAS = {"clients": "1,8", "rate": "500,1000", "scale": "10,100", "metrics": "p99,response", "planted": "3%,5%"}
 """Options whose one value is a list, each with an example."""
 
+_FORMER = {
+    ("run", "--resume"): "name the study's directory in place of its file, as in `pgtrial run results/NAME-DATE-TIME`",
+    ("run", "--blocks"): "--more takes a number of blocks, as in --more 12",
+    **{(command, "--pack"): "it is called --share-machines" for command in ("run", "compare", "plan")},
+}
+"""The options of before, by their commands, with what stands in place of each."""
+
 
 class Command(TyperCommand):
     """A command of the lab."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # Any: the type is private to typer
-        """Reads the arguments. Raises StudyError for a repeated option that takes one value."""
+        """Reads the arguments. Raises StudyError for an option of before, and for a repeated one of one value."""
         if not ctx.resilient_parsing:
+            for word in args:
+                if (cure := _FORMER.get((ctx.info_name, word.partition("=")[0]))) is not None:
+                    raise StudyError(
+                        f"{word.partition('=')[0]} is no option of `pgtrial {ctx.info_name}` any more; {cure}"
+                    )
             _, _, found = self.make_parser(ctx).parse_args(args=list(args))
             repeated = [option for option, times in Counter(found).items() if times > 1]
             for option in repeated:

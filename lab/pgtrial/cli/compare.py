@@ -63,7 +63,7 @@ OPTIONS = {
     "fleet": "--fleet",
     "fleet.address": "--fleet",
     "fleet.machines": "--machines",
-    "fleet.pack": "--pack",
+    "fleet.pack": "--share-machines",
 }
 """The options of `compare`; all other keys are --set."""
 
@@ -205,7 +205,7 @@ def compare_command(
     keys: Keys = None,
     fleet: study_options.Fleet = None,
     machines: study_options.Machines = None,
-    pack: study_options.Pack = False,
+    share_machines: study_options.ShareMachines = False,
     question: Annotated[str | None, typer.Option(help="The question, for the report's title.")] = None,
     results: Annotated[Path | None, typer.Option(help="The study's directory.", show_default=False)] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order.", min=0)] = None,
@@ -251,7 +251,7 @@ def compare_command(
         "margin": margin,
         "allow_busy_client": allow_busy_client or None,
     }
-    of_fleet = {"address": fleet, "machines": machines, "pack": pack or None}
+    of_fleet = {"address": fleet, "machines": machines, "pack": share_machines or None}
     return run_comparison(
         arms,
         {"load": load, "verdict": verdict, "fleet": of_fleet},

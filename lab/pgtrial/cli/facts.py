@@ -68,7 +68,7 @@ def facts_command(
         if not facts:
             raise StudyError(f"{study} has no facts yet; `pgtrial run {study}` collects them")
     else:
-        spec = study_options.by_fleet(read(study, profile), fleet, None, pack=False)
+        spec = study_options.by_fleet(read(study, profile), fleet, None, share=False)
         try:
             with interruptible():
                 facts, audited = _of_study(spec)

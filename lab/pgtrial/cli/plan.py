@@ -59,7 +59,7 @@ def plan_command(
     seed: Seed = None,
     fleet: study_options.Fleet = None,
     machines: study_options.Machines = None,
-    pack: study_options.Pack = False,
+    share_machines: study_options.ShareMachines = False,
     rehearse: Annotated[
         bool,
         typer.Option("--rehearse", help="Load the data, run each script once on every arm, and compare their plans."),
@@ -75,12 +75,13 @@ def plan_command(
     if rehearse and json:
         raise StudyError("--json prints the plan and nothing else; leave out --rehearse, or --json")
     if (Path(study) / STUDY).is_file():
-        if rehearse or profile is not None or seed is not None or fleet is not None or machines is not None or pack:
+        given = (profile, seed, fleet, machines)
+        if rehearse or share_machines or any(option is not None for option in given):
             raise StudyError(f"{study} has its plan already, which is shown without options but --json")
         there = StudyDirectory.open(Path(study))
         spec, plan = there.spec, there.plan
     else:
-        spec = study_options.by_fleet(read(study, profile, seed), fleet, machines, pack=pack)
+        spec = study_options.by_fleet(read(study, profile, seed), fleet, machines, share=share_machines)
         plan = _planned(spec, rehearse=rehearse)
     expected = outlook(spec, plan)
     sentences = [*_not_here(spec), *_lacking(spec), *warnings(spec, plan), *cautions(expected, spec, plan)]

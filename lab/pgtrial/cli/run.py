@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,25 +37,18 @@ def run_command(
     results: Annotated[
         Path | None, typer.Option(help="The study's directory; default: results/NAME-DATE-TIME.", show_default=False)
     ] = None,
-    resume: Annotated[
-        Path | None, typer.Option(help="Go on with the study in this directory.", show_default=False)
-    ] = None,
     seed: Seed = None,
     fleet: study_options.Fleet = None,
     machines: study_options.Machines = None,
-    pack: study_options.Pack = False,
+    share_machines: study_options.ShareMachines = False,
     more: Annotated[
         str | None,
         typer.Option(
-            help="Go on with a study that has ended: up to the last planned look at the verdict that this time holds, "
-            "e.g. 1h.",
-            metavar="TIME",
+            help="Go on with a study that has ended: so many more blocks, e.g. 12, or up to the last planned look at "
+            "the verdict that a time holds, e.g. 1h.",
+            metavar="BLOCKS|TIME",
             show_default=False,
         ),
-    ] = None,
-    blocks: Annotated[
-        int | None,
-        typer.Option(help="Go on with a study that has ended: so many more blocks.", min=1, show_default=False),
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
     trust: Trust = False,
@@ -67,10 +61,10 @@ def run_command(
     A study that was interrupted, by Ctrl-C or by a crash, goes on when it is run again: the newest directory in
     results/ whose frozen study.toml is identical to this study and which is not finished, its report included, is
     taken up, and each planned trial is run exactly once. --new starts another one instead. With the directory of a
-    study as the argument, or with --resume, that very study goes on, whatever has become of its file.
+    study as the argument, that very study goes on, whatever has become of its file.
 
-    With --more or --blocks a study that has ended goes on: its order is continued from its seed, and its next looks
-    spend the errors that are left, so that all looks together still err in at most 5% of studies.
+    With --more a study that has ended goes on: its order is continued from its seed, and its next looks spend the
+    errors that are left, so that all looks together still err in at most 5% of studies.
 
     A study file that you name is yours, and runs. The directory of a study that this account has not made on this
     machine, such as an unpacked bundle, is somebody else's: what it does is shown, and it runs after a yes at the
@@ -82,47 +76,48 @@ def run_command(
     rule of `pgtrial verdict`: a loss that is established to be smaller than the margin is no regression, and an arm
     that fails a larger share of its transactions is one.
     """
-    directory = resume or (Path(study) if study and (Path(study) / "study.toml").is_file() else None)
+    directory = Path(study) if study and (Path(study) / "study.toml").is_file() else None
     if directory is not None:
-        if resume is not None and study is not None:
-            raise StudyError("name a study or --resume DIR, not both")
         if seed is not None or results is not None or new or profile is not None:
             raise StudyError(
                 f"{directory} has its seed, profile and place already; leave out --seed, --profile, --results and --new"
             )
         there = StudyDirectory.open(directory)
-        given = _at(there, fleet, changed=machines is not None or pack)
+        given = _at(there, fleet, changed=machines is not None or share_machines)
         if not there.made_here:
             check_trust(str(directory), effects_of(given), trust=trust, allow=allow)
-        return conduct(there, given, more=_more(more, blocks), as_json=json, fail_on_regression=fail_on_regression)
-    if more is not None or blocks is not None:
+        return conduct(there, given, more=_more(more), as_json=json, fail_on_regression=fail_on_regression)
+    if more is not None:
         raise StudyError(
-            "--more and --blocks go on with a study that has ended; name its directory, e.g. "
+            "--more goes on with a study that has ended; name its directory, e.g. "
             "`pgtrial run results/NAME-DATE-TIME --more 1h`"
         )
     if study is None:
-        raise StudyError("name a study file or a bundled study; `pgtrial studies` lists the bundled ones")
+        raise StudyError("name a study file or a bundled study; `pgtrial list` lists the bundled ones")
     if is_bundle(Path(study)):
         raise StudyError(f"{study} is a bundle; unpack it with `tar -xf`, and run its folder to go on with the study")
     spec = read(study, profile, seed)
-    spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
+    spec = study_options.by_fleet(spec, fleet, machines, share=share_machines)
     return start(spec, results, anew=new, as_json=json, fail_on_regression=fail_on_regression)
 
 
-def _more(time: str | None, blocks: int | None) -> More | None:
-    if time is None and blocks is None:
+def _more(text: str | None) -> More | None:
+    """Returns how far `--more 12` or `--more 1h` goes: a number alone is one of blocks."""
+    if text is None:
         return None
-    if time is not None and blocks is not None:
-        raise StudyError("say --more TIME or --blocks N, not both")
-    return More(blocks, None if time is None else parsed("--more", parse_duration, time))
+    if re.fullmatch(r"\s*[+-]?\d+\s*", text):
+        if int(text) < 1:
+            raise StudyError(f"--more {text} adds no block; write for example --more 12, or --more 1h")
+        return More(blocks=int(text))
+    return More(time_s=parsed("--more", parse_duration, text))
 
 
 def _at(study: StudyDirectory, fleet: str | None, *, changed: bool) -> StudySpec:
     """The study, with its fleet found at another address than when it began. Raises StudyError."""
     if changed or (fleet is not None and study.spec.fleet is None):
         raise StudyError(
-            f"{study.path} has its fleet already, or none; leave out --machines and --pack, and --fleet but for a new "
-            "address"
+            f"{study.path} has its fleet already, or none; leave out --machines and --share-machines, and --fleet but "
+            "for a new address"
         )
     return study.spec if fleet is None else with_fleet(study.spec, address=fleet)
 
@@ -178,4 +173,4 @@ def next_command(servers: Sequence[tuple[Path, int]], majors: Sequence[int]) -> 
     if len(majors) > 1:
         older, newer = majors[-2:]
         return f"pgtrial compare postgres={older} postgres={newer} --clients 8 --budget 3min"
-    return "pgtrial studies, the bundled studies of published comparisons"
+    return "pgtrial list, which has the bundled studies of published comparisons"

@@ -72,9 +72,12 @@ Machines = Annotated[
     int | None,
     typer.Option("--machines", help="How many of its machines; default: all.", min=1, show_default=False),
 ]
-Pack = Annotated[
+ShareMachines = Annotated[
     bool,
-    typer.Option("--pack", help="Let one machine run several engines, where there are fewer machines than asked for."),
+    typer.Option(
+        "--share-machines",
+        help="Let one machine run several engines, where there are fewer machines than asked for.",
+    ),
 ]
 FailOnRegression = Annotated[
     bool,
@@ -86,8 +89,8 @@ FailOnRegression = Annotated[
 ]
 
 
-def by_fleet(spec: StudySpec, fleet: str | None, machines: int | None, *, pack: bool) -> StudySpec:
+def by_fleet(spec: StudySpec, fleet: str | None, machines: int | None, *, share: bool) -> StudySpec:
     """The study with these fleet options; unchanged if none is given. Raises StudyError."""
-    if fleet is None and machines is None and not pack:
+    if fleet is None and machines is None and not share:
         return spec
-    return with_fleet(spec, address=fleet, machines=machines, pack=pack or None)
+    return with_fleet(spec, address=fleet, machines=machines, pack=share or None)

@@ -374,12 +374,12 @@ def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[
         if result.blocks_complete >= plan.end:
             yield "a new study with more time: this one has spent its whole error and ends for good"
     elif for_queries:
-        yield f"pgtrial run {study} --blocks {_for_queries(known, for_queries, result)}"
+        yield f"pgtrial run {study} --more {_for_queries(known, for_queries, result)}"
     elif known:
         most = max(known, key=lambda claim: claim.more_blocks or 0)
         length = f" takes about {format_duration(60 * max(1, round(most.more_s / 60)))}" if most.more_s else ""
         chance = f" and decides with a probability of {percent(most.more_chance, 0)}" if most.more_chance else ""
-        yield f"pgtrial run {study} --blocks {most.more_blocks}{length}{chance}"
+        yield f"pgtrial run {study} --more {most.more_blocks}{length}{chance}"
     longer = "more runs of each query in a trial" if open_queries else "longer trials"
     yield f"{longer}, less noise on the machine, or a wider margin: more blocks alone would not decide"
 

@@ -321,7 +321,7 @@ def outlook(claim: Claim, plan: Plan) -> str:
             more += f", with a probability of {percent(claim.more_chance, 0)}"
         ended = sum(ratio.counted for ratio in claim.ratios) == plan.end
         if claim.unit == "block" and not plan.kind.counts_blocks_of_parts and ended and not plan.is_final:
-            more += f" (pgtrial run DIRECTORY --blocks {claim.more_blocks})"
+            more += f" (pgtrial run DIRECTORY --more {claim.more_blocks})"
         parts.append(more)
     if claim.established_margin is not None and claim.established_margin < _TELLING_MARGIN:
         parts.append(f"so far only differences larger than {percent(claim.established_margin)} are excluded")

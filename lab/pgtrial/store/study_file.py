@@ -188,7 +188,7 @@ def _text(path: Path) -> str:
             else f"{path} is a directory without a study.toml; name a study file or a study's directory"
         ) from None
     except FileNotFoundError:
-        raise StudyError(f"there is no study file {path}; `pgtrial studies` lists the bundled ones (@name)") from None
+        raise StudyError(f"there is no study file {path}; `pgtrial list` lists the bundled ones (@name)") from None
     except OSError as error:
         raise StudyError(f"cannot read the study file {path}: {error.strerror}") from None
 

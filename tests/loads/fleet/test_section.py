@@ -61,7 +61,7 @@ WRONG = {
     "no address": ({"address": "ray://head"}, r"\[fleet\] address: 'ray://head' is no address of a Ray cluster"),
     "more than there can be": (
         {"address": "local", "machines": 2},
-        r'\[fleet\]: "local" is this machine alone, and machines = 2; write pack = true \(--pack\)',
+        r'\[fleet\]: "local" is this machine alone, and machines = 2; write pack = true \(--share-machines\)',
     ),
     "no machines": ({"machines": 0}, r"\[fleet\] machines must be greater than or equal to 1"),
     "no policy": ({"on_machine_loss": "panic"}, 'is no such policy; write "continue", "stop"'),

@@ -31,7 +31,8 @@ MachineLoss = Annotated[str, BeforeValidator(partial(policy, others=["continue",
 
 class FleetSection(Record):
     """[Many machines](many-machines.md) that make the load, each with its part of clients and rate. Needs the extra
-    `pgtrial[ray]`. Options: `--fleet ADDRESS`, `--machines N`, `--pack`.
+    `pgtrial[ray]`. Options: `--fleet ADDRESS`, `--machines N`,
+    `--share-machines`.
     """
 
     engine: Literal["ray"] = Field("ray", description="Ray.")
@@ -51,8 +52,8 @@ class FleetSection(Record):
     def _can_be_there(self) -> Self:
         if self.address == LOCAL and (self.machines or 1) > 1 and not self.pack:
             raise ValueError(
-                f'"{LOCAL}" is this machine alone, and machines = {self.machines}; write pack = true (--pack) for so '
-                "many engines on it, or name a cluster that has them"
+                f'"{LOCAL}" is this machine alone, and machines = {self.machines}; write pack = true '
+                "(--share-machines) for so many engines on it, or name a cluster that has them"
             )
         return self
 
