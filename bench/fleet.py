@@ -21,7 +21,7 @@ CLIENTS = 8
 ENGINES = 2
 _GRACE_S = 60.0
 _ARMS = {"server": {}, "unused": {}}
-_FLEET = {"address": "local", "machines": ENGINES, "pack": True}
+_FLEET = {"address": "local", "machines": ENGINES, "share_machines": True}
 
 
 @dataclass(frozen=True)

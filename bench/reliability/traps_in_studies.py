@@ -61,7 +61,7 @@ _STUDIES = (
     Study("connects to a server by name", "servers", {"dsn": "host=127.0.0.1 port=1 user=postgres"}),
     Study("connects by a service file", "servers", {"dsn": "service=production"}),
     Study("logs in on a host", "servers", {"ssh": "root@127.0.0.1", "data": "/var/lib/x"}),
-    Study("asks the provider's monitoring", "servers", {"dsn": "env", "metrics": {"cloudwatch": "production"}}),
+    Study("asks the provider's monitoring", "servers", {"dsn": "env", "monitoring": {"cloudwatch": "production"}}),
     Study("copies a database", "servers", load={"workload": "./a.sql", "data": ["host=127.0.0.1 port=1 dbname=x"]}),
     Study("reads a file of the machine", "files", load={"workload": "./a.sql", "data": ["{victim}/secret"]}),
     Study("reads a script of the machine", "files", load={"workload": "{victim}/secret.sql"}),

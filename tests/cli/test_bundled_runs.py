@@ -22,7 +22,7 @@ from tests.machines.test_volumes import require_filesystem
 pytestmark = pytest.mark.machine
 
 
-_LOAD = {"workload": ["tpcb-like"], "scale": [1], "clients": [2], "jobs": 1, "warmup": 0.2, "duration": 1.0}
+_LOAD = {"workload": ["tpcb-like"], "scale": [1], "clients": [2], "threads": 1, "warmup": 0.2, "duration": 1.0}
 
 
 def shortened(name: str, profile: str, path: Path) -> Path:

@@ -23,8 +23,8 @@ REWORD = by_options(OPTIONS, FLAGS, sets=True)
 OF_A_GATE = by_options({"verdict.budget": "--budget"})
 
 MESSAGES = {
-    "more clients or threads ([load] clients, jobs), lower": "more clients or threads (--clients, --jobs), lower",
-    "raise [load] clients, jobs or max_tries": "raise --clients, --jobs or --max-tries",
+    "more clients or threads ([load] clients, threads), lower": "more clients or threads (--clients, --threads), lower",
+    "raise [load] clients, threads or max_tries": "raise --clients, --threads or --max-tries",
     "[verdict] allow_busy_client = true gives the verdict": "--allow-busy-client gives the verdict",
     'set [verdict] budget = "10min" or more': "set --budget 10min or more",
     "set [verdict] budget (--budget) to 2min": "set --budget to 2min",
@@ -45,7 +45,7 @@ MESSAGES = {
     '[load] capacity = { p99 = "20ms" }': "--capacity p99=20ms",
     "a.toml: [load] q.lua: the engine refuses it": "a.toml: q.lua: the engine refuses it",
     "unknown key 'clients' in [server]; it belongs in [load]": "unknown key 'clients' in server; it belongs in load",
-    "or set [fleet] machines = 2, or [fleet] pack = true for": "or set --machines 2, or --share-machines for",
+    "or set [fleet] machines = 2, or [fleet] share_machines = true for": "or set --machines 2, or --share-machines for",
     "[arms.a] has no price": "a has no price",
     "pip install 'pgtrial[server]'": "pip install 'pgtrial[server]'",
     '[arms.a] [load.suite] cache = "os" restarts it; write cache': "a: --cache os restarts it; write cache",
@@ -112,16 +112,16 @@ def test_steps_and_the_verdict_in_short_are_reworded_too():
     heard: list[ProgressEvent] = []
     hear = reworded(heard.append, REWORD)
     ends = BlockEnds(0, look=False, decided=False, running={}, intervals={}, precision=None)
-    hear(Preparing("set [load] jobs", stays=True))
+    hear(Preparing("set [load] threads", stays=True))
     hear(ends)
-    assert heard == [Preparing("set --jobs", stays=True), ends]
-    headline = Headline("withheld", "off against on", [Line("because", "raise [load] jobs")])
-    short = Brief([headline], "goodput", "none", None, None, [], "more ([load] clients, jobs)")
+    assert heard == [Preparing("set --threads", stays=True), ends]
+    headline = Headline("withheld", "off against on", [Line("because", "raise [load] threads")])
+    short = Brief([headline], "goodput", "none", None, None, [], "more ([load] clients, threads)")
     console = Console(width=200)
     with console.capture() as shown:
         console.print(in_short(short, REWORD))
-    assert "raise --jobs" in shown.get()
-    assert "more (--clients, --jobs)" in shown.get()
+    assert "raise --threads" in shown.get()
+    assert "more (--clients, --threads)" in shown.get()
 
 
 @pytest.mark.parametrize(

@@ -93,10 +93,10 @@ _NO_KEYS = {
     "load.data_files.sha256", "load.capacity.percentile", "load.sysbench.options", "load.tasks.arrival",
     "load.pack.variables", "load.replay.files.capture_sha256", "load.replay.files.data_sha256",
     "load.replay.files.server_version", "load.suite.unchecked", "load.job.undo", "load.cpus", "load.on_server_loss",
-    "server.dsn", "server.ssh", "server.data", "server.address", "server.metrics.cloudwatch", "server.metrics.region",
-    "server.settings", "server.initdb", "server.setup_sql", "server.price", "server.sysctl", "server.governor",
-    "server.io_scheduler", "server.numa", "server.cpus", "server.environment", "server.command_files", "arms",
-    "server.query", "verdict.metrics", "fleet.address", "fleet.on_machine_loss",
+    "server.dsn", "server.ssh", "server.data", "server.address", "server.monitoring.cloudwatch",
+    "server.monitoring.region", "server.settings", "server.initdb", "server.setup_sql", "server.price",
+    "server.sysctl", "server.governor", "server.io_scheduler", "server.numa", "server.cpus", "server.environment",
+    "server.command_files", "arms", "server.query", "verdict.metrics", "fleet.address", "fleet.on_machine_loss",
 }  # fmt: skip
 """Keys that name no path of this machine, or one that the servers' account alone uses."""
 

@@ -87,6 +87,10 @@ def test_no_command_explains_itself_with_libraries_that_take_as_long_as_all_the_
         (["run", "--resume", "nowhere"], "--resume is no option of `pgtrial run` any more; name the study's directory"),
         (["run", "here", "--blocks=5"], "--blocks is no option of `pgtrial run` any more; --more takes a number"),
         (["compare", "a", "b", "--pack"], "--pack is no option of `pgtrial compare` any more; it is called --share-ma"),
+        (
+            ["capacity", "a", "--p99", "5ms", "--jobs", "2"],
+            "no option of `pgtrial capacity` any more; it is called --thr",
+        ),
         (["studies"], "`pgtrial studies` is no command any more; `pgtrial list` lists the bundled studies"),
         (["nonsense"], "No such command 'nonsense'"),
         (["run", "--no-such-option"], "No such option: --no-such-option"),

@@ -176,7 +176,7 @@ blocks = 1
 [profiles.short.load]
 scale    = 1
 clients  = 1
-jobs     = 1
+threads  = 1
 rate     = 100
 warmup   = "300ms"
 duration = "1s"

@@ -124,7 +124,7 @@ def test_a_strangers_load_on_servers_of_our_own_takes_a_yes(stranger, started, c
 
 
 def test_the_folder_of_an_unpacked_bundle_is_a_strangers(stranger, started):
-    bundle = stranger({"dsn": "env", "metrics": {"cloudwatch": "my-db"}})
+    bundle = stranger({"dsn": "env", "monitoring": {"cloudwatch": "my-db"}})
     subprocess.run(["tar", "-xf", bundle], check=True)
     with pytest.raises(StudyError, match="unless you allow it: servers"):
         run.run_command("study")

@@ -13,7 +13,7 @@ POINT = LoadPoint(workload="tpcb-like", scale=50, clients=8, protocol="simple")
 
 
 def test_a_built_in_workload_is_named():
-    load = LoadSection(warmup=0.5, duration=3, jobs=16)
+    load = LoadSection(warmup=0.5, duration=3, threads=16)
     assert " ".join(engine_options(load, POINT, 42, None)) == (
         "-n -b tpcb-like -M simple -c 8 -j 8 -T 3 --warmup 0.5 --random-seed 42"
     )
@@ -45,7 +45,7 @@ def test_a_server_that_may_be_away_is_waited_for_and_errors_fail_their_transacti
 
 def test_order_entry_is_run_in_its_own_front_end():
     point = LoadPoint(workload="order-entry", scale=10, clients=8, protocol="prepared", rate=50.0)
-    load = LoadSection(workload="order-entry", warmup=0.5, duration=3, jobs=2, max_tries=0)
+    load = LoadSection(workload="order-entry", warmup=0.5, duration=3, threads=2, max_tries=0)
     assert front_end(point) == "order-entry"
     assert " ".join(engine_options(load, point, 42, None)) == (
         "run -M prepared -c 8 -j 2 -T 3 --warmup 0.5 --random-seed 42 -R 50 --max-tries 0"
@@ -59,7 +59,7 @@ def test_a_test_of_sysbench_is_run_in_its_own_options():
         workload="oltp_write_only", scale=1, sysbench=True, tables=3, table_size=100, clients=8, protocol="prepared"
     )
     sizes = SysbenchSection(tables=3, table_size=100, options={"rand-type": "uniform"})
-    load = LoadSection(workload=["oltp_write_only"], warmup=2, duration=3, jobs=4, sysbench=sizes)
+    load = LoadSection(workload=["oltp_write_only"], warmup=2, duration=3, threads=4, sysbench=sizes)
     assert " ".join(engine_options(load, point, 0, None)) == (
         "oltp_write_only --tables=3 --table-size=100 --rand-type=uniform --threads=8 --jobs=4 --time=3 --warmup-time=2 "
         "--db-ps-mode=auto --rand-seed=1"

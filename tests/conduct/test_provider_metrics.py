@@ -40,7 +40,7 @@ WARMUP_S, DURATION_S = 60, 180
 
 
 def a_study(path: Path, **metrics: str) -> StudyDirectory:
-    arm = {"dsn": "host=one", "metrics": {"cloudwatch": "db-1", **metrics}}
+    arm = {"dsn": "host=one", "monitoring": {"cloudwatch": "db-1", **metrics}}
     load = {"warmup": WARMUP_S, "duration": DURATION_S}
     spec = build_study({"load": load, "arms": {"rds": arm, "own": {}}, "verdict": {"blocks": 1}}, "test")
     return StudyDirectory.create(path, spec, make_plan(spec, 1, "2026-11-20T14:00:00+00:00"))
@@ -143,7 +143,7 @@ def test_all_metrics_that_the_instance_has_are_taken_and_of_no_other_instance(st
 
 @pytest.mark.usefixtures("aws")
 def test_the_values_of_a_deployment_are_those_of_its_own_instance(tmp_path):
-    arm = {"dsn": ["host=a", "host=b"], "metrics": {"cloudwatch": ["db-1", "db-2"], "region": "eu-west-1"}}
+    arm = {"dsn": ["host=a", "host=b"], "monitoring": {"cloudwatch": ["db-1", "db-2"], "region": "eu-west-1"}}
     other = {"dsn": ["host=c", "host=d"]}
     spec = build_study(
         {"load": {"duration": DURATION_S}, "arms": {"rds": arm, "own": other}, "verdict": {"blocks": 2}}, "test"
@@ -186,7 +186,7 @@ def test_the_region_is_the_environments_where_the_study_names_none(tmp_path, mon
     assert "no region for the metrics of db-1; set metrics.region or AWS_REGION" in none
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     (silent,) = import_metrics(study, lambda line: None, LATER)
-    assert "no values of db-1 in eu-west-1 at the time of 1 trial; check metrics.cloudwatch" in silent
+    assert "no values of db-1 in eu-west-1 at the time of 1 trial; check monitoring.cloudwatch" in silent
     monkeypatch.setenv("AWS_REGION", "us-east-2")
     assert import_metrics(study, lambda line: None, LATER) == []
 
@@ -242,10 +242,13 @@ def test_a_study_that_runs_is_left_alone(study):
 
 
 def test_metrics_are_of_given_servers(tmp_path):
-    arms = {"a": {"metrics": {"cloudwatch": "db-1"}}, "b": {}}
+    arms = {"a": {"monitoring": {"cloudwatch": "db-1"}}, "b": {}}
     with pytest.raises(StudyError, match=r"\[arms.a\] has metrics, which are of given servers"):
         build_study({"arms": arms}, "test")
-    arms = {"a": {"dsn": ["host=a", "host=b"], "metrics": {"cloudwatch": "db-1"}}, "b": {"dsn": ["host=c", "host=d"]}}
+    arms = {
+        "a": {"dsn": ["host=a", "host=b"], "monitoring": {"cloudwatch": "db-1"}},
+        "b": {"dsn": ["host=c", "host=d"]},
+    }
     with pytest.raises(StudyError, match=r"cloudwatch names 1 instances and dsn 2; name the instance of each"):
         build_study({"arms": arms}, "test")
     spec = a_study(tmp_path / "study", region="eu-west-1").spec

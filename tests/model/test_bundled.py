@@ -61,7 +61,7 @@ def test_the_full_profiles_have_the_published_parameters():
     assert len(systems.arms) == 5
     assert systems.load.scale == [5000]
     assert systems.load.clients == [1, *range(10, 121, 10)]
-    assert (systems.load.duration, systems.load.jobs) == (1800, 8)
+    assert (systems.load.duration, systems.load.threads) == (1800, 8)
     assert all(systems.resolved(arm).ssh and systems.resolved(arm).data for arm in systems.arms)
     assert systems.server.settings["shared_buffers"] == "8GB"
     large, _ = planned("os-comparison", "full-200GB")

@@ -61,7 +61,7 @@ def test_a_load_on_servers_that_pgtrial_makes_is_all_it_does(setup):
         ({"dsn": "env"}, "servers"),
         ({"dsn": "host=db1 dbname=shop"}, "servers"),
         ({"ssh": "root@db1"}, "servers"),
-        ({"dsn": "host=db1", "metrics": {"cloudwatch": "my-db"}}, "servers"),
+        ({"dsn": "host=db1", "monitoring": {"cloudwatch": "my-db"}}, "servers"),
         ({"storage": {"fs": "ext4", "on": "/dev/loop0", "overwrite": True}}, "machine"),
         ({"storage": {"on": "/home/reader"}}, "machine"),
         ({"storage": {"fs": "ext4"}}, "machine"),

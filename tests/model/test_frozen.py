@@ -1,11 +1,15 @@
 """The frozen study file holds everything but secrets, and reads back as the same study."""
 
+import hashlib
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, has_secrets, thaw
+from pgtrial.report.history import file_name
 from pgtrial.store.study_file import build_study
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=20)
@@ -37,6 +41,53 @@ def test_a_study_that_was_frozen_with_the_key_for_timed_work_of_pgtrial_reads_ba
     before, section, after = freeze(spec).partition("[verdict]\n")
     assert section
     assert thaw(f"{before}{section}canary = true\n{after}") == spec
+
+
+def test_a_study_that_was_frozen_with_former_names_of_keys_reads_back_by_those_of_today():
+    monitored = {"dsn": "host=a", "monitoring": {"cloudwatch": "my-db"}}
+    spec = build_study(
+        {
+            "load": {"threads": 4},
+            "server": {"monitoring": {"cloudwatch": "both"}},
+            "arms": {"metrics": monitored, "jobs": {"dsn": "host=b"}},
+            "fleet": {"share_machines": True},
+            "verdict": {"metrics": ["tps"]},
+        },
+        "test",
+    )
+    before = freeze(spec).replace("threads = 4", "jobs = 4").replace("monitoring = {", "metrics = {")
+    before = before.replace("share_machines = true", "pack = true")
+    assert before.count("metrics = {") == 2
+    assert thaw(before) == spec
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "name"),
+    [
+        ("load", "jobs", 4, "threads"),
+        ("server", "metrics", {"cloudwatch": "my-db"}, "monitoring"),
+        ("arms.a", "metrics", {"cloudwatch": "my-db"}, "monitoring"),
+        ("fleet", "pack", True, "share_machines"),
+    ],
+)
+def test_a_study_file_with_the_former_name_of_a_key_is_answered_with_that_of_today(section, key, value, name):
+    data = {"arms": {"a": {}, "b": {}}}
+    data |= {"arms": {"a": {key: value}, "b": {}}} if section == "arms.a" else {section: {key: value}}
+    with pytest.raises(StudyError) as error:
+        build_study(data, "a.toml")
+    assert str(error.value) == f"a.toml: unknown key '{key}' in [{section}]; it is called {name} now"
+
+
+def test_a_history_keeps_its_name_where_a_key_got_another_one():
+    own = {"load": {"threads": 4}, "server": {"monitoring": {"cloudwatch": "my-db"}}}
+    spec = build_study({**own, "arms": {"a": {"dsn": "host=a"}, "b": {"dsn": "host=b"}}}, "test")
+    load, server, arm = (
+        keys.model_dump(mode="json", exclude_none=True) for keys in (spec.load, spec.server, spec.arms["a"])
+    )
+    load["jobs"], server["metrics"] = load.pop("threads"), server.pop("monitoring")
+    then = {"load": load, "server": server, "reference": arm, "metrics": [], "scripts": {}}
+    digest = hashlib.sha256(json.dumps(then, sort_keys=True).encode()).hexdigest()
+    assert file_name(spec) == f"study-{digest[:8]}"
 
 
 def test_the_name_of_published_figures_is_frozen_and_none_is_left_out():

@@ -50,7 +50,7 @@ def test_the_load_may_last_until_the_last_task_has_given_up_or_is_done():
 
 
 def test_the_engine_gets_the_options_of_its_front_end():
-    spec = _spec({"tasks": 40, "pool": 4, "pool_timeout": "200ms", "pool_lifetime": 5, "arrival": 12.5}, jobs=8)
+    spec = _spec({"tasks": 40, "pool": 4, "pool_timeout": "200ms", "pool_lifetime": 5, "arrival": 12.5}, threads=8)
     (point,) = load_points(spec)
     assert front_end(point) == "tasks"
     assert engine_options(spec.load, point, 7, None) == [

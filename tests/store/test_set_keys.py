@@ -83,7 +83,7 @@ def test_compare_and_capacity_take_keys_that_have_no_option(started):
         ({"keys": ["load.clients=0"]}, "--clients"),
         ({"keys": ["load.clients=4"], "clients": "8"}, "--clients is given by --set too; leave one of the two out"),
         ({"keys": ["arms.of.price=1"]}, "--set: no arm is called 'of'; did you mean 'off'?"),
-        ({"keys": ["arms.on.metrics.cloud=a"]}, "unknown key 'cloud' in"),
+        ({"keys": ["arms.on.monitoring.cloud=a"]}, "unknown key 'cloud' in"),
     ],
 )
 def test_what_is_wrong_with_a_key_is_told_as_of_a_study_file(options, said, started):

@@ -13,8 +13,8 @@ WRONG = {
     "unknown section names the nearest": (ARMS + "[verdikt]\nmargin = '1%'\n", ["'verdikt'", "did you mean 'verdict'"]),
     "unknown key of an arm": ("[arms.a]\nsetings = {}\n[arms.b]\n", ["in [arms.a]", "did you mean 'settings'"]),
     "unknown key of metrics": (
-        "[arms.a]\ndsn = 'host=db'\nmetrics = { cloudwach = 'x' }\n[arms.b]\n",
-        ["'cloudwach' in [arms.a.metrics]", "did you mean 'cloudwatch'?"],
+        "[arms.a]\ndsn = 'host=db'\nmonitoring = { cloudwach = 'x' }\n[arms.b]\n",
+        ["'cloudwach' in [arms.a.monitoring]", "did you mean 'cloudwatch'?"],
     ),
     "unknown key of a WAL volume": (
         "[arms.a]\nstorage = { fs = 'ext4', wal = { fs = 'xfs', siz = 1 } }\n[arms.b]\n",

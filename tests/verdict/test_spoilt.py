@@ -46,7 +46,7 @@ def test_the_sentence_says_where_and_why_and_what_to_do():
     assert sentence.startswith("No verdict on off against on: The client itself was a limit of off (2 of 12 ")
     assert "trials of off at select-only, scale 10, 32 clients)" in sentence
     assert "The busiest load thread used 93% of a CPU." in sentence
-    assert "[load] jobs" in sentence
+    assert "[load] threads" in sentence
     assert "fewer clients" in sentence
     assert "another machine" in sentence
 

@@ -40,7 +40,7 @@ def capacity_command(
     data: Annotated[list[str] | None, typer.Option(help="Data of your own.", show_default=False)] = None,
     scale: Annotated[str | None, typer.Option(help="Scale factors, e.g. 10.")] = None,
     clients: Annotated[str | None, typer.Option(help="Connections, e.g. 8: no more transactions run at once.")] = None,
-    jobs: Annotated[int | None, typer.Option(help="Engine threads.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Engine threads.")] = None,
     warmup: Annotated[str | None, typer.Option(help="Closed loop before the probes of each trial, e.g. 10s.")] = None,
     duration: Annotated[str | None, typer.Option(help="Length of a probe, e.g. 5s.")] = None,
     blocks: Annotated[int | None, typer.Option(help="Blocks at most; default: what the budget holds.")] = None,
@@ -85,7 +85,7 @@ def capacity_command(
         data=data,
         scale=scale,
         clients=clients,
-        jobs=jobs,
+        threads=threads,
         warmup=warmup,
         duration=duration,
     )

@@ -24,6 +24,7 @@ _WITH_COMMAS = {"clients": "1,8", "rate": "500,1000", "scale": "10,100", "metric
 _FORMER = {
     ("run", "--resume"): "name the study's directory in place of its file, as in `pgtrial run results/NAME-DATE-TIME`",
     ("run", "--blocks"): "--more takes a number of blocks, as in --more 12",
+    **{(command, "--jobs"): "it is called --threads" for command in ("compare", "capacity")},
     **{(command, "--pack"): "it is called --share-machines" for command in ("run", "compare", "plan")},
 }
 """The options of before, by their commands, with what stands in place of each."""

@@ -27,7 +27,7 @@ OPTIONS_OF_BOTH = {
     "load.data": "--data",
     "load.scale": "--scale",
     "load.clients": "--clients",
-    "load.jobs": "--jobs",
+    "load.threads": "--threads",
     "load.warmup": "--warmup",
     "load.duration": "--duration",
     "verdict.blocks": "--blocks",
@@ -38,7 +38,7 @@ OPTIONS_OF_BOTH = {
 }
 """The options of `compare` and `capacity`, by the keys of the study file that they stand for."""
 
-FLAGS = ("load.foreign_keys", "verdict.allow_busy_client", "fleet.pack")
+FLAGS = ("load.foreign_keys", "verdict.allow_busy_client", "fleet.share_machines")
 """The keys whose options take no value."""
 
 OPTIONS = {
@@ -63,7 +63,7 @@ OPTIONS = {
     "fleet": "--fleet",
     "fleet.address": "--fleet",
     "fleet.machines": "--machines",
-    "fleet.pack": "--share-machines",
+    "fleet.share_machines": "--share-machines",
 }
 """The options of `compare`; all other keys are --set."""
 
@@ -165,7 +165,7 @@ def compare_command(
     rate: Annotated[
         str | None, typer.Option(help="Transactions per second, e.g. 500 or 500,1000; decides on response time.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(help="Engine threads.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Engine threads.")] = None,
     protocol: Annotated[str | None, typer.Option(help="simple, extended or prepared.")] = None,
     fillfactor: Annotated[int | None, typer.Option(help="Fill factor of the tables, percent.")] = None,
     foreign_keys: Annotated[bool, typer.Option("--foreign-keys", help="Load tables with foreign keys.")] = False,
@@ -227,7 +227,7 @@ def compare_command(
             data=data,
             scale=scale,
             clients=clients,
-            jobs=jobs,
+            threads=threads,
             warmup=warmup,
             duration=duration,
         ),
@@ -251,7 +251,7 @@ def compare_command(
         "margin": margin,
         "allow_busy_client": allow_busy_client or None,
     }
-    of_fleet = {"address": fleet, "machines": machines, "pack": share_machines or None}
+    of_fleet = {"address": fleet, "machines": machines, "share_machines": share_machines or None}
     return run_comparison(
         arms,
         {"load": load, "verdict": verdict, "fleet": of_fleet},
@@ -275,7 +275,7 @@ def load_of_both(
     data: list[str] | None,
     scale: str | None,
     clients: str | None,
-    jobs: int | None,
+    threads: int | None,
     warmup: str | None,
     duration: str | None,
 ) -> dict[str, Any]:
@@ -287,7 +287,7 @@ def load_of_both(
         "data": data or None,
         "scale": _words(scale),
         "clients": _numbers("--clients", clients),
-        "jobs": jobs,
+        "threads": threads,
         "warmup": warmup,
         "duration": duration,
     }

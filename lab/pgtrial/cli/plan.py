@@ -314,7 +314,7 @@ def _fleet(fleet: FleetSection) -> str:
     if fleet.address == LOCAL:
         return f"this machine, by {plural(fleet.machines or 1, 'engine')} of a Ray cluster that is made for the run"
     machines = "all machines" if fleet.machines is None else plural(fleet.machines, "machine")
-    packed = ", several engines on one if need be" if fleet.pack else ""
+    packed = ", several engines on one if need be" if fleet.share_machines else ""
     return f"{machines} of the Ray cluster {fleet.address}{packed}; when one is lost: {fleet.on_machine_loss}"
 
 

@@ -200,7 +200,8 @@ def metrics_command(
     study = StudyDirectory.open(directory)
     if not measured_arms(study):
         raise StudyError(
-            f'{directory}: no arm of this study has metrics; give one metrics = {{ cloudwatch = "..." }} and run it'
+            f'{directory}: no arm of this study has monitoring; give one monitoring = {{ cloudwatch = "..." }} and run '
+            "it"
         )
     if not study.made_here:
         asked = [effect for effect in effects_of(study.spec) if effect.kind == "servers"]

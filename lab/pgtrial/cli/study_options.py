@@ -93,4 +93,4 @@ def by_fleet(spec: StudySpec, fleet: str | None, machines: int | None, *, share:
     """The study with these fleet options; unchanged if none is given. Raises StudyError."""
     if fleet is None and machines is None and not share:
         return spec
-    return with_fleet(spec, address=fleet, machines=machines, pack=share or None)
+    return with_fleet(spec, address=fleet, machines=machines, share_machines=share or None)

@@ -30,7 +30,9 @@ _TOLD_EVERY = 25
 def measured_arms(study: StudyDirectory) -> dict[str, ProviderMetrics]:
     """The arms whose providers' metrics the study wants."""
     servers = {arm: study.spec.resolved(arm) for arm in study.spec.arms}
-    return {arm: server.metrics for arm, server in servers.items() if isinstance(server, Given) and server.metrics}
+    return {
+        arm: server.monitoring for arm, server in servers.items() if isinstance(server, Given) and server.monitoring
+    }
 
 
 def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], now: datetime | None = None) -> list[str]:
@@ -87,7 +89,7 @@ def _import(study: StudyDirectory, trial: Trial, source: CloudWatch, since: date
 def _silence(arm: str, source: CloudWatch, trials: int) -> str:
     return (
         f"arms.{arm}: CloudWatch has no values of {source.names} in {source.region} at the time of "
-        f"{plural(trials, 'trial')}; check metrics.cloudwatch and metrics.region"
+        f"{plural(trials, 'trial')}; check monitoring.cloudwatch and monitoring.region"
     )
 
 

@@ -16,6 +16,7 @@ from pgtrial.model.records.claims import Estimate
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.history import Entry
 from pgtrial.model.records.plan import Plan
+from pgtrial.model.study.former_keys import with_former_names
 from pgtrial.model.study.frozen import without_secrets
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import grouped, percent, plural, slug
@@ -105,10 +106,15 @@ def file_name(spec: StudySpec) -> str:
     """The name of a study's history, without its ending: studies of another load, data, server or reference have
     another one."""
     public = without_secrets(spec)
+    sections = {"load": public.load, "server": public.server, "arms": public.arms[public.baseline]}
+    load, server, reference = (
+        with_former_names(name, section.model_dump(mode="json", exclude_none=True))
+        for name, section in sections.items()
+    )
     what = {
-        "load": public.load.model_dump(mode="json", exclude_none=True),
-        "server": _without_places(public.server.model_dump(mode="json", exclude_none=True)),
-        "reference": _without_places(public.arms[public.baseline].model_dump(mode="json", exclude_none=True)),
+        "load": load,
+        "server": _without_places(server),
+        "reference": _without_places(reference),
         "metrics": public.verdict.metrics,
         "scripts": spec.scripts,
     }

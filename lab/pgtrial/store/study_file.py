@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pgtrial.files.reading import is_passed, read_text
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.fleet import FleetSection
+from pgtrial.model.study.former_keys import name_of_today
 from pgtrial.model.study.frozen import without_secrets
 from pgtrial.model.study.jobs import JobSection
 from pgtrial.model.study.load_section import LoadSection
@@ -61,7 +62,7 @@ _NESTED: dict[str, type[BaseModel]] = {
     "job": JobSection,
     "storage": Storage,
     "wal": Volume,
-    "metrics": ProviderMetrics,
+    "monitoring": ProviderMetrics,
 }
 """Tables within others."""
 
@@ -253,6 +254,8 @@ def _sentence(location: Location, message: str | None) -> str:
 def _known_keys(path: Sequence[int | str], key: str) -> str:
     if not path:
         return nearest(key, [*StudySpec.model_fields, SECTION], "known are")
+    if (name := name_of_today(path, key)) is not None:
+        return f"it is called {name} now"
     # an arm may have the name of a table
     nested = _NESTED.get(str(path[-1])) if path[0] != "arms" or len(path) > 2 else None
     section = nested or _SECTIONS[str(path[0])]

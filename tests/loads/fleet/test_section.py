@@ -61,7 +61,7 @@ WRONG = {
     "no address": ({"address": "ray://head"}, r"\[fleet\] address: 'ray://head' is no address of a Ray cluster"),
     "more than there can be": (
         {"address": "local", "machines": 2},
-        r'\[fleet\]: "local" is this machine alone, and machines = 2; write pack = true \(--share-machines\)',
+        r'\[fleet\]: "local" is this machine alone, and machines = 2; write share_machines = true \(--share-machines\)',
     ),
     "no machines": ({"machines": 0}, r"\[fleet\] machines must be greater than or equal to 1"),
     "no policy": ({"on_machine_loss": "panic"}, 'is no such policy; write "continue", "stop"'),
@@ -196,5 +196,5 @@ def test_each_engine_has_threads_for_its_own_clients():
     load = LoadSection(warmup=1, duration=2, clients=128)
     assert engine_options(load, point, 1, None, Each(engines=2, cpus=64))[7:9] == ["-j", "4"]
     assert engine_options(load, point, 1, None, Each(engines=2, cpus=3))[7:9] == ["-j", "3"]
-    assert engine_options(load.model_copy(update={"jobs": 200}), point, 1, None, Each(2, 3))[7:9] == ["-j", "64"]
+    assert engine_options(load.model_copy(update={"threads": 200}), point, 1, None, Each(2, 3))[7:9] == ["-j", "64"]
     assert point.kind.most_engines(point.clients) == 128

@@ -62,7 +62,7 @@ class CloudWatch:
             self.region = region or os.environ.get("AWS_REGION") or session.region_name
             if not self.region:
                 raise MetricsError(
-                    f"arms.{arm}: no region for the metrics of {self.names}; set metrics.region or AWS_REGION"
+                    f"arms.{arm}: no region for the metrics of {self.names}; set monitoring.region or AWS_REGION"
                 )
             config = Config(connect_timeout=10, read_timeout=30, retries={"mode": "standard"})
             self._client: Any = session.client("cloudwatch", region_name=self.region, config=config)
@@ -98,7 +98,7 @@ class CloudWatch:
         elif "AccessDenied" in words or "not authorized" in words:
             cure = "allow cloudwatch:GetMetricData"
         else:
-            cure = "check metrics.region and the network"
+            cure = "check monitoring.region and the network"
         return MetricsError(f"arms.{self._arm}: no metrics of {self.names} from CloudWatch: {words}; {cure}")
 
 

@@ -62,7 +62,7 @@ class CommandLine:
     def threads(self, asked: Asked) -> int:
         """Returns the threads of an engine: as the study says, else one for 16 connections and at most its CPUs."""
         usual = min(math.ceil(self.sessions(asked) / 16), asked.machine.cpus)
-        return min(self.most_threads(asked), asked.load.jobs or max(1, usual))
+        return min(self.most_threads(asked), asked.load.threads or max(1, usual))
 
 
 SHORT_RUN = 100

@@ -42,7 +42,7 @@ def beside_options(
     """
     warmup_s, longest_s = lengths
     scripts = ["-b", beside.script] if script is None else ["-f", f"{script}@1", "-s", str(point.scale)]
-    jobs = min(beside.clients, load.jobs or max(1, min(math.ceil(beside.clients / 16), Each().cpus)))
-    options = ["-n", *scripts, "-M", beside.protocol, "-c", str(beside.clients), "-j", str(jobs)]
+    threads = min(beside.clients, load.threads or max(1, min(math.ceil(beside.clients / 16), Each().cpus)))
+    options = ["-n", *scripts, "-M", beside.protocol, "-c", str(beside.clients), "-j", str(threads)]
     options += ["-R", f"{beside.rate:.10g}", "-T", f"{math.ceil(longest_s)}", "--warmup", f"{warmup_s:g}"]
     return [*options, "--random-seed", str(seed)]

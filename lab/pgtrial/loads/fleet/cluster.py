@@ -64,7 +64,7 @@ class RayCluster:
         # agents travel by value: a machine of the cluster needs no pgtrial
         ray.cloudpickle.register_pickle_by_value(agent)
         self.size = _size(section, ray.nodes())
-        strategy = "PACK" if section.pack else "STRICT_SPREAD"
+        strategy = "PACK" if section.share_machines else "STRICT_SPREAD"
         self._group = placement_group([{"CPU": 1}] * self.size, strategy=strategy)
         try:
             there = self._group.wait(timeout_seconds=_PLACES_S)
@@ -142,9 +142,13 @@ def _size(section: FleetSection, nodes: Sequence[dict[str, Any]]) -> int:
     cpus = [int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]]
     usable = sum(number >= 1 for number in cpus)
     wanted = section.machines or max(1, usable)
-    if wanted > (sum(cpus) if section.pack else usable):
-        there = f"{plural(usable, 'machine')} with {sum(cpus)} CPUs" if section.pack else plural(usable, "machine")
-        cure = "" if section.pack else ", or [fleet] pack = true for several engines on one machine"
+    if wanted > (sum(cpus) if section.share_machines else usable):
+        there = (
+            f"{plural(usable, 'machine')} with {sum(cpus)} CPUs"
+            if section.share_machines
+            else plural(usable, "machine")
+        )
+        cure = "" if section.share_machines else ", or [fleet] share_machines = true for several engines on one machine"
         raise StudyError(
             f"[fleet] asks for {plural(wanted, 'machine')}, and the Ray cluster at {section.address} has {there}; add "
             f"machines, or set [fleet] machines = {max(1, usable)}{cure}"

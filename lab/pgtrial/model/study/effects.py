@@ -222,7 +222,7 @@ _OF_KEYS: Mapping[str, Callable[[str, Any, SetUp], Iterator[Effect]]] = {
     "dsn": _dsn,
     "ssh": _elsewhere,
     **dict.fromkeys(_WITH_SSH, _elsewhere),
-    "metrics": _elsewhere,
+    "monitoring": _elsewhere,
     "settings": _settings,
     "initdb": _initdb,
     "setup_sql": _setup_sql,

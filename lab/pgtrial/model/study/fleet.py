@@ -42,7 +42,7 @@ class FleetSection(Record):
         "`local`: one made for the run.",
     )
     machines: int | None = Field(None, ge=1, le=10_000, description="Number of machines; default: all.")
-    pack: bool = Field(False, description="Whether a machine may run several engines.")
+    share_machines: bool = Field(False, description="Whether a machine may run several engines.")
     on_machine_loss: MachineLoss = Field(
         "continue",
         description="`continue` with the others, `wait 2min` for a replacement, or `stop`. The trial has failed.",
@@ -50,9 +50,9 @@ class FleetSection(Record):
 
     @model_validator(mode="after")
     def _can_be_there(self) -> Self:
-        if self.address == LOCAL and (self.machines or 1) > 1 and not self.pack:
+        if self.address == LOCAL and (self.machines or 1) > 1 and not self.share_machines:
             raise ValueError(
-                f'"{LOCAL}" is this machine alone, and machines = {self.machines}; write pack = true '
+                f'"{LOCAL}" is this machine alone, and machines = {self.machines}; write share_machines = true '
                 "(--share-machines) for so many engines on it, or name a cluster that has them"
             )
         return self

@@ -11,6 +11,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.former_keys import with_names_of_today
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.servers import conninfo_of, names_server
 from pgtrial.model.study.setup import SetUp
@@ -47,7 +48,7 @@ def thaw(text: str) -> StudySpec:
     Studies that were frozen before there was a choice have statistics that were drawn once. Those that were frozen when
     pgtrial timed work of its own before each block have a key for it, which no verdict used.
     """
-    data = tomllib.loads(text)
+    data = with_names_of_today(tomllib.loads(text))
     if isinstance(verdict := data.get("verdict"), dict):
         verdict.pop("canary", None)
     if isinstance(load := data.setdefault("load", {}), dict):

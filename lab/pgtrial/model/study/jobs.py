@@ -19,7 +19,7 @@ NOT_FOR_JOBS = {
     "values": "its statements are run once, as they are written",
     "clients": "one session runs it",
     "rate": "it is run once",
-    "jobs": "one session runs it",
+    "threads": "one session runs it",
     "warmup": "all of it counts",
     "duration": "it runs to its end; job.limit ends one that takes too long",
     "protocol": "its statements are sent one after the other",
@@ -33,7 +33,7 @@ NOT_FOR_JOBS = {
 NOTHING = "none"
 """In place of SQL that undoes a job: it leaves nothing behind."""
 
-OF_THE_LOAD_BESIDE = ("clients", "rate", "jobs", "protocol")
+OF_THE_LOAD_BESIDE = ("clients", "rate", "threads", "protocol")
 """Those that speak of the load beside a job, where there is one."""
 
 _SECRETS = re.compile(r"password\s*=|://[^/@\s:]*:[^/@\s]+@", re.IGNORECASE)

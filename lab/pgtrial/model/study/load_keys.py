@@ -90,7 +90,7 @@ class LoadKeys(Record):
     suite: SuiteSection = Field(SuiteSection(), description="See `[load.suite]`.")
     job: JobSection = Field(JobSection(), description="See `[load.job]`.")
     cpus: str | None = Field(None, description="CPUs of the engine, `4-7`; default: all.")
-    jobs: int | None = Field(
+    threads: int | None = Field(
         None,
         ge=1,
         description="Threads of each engine; default: one for 16 clients, at most half the CPUs (all, on machines "

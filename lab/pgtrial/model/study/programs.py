@@ -18,7 +18,7 @@ PROGRAMS = "client-programs"
 NOT_FOR_PROGRAMS = {
     "clients": "a program opens its own connections; give their number in its command",
     "rate": "a program runs each batch as fast as it can",
-    "jobs": "a program has its own threads",
+    "threads": "a program has its own threads",
     "protocol": "a program speaks its driver's protocol",
     "max_tries": "a program repeats what it wants to repeat",
     "latency_limit": "a program repeats what it wants to repeat",

@@ -66,7 +66,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "`[load.job]`": JobSection,
     "`[server]` and `[arms.NAME]`": SetUp,
     "`storage`": Storage,
-    "`metrics`": ProviderMetrics,
+    "`monitoring`": ProviderMetrics,
     "`[fleet]`": FleetSection,
     "`[verdict]`": VerdictSection,
 }

@@ -45,7 +45,7 @@ class Given(Server):
     """The login of its host, which is only looked at."""
     sudo: bool
     storage_limit: int | None
-    metrics: ProviderMetrics | None
+    monitoring: ProviderMetrics | None
 
     @property
     def conninfo(self) -> str:
@@ -161,10 +161,10 @@ def _objections(table: SetUp, server: Server) -> Iterator[str]:
     match server:
         case Given():
             yield from _made_alone(table)
-            if server.metrics is not None and len(server.metrics.cloudwatch) != len(server.dsn):
+            if server.monitoring is not None and len(server.monitoring.cloudwatch) != len(server.dsn):
                 yield (
-                    f"metrics.cloudwatch names {len(server.metrics.cloudwatch)} instances and dsn {len(server.dsn)}; "
-                    "name the instance of each deployment, in the same order"
+                    f"monitoring.cloudwatch names {len(server.monitoring.cloudwatch)} instances and dsn "
+                    f"{len(server.dsn)}; name the instance of each deployment, in the same order"
                 )
             if server.ssh is None:
                 yield from _without_host(table)
@@ -180,8 +180,7 @@ def _objections(table: SetUp, server: Server) -> Iterator[str]:
                 yield "has storage, which is made anew for every trial; leave reset out"
             for key in _OF_GIVEN:
                 if _present(table, [key]):
-                    which = "are of" if key == "metrics" else "is for"
-                    yield f"has {key}, which {which} given servers; remove it, or give a dsn"
+                    yield f"has {key}, which is for given servers; remove it, or give a dsn"
             yield from _of_builds(server)
             yield from _of_place(table, server)
 

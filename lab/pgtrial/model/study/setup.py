@@ -30,7 +30,7 @@ SESSION_SETTINGS = frozenset([*table("session_settings.toml", __package__)["name
 
 
 class ProviderMetrics(Record):
-    """The provider's monitoring, `metrics = { cloudwatch = "my-db", region = "eu-west-1" }`. Needs the extra
+    """The provider's monitoring, `monitoring = { cloudwatch = "my-db", region = "eu-west-1" }`. Needs the extra
     `pgtrial[aws]` and AWS credentials; `pgtrial metrics DIRECTORY` imports metrics later.
     """
 
@@ -125,7 +125,7 @@ class ServerKeys(Record):
         None,
         description="Given server: size of its storage, `20GB`; larger data is refused. Default: unknown.",
     )
-    metrics: ProviderMetrics | None = Field(
+    monitoring: ProviderMetrics | None = Field(
         None,
         description="Given server: its provider's [monitoring](observation.md).",
     )

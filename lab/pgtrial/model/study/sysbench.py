@@ -36,7 +36,7 @@ _OURS = {
     "warmup_time": "warmup",
     "rate": "rate",
     "tx_rate": "rate",
-    "jobs": "jobs",
+    "jobs": "threads",
     "db_ps_mode": "protocol",
     "tables": "sysbench.tables",
     "table_size": "sysbench.table_size",

@@ -30,7 +30,7 @@ def busy_client(case: Case) -> Iterator[Concern]:
         case,
         lambda trial: _warning(trial, of_schedule=False),
         "The client itself was a limit of {arms} ({where}), in the engine's words: {example}.",
-        "Give the load more threads ([load] jobs), use fewer clients, or run pgtrial on another machine than the "
+        "Give the load more threads ([load] threads), use fewer clients, or run pgtrial on another machine than the "
         "server; [verdict] allow_busy_client = true gives the verdict all the same.",
         allowed=case.plan.allow_busy_client,
     )
@@ -45,8 +45,8 @@ def schedule_lag(case: Case) -> Iterator[Concern]:
         case,
         lambda trial: _lateness(case.plan, trial, case.plan.primary_metric),
         "Transactions of {arms} were started later than their schedule ({where}), in the engine's words: {example}.",
-        "Give the load more threads ([load] jobs), lower the rate, or run pgtrial on another machine than the server; "
-        "[verdict] allow_busy_client = true gives the verdict all the same.",
+        "Give the load more threads ([load] threads), lower the rate, or run pgtrial on another machine than the "
+        "server; [verdict] allow_busy_client = true gives the verdict all the same.",
         allowed=case.plan.allow_busy_client,
     )
     for name in case.plan.metrics[1:]:
