@@ -55,7 +55,7 @@ def test_arms_are_named_as_in_compare_or_as_in_the_study(folder, measured):
     first, second = started
     assert {name: arm.postgres for name, arm in first.arms.items()} == {"old": "17", "jit=off": None}
     assert first.arms["jit=off"].settings == {"jit": "off"}
-    assert (first.verdict.budget, first.verdict.blocks) == (600.0, None)
+    assert (first.verdict.budget, first.verdict.blocks) == (3600.0, None)
     assert first.study.question == "s: old or jit=off?"
     assert list(second.arms) == ["a", "default", "a again"]
     assert second.arms["a again"] == second.arms["a"]
@@ -213,7 +213,7 @@ def test_the_budget_of_a_gate_is_that_of_its_study_unless_the_command_names_one(
     Path("s.toml").write_text(Path("s.toml").read_text() + '[verdict]\nbudget = "3min"\n')
     run_gate("jit=on", "jit=off")
     run_gate("jit=on", "jit=off", budget="2min")
-    assert [spec.verdict.budget for spec in started] == [600, 180, 120]
+    assert [spec.verdict.budget for spec in started] == [3600, 180, 120]
 
 
 def test_the_bundle_of_the_first_run_brings_its_verdict_to_another_machine(folder, measured, capsys):

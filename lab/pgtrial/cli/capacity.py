@@ -44,7 +44,7 @@ def capacity_command(
     warmup: Annotated[str | None, typer.Option(help="Closed loop before the probes of each trial, e.g. 10s.")] = None,
     duration: Annotated[str | None, typer.Option(help="Length of a probe, e.g. 5s.")] = None,
     blocks: Annotated[int | None, typer.Option(help="Blocks at most; default: what the budget holds.")] = None,
-    budget: Annotated[str | None, typer.Option(help="Time for running the blocks, e.g. 30min.")] = None,
+    budget: Annotated[str | None, typer.Option(help="Time for running the blocks, e.g. 30min; default: 1h.")] = None,
     margin: Annotated[str | None, typer.Option(help="Differences below it count as equivalent, e.g. 1%.")] = None,
     server: Annotated[
         list[str] | None, typer.Option(help="What all arms share, e.g. postgres=17; repeatable.", show_default=False)

@@ -184,7 +184,7 @@ def compare_command(
     ] = None,
     latency_limit: Annotated[str | None, typer.Option(help="With --max-tries: no try after this, e.g. 1s.")] = None,
     blocks: Annotated[int | None, typer.Option(help="Blocks at most; default: what the budget holds.")] = None,
-    budget: Annotated[str | None, typer.Option(help="Time for running the blocks, e.g. 30min.")] = None,
+    budget: Annotated[str | None, typer.Option(help="Time for running the blocks, e.g. 30min; default: 1h.")] = None,
     metrics: Annotated[
         str | None,
         typer.Option(

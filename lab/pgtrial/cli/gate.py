@@ -51,8 +51,6 @@ from pgtrial.store.replaceable import check_replaceable, not_replaced
 from pgtrial.store.study_file import Change
 
 _by_options = by_options({"verdict.budget": "--budget", "study.seed": "--seed"})
-_BUDGET_S = 600.0
-"""The budget of a gate whose study gives none, in seconds."""
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 """Environment variable of GitHub's runners: a file to which Markdown is appended."""
 
@@ -68,7 +66,7 @@ def gate_command(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Time for running the blocks; default: the study's where it gives one, else 10min.",
+            help="Time for running the blocks; default: the study's, which is 1h where its file gives none.",
             metavar="TIME",
             show_default=False,
         ),
@@ -181,8 +179,7 @@ def study_of(
 ) -> StudySpec:
     """The study with the gate's arms and budget; how many blocks it has, the budget alone says."""
     spec = read(study, profile, seed, change)
-    own_s = spec.verdict.budget if "budget" in spec.verdict.model_fields_set else _BUDGET_S
-    budget_s = own_s if budget is None else parsed("--budget", parse_duration, budget)
+    budget_s = spec.verdict.budget if budget is None else parsed("--budget", parse_duration, budget)
     if budget_s <= 0:
         raise StudyError(f"--budget {budget} is no time; write for example --budget 10min")
     verdict = spec.verdict.model_copy(update={"budget": budget_s, "blocks": None, "final": True})

@@ -63,7 +63,14 @@ def history_command(
         str | None,
         typer.Option(help="With confirm: the study file that has load and data.", metavar="FILE", show_default=False),
     ] = None,
-    budget: Annotated[str, typer.Option(help="With confirm: time for running the blocks.")] = "30min",
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="With confirm: time for running the blocks; default: the study's, which is 1h where its file gives "
+            "none.",
+            show_default=False,
+        ),
+    ] = None,
     trust: Trust = False,
     allow: Allow = None,
     json: Annotated[bool, typer.Option("--json", help="With show: print JSON, one line for each series.")] = False,
@@ -119,7 +126,7 @@ def _confirm(
     known: dict[str, list[Series]],
     repository: Path,
     study: str | None,
-    budget: str,
+    budget: str | None,
     *,
     trust: bool,
     allow: str | None,

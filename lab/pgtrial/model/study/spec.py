@@ -50,8 +50,10 @@ class VerdictSection(Record):
     budget: Seconds = Field(
         3600.0,
         gt=0,
-        description="Time for all blocks. A slower study ends at the last look that comes within this and a quarter; "
-        "up to the first look, before which there is no verdict, within this and three minutes if that is more.",
+        description="Time for all blocks; one hour where neither the file nor `--budget` gives another, for every "
+        "command but `selftest`, which takes 10 minutes. A slower study ends at the last look that comes within this "
+        "and a quarter; up to the first look, before which there is no verdict, within this and three minutes if that "
+        "is more.",
     )
     stop_early: bool = Field(True, description="Whether the study ends when all primary comparisons are decided.")
     drop_decided: bool = Field(
