@@ -233,6 +233,7 @@ def test_the_tour(tmp_path, clusters, fresh_state, shops, commands):
     shorter = {
         r"(compare .*tpcb-like --clients \d+)": r"\1 --scale 1 --blocks 1 --warmup 300ms --duration 1s",
         r"--rate 200 --duration 20s": "--rate 200 --scale 1 --blocks 1 --warmup 300ms --duration 1s",
+        r"(compare jit=off .*)": r"\1 --scale 1 --clients 1 --blocks 1 --warmup 1s --duration 1s",
         r"(compare 'old.*)": r"\1 --rate 100 --scale 1 --blocks 1 --warmup 300ms --duration 1s",
         r"results/NAME-DATE-TIME": "$(ls -d results/* | head -1)",
         r"pgtrial run @([\w-]+).*": r"pgtrial run \1.toml --profile short",
