@@ -10,11 +10,11 @@ from typing import Any
 import psutil
 import pytest
 
+from pgtrial.conduct.block_estimates import planned_lengths
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.progress import Preparing, ProgressEvent, Second, TrialBegins
 from pgtrial.conduct.run_study import run_study
-from pgtrial.conduct.trial_lengths import planned_lengths
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.interruptions import read_interruptions

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.conduct.interleaving import interleaving_of
-from pgtrial.conduct.lengths import measured_lengths
-from pgtrial.conduct.lengths_in_words import in_words
+from pgtrial.conduct.lengths import in_words, measured_lengths
 from pgtrial.conduct.own_scripts import check_scripts
 from pgtrial.conduct.plan import make_plan, with_lengths
-from pgtrial.conduct.run_once_lengths import longest_job
+from pgtrial.conduct.preliminary import longest_job
 from pgtrial.loads.command_lines import engine_options
 from pgtrial.loads.command_lines.job import beside_options
 from pgtrial.model.errors import StudyError

@@ -9,8 +9,7 @@ import pytest
 
 from pgtrial.conduct.block_estimates import claims_of
 from pgtrial.conduct.interleaving import why_not
-from pgtrial.conduct.lengths import measured_lengths
-from pgtrial.conduct.lengths_in_words import in_words
+from pgtrial.conduct.lengths import in_words, measured_lengths
 from pgtrial.conduct.plan import make_plan, with_lengths
 from pgtrial.loads.data.kinds import NO_TABLES, data_of
 from pgtrial.loads.data.suite_tables import SuiteTables

@@ -20,7 +20,7 @@ from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.declared import metrics_in_words
 from pgtrial.conduct.interleaving import sessions_of, why_not
-from pgtrial.conduct.lengths_in_words import in_words
+from pgtrial.conduct.lengths import in_words
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, outlook
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.plan import fewest_blocks, study_estimate, warnings

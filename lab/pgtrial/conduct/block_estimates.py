@@ -1,22 +1,20 @@
-"""What is known of a block before the first one: how many a verdict takes, and its time beside the loads."""
+"""What a block takes: how many a verdict takes, the time of one beside its loads, and the lengths of its trials."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from pgtrial.conduct.deployments import are_units, deployments_of
 from pgtrial.conduct.interleaving import interleaving_of, sessions_of
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
 from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Lengths, Plan
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points, metrics_of
 from pgtrial.statistics import p9
 from pgtrial.statistics.describe import FEWEST_FOR_MEDIAN
-
-SPARE_BLOCKS = 2
-"""Planned beyond the first look where they fit: a first look decides only if all blocks agree."""
-SPENT_SHARE = 0.95
-"""Of the budget that the fewest blocks take by plan: the preliminary block may have been a quick one."""
 
 _RESTORE_S_PER_SCALE = 0.03
 """Copying 15 MB at 500 MB/s, or vacuuming it."""
@@ -90,3 +88,55 @@ def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> floa
     scale = point.scale * (_SCALES_PER_WAREHOUSE if point.workload == ORDER_ENTRY else 1)
     rows = (point.tables or 0) * (point.table_size or 0) + point.kind.rows_made // _SMALLER
     return _RESTORE_S_PER_SCALE * max(scale, rows / _ROWS_PER_SCALE)
+
+
+@dataclass(frozen=True)
+class TrialLengths:
+    """Lengths of all trials of a study, and what a block takes beside their loads; seconds."""
+
+    load_s: float
+    """Of one trial, expected."""
+    warmup_s: float
+    """0 of loads that run to their end, as the measured part."""
+    duration_s: float
+    trials: int
+    """Of a block."""
+    overhead_s: float
+    """Of a block."""
+    chosen: Lengths | None = None
+    """None: the study gives both lengths."""
+    preliminary_s: float = 0.0
+    """Wall time of the preliminary block, measured or expected; part of the budget."""
+
+    @property
+    def block_s(self) -> float:
+        """Expected wall time of a block."""
+        return self.overhead_s + self.trials * self.load_s
+
+    @property
+    def measured_share(self) -> float:
+        """Share of a block's wall time in which trials are measured."""
+        return self.trials * self.duration_s / self.block_s
+
+
+def planned_lengths(plan: Plan) -> TrialLengths:
+    """The lengths of a plan that has them."""
+    trials = len(plan.arms) * len(plan.load_points)
+    load_s = plan.warmup_s + plan.duration_s
+    return TrialLengths(
+        load_s or plan.trial_estimate_s,
+        plan.warmup_s,
+        plan.duration_s,
+        trials,
+        plan.block_estimate_s - trials * (load_s or plan.trial_estimate_s),
+        plan.lengths,
+        preliminary_time(plan),
+    )
+
+
+def preliminary_time(plan: Plan) -> float:
+    """Wall time of the preliminary block, measured or expected, seconds; 0 where there is none."""
+    lengths = plan.lengths
+    if lengths is None:
+        return 0.0
+    return lengths.preliminary.wall_s if lengths.preliminary is not None else lengths.expected_s

@@ -9,35 +9,38 @@ length that was chosen by its own result, and the coin of each block is tossed a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
-from pgtrial.conduct.block_estimates import SPARE_BLOCKS, SPENT_SHARE, fewest_for_a_verdict, overhead_estimate
-from pgtrial.conduct.capacity_lengths import lengths_of_searches
+from pgtrial.conduct.block_estimates import TrialLengths, fewest_for_a_verdict, overhead_estimate, planned_lengths
 from pgtrial.conduct.declared import least_duration
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.interleaving import SLICE_S, interleaving_of, is_whole
-from pgtrial.conduct.run_once_lengths import lengths_of_known_end, lengths_of_unknown_end
 from pgtrial.conduct.stopping import OVERRUN, longest_planned
-from pgtrial.conduct.trial_lengths import TrialLengths
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.machine import Noise
 from pgtrial.model.records.plan import Interleaving, Lengths, Plan, PreliminaryBlock
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.study.sysbench import is_sysbench
-from pgtrial.model.units import format_duration, plural
-from pgtrial.statistics.lengths import best_length
+from pgtrial.model.units import format_duration, percent, plural
+from pgtrial.statistics import capacity
+from pgtrial.statistics.precision import best_length
 
 MEASURED_SHARE = 0.75
 """Of the wall time of a block, to be spent in measured parts where the budget holds that."""
 LEAST_BUDGET_S = 120.0
 """Below it no lengths are chosen."""
-_LEAST_WARMUP_S, _LEAST_DURATION_S = 0.5, 2.0
-_WARMUP_STEP_S = 0.5
+_SPARE_BLOCKS = 2
+"""Planned beyond the first look where they fit: a first look decides only if all blocks agree."""
+_SPENT_SHARE = 0.95
+"""Of the budget that the fewest blocks take by plan: the preliminary block may have been a quick one."""
+_WARMUP_STEP_S, _LEAST_DURATION_S = 0.5, 2.0
 _LONGEST_LOAD_SHARE = 0.25
 """Of a trial's load that a warm-up may take where the budget does not hold the measured share."""
 _NOT_TOO_SHORT_S = 4.0
 _FEWEST_SLICES = 2
+_LONGEST_STEP_S = 86_400
 
 _PRELIMINARY_SHARE = 0.06
 """Of the budget, for the loads of the preliminary block."""
@@ -45,6 +48,19 @@ _PRELIMINARY_S = (3.0, 30.0)
 """The least and the most time of load of its trials."""
 _LEAST_BY_SECONDS = 5.0
 """The least where trials do not alternate: the speed is then known by the second."""
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The lengths of which those of trials are whole numbers, so that trials that alternate end with a slice; seconds.
+
+    The shortest warm-up is one step.
+    """
+
+    warmup_s: float
+    duration_s: float
+    least_duration_s: float
+    """The shortest measured part, a whole number of steps."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +73,9 @@ class _Known:
     overhead_s: float
     """Of a block, beside its loads."""
     preliminary_s: float
-    slices: Sequence[float]
-    """Lengths of slices at all load points; none where trials do not alternate."""
+    steps: _Steps
+    together: int
+    """How many trials alternate; 1: each runs by itself."""
     block: PreliminaryBlock | None = None
     noise: Noise | None = None
 
@@ -70,17 +87,9 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
     such studies. Raises StudyError if no lengths fit the budget.
     """
     overhead_s = overhead_estimate(spec) if overhead_s is None else overhead_s
-    trials = len(spec.arms) * len(load_points(spec))
-    if spec.load.kind.stored.time_is_unknown:
-        return lengths_of_unknown_end(spec, trials, overhead_s)
-    if spec.load.capacity is not None:
-        return lengths_of_searches(spec, spec.load.capacity, trials, overhead_s)
-    if not spec.load.chooses_lengths:
-        load = spec.load
-        return TrialLengths(load.expected_s, *load.phases_s, trials, overhead_s)
-    preliminary_s = overhead_s + trials * sum(preliminary_lengths(spec, SLICE_S))
-    slices = _slices(spec, interleaving_of(spec))
-    known = _Known(spec.verdict.budget, trials, overhead_s, preliminary_s, slices, noise=noise)
+    if (given := _given(spec, overhead_s)) is not None:
+        return given
+    known = replace(_before(spec, overhead_s, _slices(spec, interleaving_of(spec))), noise=noise)
     lengths = _choose(spec, known)
     if lengths is None or (spec.verdict.blocks is None and spec.verdict.budget < LEAST_BUDGET_S):
         raise _too_short(spec, known)
@@ -89,39 +98,139 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
 
 def measured_lengths(spec: StudySpec, plan: Plan, block: PreliminaryBlock, noise: Noise | None) -> TrialLengths:
     """The lengths that follow from the preliminary block. Raises StudyError if none fit the budget."""
-    trials = len(plan.arms) * len(plan.load_points)
+    trials = _trials(spec)
     if spec.load.kind.stored.time_is_unknown:
-        return lengths_of_known_end(block, trials)
+        chosen = Lengths(wanted_warmup_s=0.0, expected_s=block.wall_s, preliminary=block)
+        return TrialLengths(block.load_s, 0.0, 0.0, trials, block.overhead_s, chosen, block.wall_s)
     slices = _slices(spec, plan.interleaving)
-    known = _Known(spec.verdict.budget, trials, block.overhead_s, block.wall_s, slices, block, noise)
-    for budget_s in (known.budget_s, OVERRUN * known.budget_s, longest_planned(known.budget_s)):
-        if (lengths := _choose(spec, replace(known, budget_s=budget_s))) is not None:
+    together = len(spec.arms) if slices else 1
+    budget_s = spec.verdict.budget
+    known = _Known(budget_s, trials, block.overhead_s, block.wall_s, _steps(spec, slices), together, block, noise)
+    for held_s in (budget_s, OVERRUN * budget_s, longest_planned(budget_s)):
+        if (lengths := _choose(spec, replace(known, budget_s=held_s))) is not None:
             return lengths
     raise _too_short(spec, known)
 
 
 def preliminary_lengths(spec: StudySpec, slice_s: float) -> tuple[float, float]:
     """Warm-up and measured part of the trials of the preliminary block, seconds; with slices of this length."""
-    trials = len(spec.arms) * len(load_points(spec))
+    alternate = interleaving_of(spec) is not None
     least, most = _PRELIMINARY_S
-    if interleaving_of(spec) is None:
+    if not alternate:
         least = _LEAST_BY_SECONDS
-    load_s = min(most, max(least, _PRELIMINARY_SHARE * spec.verdict.budget / trials))
+    load_s = min(most, max(least, _PRELIMINARY_SHARE * spec.verdict.budget / _trials(spec)))
     warmup_s = max(1.0, math.floor(load_s / 2))
-    rounds = [slice_s] if interleaving_of(spec) is not None else []
-    duration_s = _whole_number(max(_LEAST_DURATION_S, math.floor(load_s) - warmup_s), rounds)
-    whole = rounds if any(map(is_sysbench, spec.load.workload)) else []
-    return _whole_number(warmup_s, whole, fewest=1), duration_s
+    steps = _steps(spec, [slice_s] if alternate else [])
+    duration_s = max(steps.least_duration_s, _up(math.floor(load_s) - warmup_s, steps.duration_s))
+    return _up(warmup_s, steps.warmup_s), duration_s
 
 
-def longest_duration(spec: StudySpec, plan: Plan) -> float:
+def longest_duration(spec: StudySpec) -> float:
     """The longest measured part with which the budget may hold a verdict, seconds; the study's own if it gives one."""
     given_s = spec.load.given_s[1]
     if given_s is not None:
         return given_s
-    trials = len(plan.arms) * len(plan.load_points)
-    blocks = spec.verdict.blocks or fewest_for_a_verdict(spec)
-    return max(_LEAST_DURATION_S, spec.verdict.budget / blocks / trials - _LEAST_WARMUP_S)
+    return max(_LEAST_DURATION_S, spec.verdict.budget / _fewest(spec) / _trials(spec) - _WARMUP_STEP_S)
+
+
+def least_time(spec: StudySpec) -> float:
+    """Time that a verdict takes at least, with the shortest trials and the block before them, seconds."""
+    overhead_s = overhead_estimate(spec)
+    if (given := _given(spec, overhead_s)) is not None:
+        return fewest_for_a_verdict(spec) * given.block_s
+    return _needed(spec, _before(spec, overhead_s, ()))[1]
+
+
+def with_rehearsed_time(plan: Plan, spec: StudySpec, passes_s: Sequence[float]) -> Plan:
+    """The plan of a suite with its time as rehearsed, where no preliminary block measures it and no server restarts.
+
+    `passes_s` is how long all queries took once on each arm, seconds.
+    """
+    if plan.lengths is not None or spec.load.suite.drops_caches:
+        return plan
+    beside_s = overhead_estimate(spec) / len(plan.arms)
+    return plan.model_copy(update={"trial_estimate_s": round(beside_s + spec.load.suite.passes * fmean(passes_s), 3)})
+
+
+def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
+    """What was chosen and why, a sentence or two; nothing where the study gives the lengths."""
+    chosen = plan.lengths
+    if chosen is None:
+        return
+    lengths = planned_lengths(plan)
+    if plan.kind.time_is_unknown:
+        yield _end_in_words(plan, chosen)
+        return
+    both = f"{format_duration(plan.warmup_s)} of warm-up and {format_duration(plan.duration_s)} measured"
+    fits = (
+        f"{plural(plan.max_blocks, 'block')} of about {format_duration(round(lengths.block_s))}, "
+        f"{percent(lengths.measured_share, 0)} of it measured"
+    )
+    if chosen.preliminary is None:
+        yield f"about {both}: {fits}; a block before them, which does not count, sets both lengths"
+        return
+    noise = ", the length that finds most in the noise of this machine" if chosen.from_noise else ""
+    yield f"{both}: {chosen.preliminary.text}; {fits}{noise}"
+    total_s = chosen.preliminary.wall_s + plan.max_blocks * lengths.block_s
+    if total_s > OVERRUN * spec.verdict.budget and spec.verdict.blocks is None:
+        yield (
+            f"the {plural(plan.max_blocks, 'block')} take about {format_duration(round(total_s))} with the one before "
+            f"them, longer than the budget of {format_duration(spec.verdict.budget)}, since fewer allow no verdict"
+        )
+    if plan.warmup_s < chosen.wanted_warmup_s and spec.load.given_s[0] is None:
+        yield (
+            f"a warm-up of {format_duration(chosen.wanted_warmup_s)} does not fit the budget of "
+            f"{format_duration(spec.verdict.budget)}; a longer [verdict] budget holds it"
+        )
+
+
+def _end_in_words(plan: Plan, chosen: Lengths) -> str:
+    """How long a trial may take, or how long the job or the suite takes."""
+    blocks, what = plural(plan.max_blocks, "block"), plan.kind.called
+    if chosen.preliminary is None:
+        return (
+            f"the budget holds {blocks} if a trial takes {format_duration(round(plan.trial_estimate_s))}, and more if "
+            f"it takes less; a block before them, which does not count, finds the time of {what}"
+        )
+    took = format_duration(round(chosen.preliminary.load_s, 1))
+    block = format_duration(round(plan.block_estimate_s))
+    return f"{what} takes {took} in the mean of all arms; {blocks} of about {block}"
+
+
+def _given(spec: StudySpec, overhead_s: float) -> TrialLengths | None:
+    """Returns the lengths that follow from the study file alone; None: pgtrial chooses them."""
+    load, trials = spec.load, _trials(spec)
+    if load.kind.stored.time_is_unknown:
+        return _of_unknown_end(spec, trials, overhead_s)
+    if load.capacity is not None:
+        blocks = spec.verdict.blocks or fewest_for_a_verdict(spec) + _SPARE_BLOCKS
+        held_s = (_SPENT_SHARE * spec.verdict.budget / blocks - overhead_s) / trials
+        warmup_s, probe_s = load.capacity.lengths(*load.given_s, held_s, capacity.EXPECTED)
+        search_s = load.capacity.search_s(warmup_s, probe_s, capacity.EXPECTED)
+        return TrialLengths(search_s, warmup_s, probe_s, trials, overhead_s)
+    return None if load.chooses_lengths else TrialLengths(load.expected_s, *load.phases_s, trials, overhead_s)
+
+
+def _of_unknown_end(spec: StudySpec, trials: int, overhead_s: float) -> TrialLengths:
+    """The longest job or suite with which the budget holds a verdict; the preliminary block finds its real time.
+
+    With a number of blocks that the study gives there is no such block.
+    """
+    blocks, limit_s = spec.verdict.blocks, spec.load.longest_s
+    share_s = spec.verdict.budget / (blocks or fewest_for_a_verdict(spec) + 1)
+    load_s = min(limit_s, max(0.0, share_s - overhead_s) / trials)
+    lengths = TrialLengths(load_s, 0.0, 0.0, trials, overhead_s)
+    if blocks is not None or are_units(spec):
+        return lengths
+    chosen = Lengths(wanted_warmup_s=0.0, expected_s=round(lengths.block_s, 3))
+    return replace(lengths, chosen=chosen, preliminary_s=lengths.block_s)
+
+
+def _before(spec: StudySpec, overhead_s: float, slices: Sequence[float]) -> _Known:
+    """Returns what is known before the preliminary block."""
+    preliminary_s = overhead_s + _trials(spec) * sum(preliminary_lengths(spec, SLICE_S))
+    together = len(spec.arms) if slices else 1
+    return _Known(spec.verdict.budget, _trials(spec), overhead_s, preliminary_s, _steps(spec, slices), together)
 
 
 def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
@@ -130,14 +239,14 @@ def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
     A first look decides only if all blocks agree, so two blocks more are planned where their trials are not too short.
     A declared percentile comes before these: without the transactions that it takes, no number of blocks decides it.
     """
+    fewest, needed_s = _fewest(spec), least_duration(spec)
     if spec.verdict.blocks is not None or are_units(spec):
-        return _fitting(spec, known, spec.verdict.blocks or fewest_for_a_verdict(spec))
-    fewest, needed_s = fewest_for_a_verdict(spec), least_duration(spec)
-    for spare in range(SPARE_BLOCKS, -1, -1) if needed_s else ():
+        return _fitting(spec, known, fewest)
+    for spare in range(_SPARE_BLOCKS, -1, -1) if needed_s else ():
         lengths = _fitting(spec, known, fewest + spare)
         if lengths is not None and lengths.duration_s >= needed_s:
             return lengths
-    more = _fitting(spec, known, fewest + SPARE_BLOCKS)
+    more = _fitting(spec, known, fewest + _SPARE_BLOCKS)
     if more is not None and (more.duration_s >= _NOT_TOO_SHORT_S or spec.load.given_s[1] is not None):
         return more
     return _fitting(spec, known, fewest)
@@ -150,28 +259,27 @@ def _fitting(spec: StudySpec, known: _Known, blocks: int) -> TrialLengths | None
     percentiles take more transactions, or the noise record says that a study then takes less time.
     """
     given_warmup, given_duration = spec.load.given_s
-    trials, overhead_s, slices = known.trials, known.overhead_s, known.slices
-    wanted_s = _wanted_warmup(spec, known)
+    trials, overhead_s, steps = known.trials, known.overhead_s, known.steps
+    wanted_s = _wanted_warmup(known)
     warmup_s = given_warmup if given_warmup is not None else wanted_s
-    most_load_s = (SPENT_SHARE * (known.budget_s - known.preliminary_s) / blocks - overhead_s) / trials
+    most_load_s = (_SPENT_SHARE * (known.budget_s - known.preliminary_s) / blocks - overhead_s) / trials
     if spec.verdict.blocks is not None:  # a number of blocks that the budget does not hold is only warned of
         most_load_s = max(most_load_s, (given_duration or _LEAST_DURATION_S) + warmup_s)
     duration_s, from_noise = given_duration, False
     if duration_s is None:
         fair_s = MEASURED_SHARE / (1 - MEASURED_SHARE) * (overhead_s / trials + warmup_s)
-        duration_s = _whole_number(max(_LEAST_DURATION_S, fair_s, least_duration(spec)), slices)
+        duration_s = max(steps.least_duration_s, _up(max(fair_s, least_duration(spec)), steps.duration_s))
         if known.noise is not None and duration_s + warmup_s < most_load_s:
-            possible = range(round(duration_s), math.floor(most_load_s - warmup_s) + 1)
-            fitting = [length_s for length_s in possible if _is_whole_number(length_s, slices)]
-            best_s = best_length(known.noise, fitting, trials, overhead_s + trials * warmup_s)
+            possible = range(round(duration_s), math.floor(most_load_s - warmup_s) + 1, round(steps.duration_s))
+            best_s = best_length(known.noise, possible, trials, overhead_s + trials * warmup_s)
             duration_s, from_noise = float(best_s), best_s > duration_s
     if duration_s + warmup_s > most_load_s:
         if given_warmup is None:
             spare_s = most_load_s - given_duration if given_duration else _LONGEST_LOAD_SHARE * most_load_s
-            warmup_s = max(_least_warmup(spec, slices), min(warmup_s, _floor(spare_s, _warmup_step(spec, slices))))
+            warmup_s = max(steps.warmup_s, min(warmup_s, _down(spare_s, steps.warmup_s)))
         if given_duration is None:
-            duration_s = _whole_number_below(most_load_s - warmup_s, slices)
-        if duration_s < (given_duration or _LEAST_DURATION_S) or duration_s + warmup_s > most_load_s:
+            duration_s = _down(most_load_s - warmup_s, steps.duration_s)
+        if duration_s < (given_duration or steps.least_duration_s) or duration_s + warmup_s > most_load_s:
             return None
     chosen = Lengths(
         wanted_warmup_s=wanted_s,
@@ -183,25 +291,13 @@ def _fitting(spec: StudySpec, known: _Known, blocks: int) -> TrialLengths | None
     return TrialLengths(load_s, warmup_s, duration_s, trials, overhead_s, chosen, known.preliminary_s)
 
 
-def _wanted_warmup(spec: StudySpec, known: _Known) -> float:
+def _wanted_warmup(known: _Known) -> float:
     """Until the speed no longer rises, and the checkpoint in the middle of the warm-up has ended."""
-    block, slices = known.block, known.slices
-    wanted_s = _least_warmup(spec, slices)
-    if block is not None:
-        together = len(spec.arms) if slices else 1
-        rises = [block.load_s if shape.rises_s is None else shape.rises_s for shape in block.shapes]
-        wanted_s = max([wanted_s, 2 * block.checkpoint_s / together, *rises])
-    step_s = _warmup_step(spec, slices)
-    return step_s * math.ceil(wanted_s / step_s - 1e-9)
-
-
-def _warmup_step(spec: StudySpec, slices: Sequence[float]) -> float:
-    """Warm-ups are a whole number of these; sysbench's take whole seconds and whole slices."""
-    return _whole_number(1.0, slices, fewest=1) if any(map(is_sysbench, spec.load.workload)) else _WARMUP_STEP_S
-
-
-def _least_warmup(spec: StudySpec, slices: Sequence[float]) -> float:
-    return max(_LEAST_WARMUP_S, _warmup_step(spec, slices))
+    block, step_s = known.block, known.steps.warmup_s
+    if block is None:
+        return step_s
+    rises = [block.load_s if shape.rises_s is None else shape.rises_s for shape in block.shapes]
+    return _up(max([step_s, 2 * block.checkpoint_s / known.together, *rises]), step_s)
 
 
 def _slices(spec: StudySpec, interleaving: Interleaving | None) -> list[float]:
@@ -211,64 +307,61 @@ def _slices(spec: StudySpec, interleaving: Interleaving | None) -> list[float]:
     return sorted({interleaving.slice_at(point) for point in range(len(load_points(spec)))})
 
 
-def _floor(length_s: float, step_s: float) -> float:
+def _steps(spec: StudySpec, slices: Sequence[float]) -> _Steps:
+    """Returns the steps of trials that alternate in slices of these lengths, of a whole number of seconds each.
+
+    Warm-ups have such steps in sysbench alone, which takes whole seconds. Raises StudyError if there is no such step.
+    """
+    for seconds in range(1, _LONGEST_STEP_S + 1):
+        if all(is_whole(seconds, slice_s) for slice_s in slices):
+            break
+    else:
+        raise StudyError("[load] interleave: no whole number of seconds is a whole number of these slices; write 250ms")
+    step_s = float(seconds)
+    return _Steps(
+        step_s if any(map(is_sysbench, spec.load.workload)) else _WARMUP_STEP_S,
+        step_s,
+        _up(max([_LEAST_DURATION_S, *(_FEWEST_SLICES * slice_s for slice_s in slices)]), step_s),
+    )
+
+
+def _up(length_s: float, step_s: float) -> float:
+    return step_s * math.ceil(length_s / step_s - 1e-9)
+
+
+def _down(length_s: float, step_s: float) -> float:
     return step_s * math.floor(length_s / step_s + 1e-9)
 
 
-def _is_whole_number(length_s: float, slices: Sequence[float], fewest: int = _FEWEST_SLICES) -> bool:
-    return all(is_whole(length_s, slice_s) and length_s >= fewest * slice_s - 1e-9 for slice_s in slices)
+def _trials(spec: StudySpec) -> int:
+    """Returns how many trials a block has."""
+    return len(spec.arms) * len(load_points(spec))
 
 
-_LONGEST_S = 86_400
-
-
-def _whole_number(length_s: float, slices: Sequence[float], fewest: int = _FEWEST_SLICES) -> float:
-    """The next whole number of seconds, and of slices, from a length on. Raises StudyError if there is none."""
-    first = math.ceil(length_s - 1e-9)
-    for seconds in range(first, first + _LONGEST_S):
-        if _is_whole_number(seconds, slices, fewest):
-            return float(seconds)
-    raise StudyError("[load] interleave: no whole number of seconds is a whole number of these slices; write 250ms")
-
-
-def _whole_number_below(length_s: float, slices: Sequence[float]) -> float:
-    """The last whole number of seconds, and of slices, up to a length; 0: there is none."""
-    fitting = (seconds for seconds in range(math.floor(length_s + 1e-9), 0, -1) if _is_whole_number(seconds, slices))
-    return float(next(fitting, 0))
-
-
-def least_time(spec: StudySpec) -> float:
-    """Time that a verdict takes at least, with the shortest trials and the block before them, seconds."""
-    trials, overhead_s = len(spec.arms) * len(load_points(spec)), overhead_estimate(spec)
-    if spec.load.capacity is not None:
-        return fewest_for_a_verdict(spec) * lengths_of_searches(spec, spec.load.capacity, trials, overhead_s).block_s
-    if not spec.load.chooses_lengths:
-        return fewest_for_a_verdict(spec) * (overhead_s + trials * spec.load.expected_s)
-    preliminary_s = overhead_s + trials * sum(preliminary_lengths(spec, SLICE_S))
-    return _needed(spec, _Known(spec.verdict.budget, trials, overhead_s, preliminary_s, ()))[1]
+def _fewest(spec: StudySpec) -> int:
+    """Returns the number of blocks that the study gives, or the fewest that a verdict takes."""
+    return spec.verdict.blocks or fewest_for_a_verdict(spec)
 
 
 def _needed(spec: StudySpec, known: _Known) -> tuple[float, float]:
     """The shortest block, and the time that a verdict then takes, seconds."""
     given_warmup, given_duration = spec.load.given_s
-    blocks = spec.verdict.blocks or fewest_for_a_verdict(spec)
-    warmup_s = _least_warmup(spec, known.slices) if given_warmup is None else given_warmup
-    load_s = warmup_s + (given_duration or _whole_number(_LEAST_DURATION_S, known.slices))
+    warmup_s = known.steps.warmup_s if given_warmup is None else given_warmup
+    load_s = warmup_s + (given_duration or known.steps.least_duration_s)
     block_s = known.overhead_s + known.trials * load_s
-    return block_s, max(LEAST_BUDGET_S, known.preliminary_s + blocks * block_s / SPENT_SHARE)
+    return block_s, max(LEAST_BUDGET_S, known.preliminary_s + _fewest(spec) * block_s / _SPENT_SHARE)
 
 
 def _too_short(spec: StudySpec, known: _Known) -> BudgetError:
     """That no lengths fit the budget, and what would fit."""
     block_s, needed_s = _needed(spec, known)
-    blocks = spec.verdict.blocks or fewest_for_a_verdict(spec)
     points = len(load_points(spec))
     fitting = [number for number in range(1, points) if needed_s * number / points <= spec.verdict.budget]
     fewer = f", or use {plural(fitting[-1], 'load point')}" if fitting and spec.verdict.budget >= LEAST_BUDGET_S else ""
     minutes = math.ceil(needed_s / 60)
     return BudgetError(
-        f"a verdict needs at least {blocks} blocks of about {format_duration(block_s)} and one before them that does "
-        f"not count, and the budget is {format_duration(spec.verdict.budget)}; set [verdict] budget to "
+        f"a verdict needs at least {_fewest(spec)} blocks of about {format_duration(block_s)} and one before them that "
+        f"does not count, and the budget is {format_duration(spec.verdict.budget)}; set [verdict] budget to "
         f"{minutes}min or more{fewer}",
         60.0 * minutes,
     )

@@ -13,8 +13,7 @@ from pgtrial.model.records.machine import Noise, Precision
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, percent, plural
-from pgtrial.statistics.lengths import spread_at
-from pgtrial.statistics.precision import blocks_for, precision
+from pgtrial.statistics.precision import blocks_for, precision, spread_at
 from pgtrial.statistics.rules import Looks
 from pgtrial.verdict.family import primary_sharing
 from pgtrial.verdict.grid import Grid

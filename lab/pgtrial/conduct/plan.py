@@ -18,7 +18,15 @@ from dataclasses import dataclass
 import numpy as np
 
 import pgtrial
-from pgtrial.conduct.block_estimates import claims_of, families_of, fewest_for_a_verdict, kept_of
+from pgtrial.conduct.block_estimates import (
+    TrialLengths,
+    claims_of,
+    families_of,
+    fewest_for_a_verdict,
+    kept_of,
+    planned_lengths,
+    preliminary_time,
+)
 from pgtrial.conduct.declared import metric_warnings
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
 from pgtrial.conduct.interleaving import interleaving_of
@@ -26,7 +34,6 @@ from pgtrial.conduct.layouts import blocks_for_all, draw_layouts, layouts_for
 from pgtrial.conduct.lengths import LEAST_BUDGET_S, expected_lengths
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
 from pgtrial.conduct.stopping import OVERRUN, as_option, longest_planned, waiting
-from pgtrial.conduct.trial_lengths import TrialLengths, planned_lengths, preliminary_time
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.plan import Extension, Lengths, Plan, PlannedTrial, Spending
 from pgtrial.model.records.trial import Trial

@@ -10,13 +10,12 @@ from pathlib import Path
 from pgtrial.conduct.block_estimates import fewest_for_a_verdict
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.interleaving import SlicesTooShort
-from pgtrial.conduct.lengths import longest_duration, measured_lengths, preliminary_lengths
-from pgtrial.conduct.lengths_in_words import in_words
+from pgtrial.conduct.lengths import in_words, longest_duration, measured_lengths, preliminary_lengths
 from pgtrial.conduct.noise import noise_for
 from pgtrial.conduct.plan import with_lengths
 from pgtrial.conduct.progress import Listener, Preparing
-from pgtrial.conduct.run_once_lengths import longest_job, longest_loads
 from pgtrial.conduct.run_trials import run_unstored
+from pgtrial.conduct.stopping import OVERRUN
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.plan import Plan, PlannedTrial, PreliminaryBlock, WarmUpShape
@@ -88,7 +87,7 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
         # what takes longer takes too long for any verdict within the budget
         load = load.kind.limited(load, longest_job(spec))
         try:
-            courses += run(group, load, longest_duration(spec, study.plan))
+            courses += run(group, load, longest_duration(spec))
             _check_job(spec, load, courses[-1])
             _check_suite(spec, courses)
         except SlicesTooShort as too_short:
@@ -106,6 +105,16 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
         checkpoint_s=round(max((course.checkpoint_s or 0.0 for course in courses), default=0.0), 3),
         shapes=[_shape(study.plan, course) for course in courses if _has_shape(course)],
     )
+
+
+def longest_loads(spec: StudySpec) -> float:
+    """The time of a block's loads above which the budget holds no verdict, whatever else a block takes; seconds."""
+    return OVERRUN * spec.verdict.budget / fewest_for_a_verdict(spec)
+
+
+def longest_job(spec: StudySpec) -> float:
+    """The time of a job above which the budget holds no verdict, whatever else a block takes; seconds."""
+    return longest_loads(spec) / (len(spec.arms) * len(load_points(spec)))
 
 
 def _check_job(spec: StudySpec, load: LoadSection, course: Course) -> None:

@@ -15,6 +15,7 @@ from pgtrial.conduct.arm_facts import ArmFacts
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.interleaving import SlicesTooShort, sessions_of
 from pgtrial.conduct.leftovers import discard_unfinished
+from pgtrial.conduct.lengths import with_rehearsed_time
 from pgtrial.conduct.noise import keep
 from pgtrial.conduct.outlook import precision_so_far
 from pgtrial.conduct.plan import More, announcement, extend
@@ -24,7 +25,6 @@ from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins
 from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.rehearsal import has_own, rehearse, sampled_again
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
-from pgtrial.conduct.run_once_lengths import with_rehearsed_time
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.same_answers import SameAnswers, compares_answers, findings_on_answers
 from pgtrial.conduct.same_rows import as_told, findings_on_rows, rows_of_arms

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from scipy.special import ndtri, stdtrit
 
 from pgtrial.model.records.claims import Estimate
-from pgtrial.model.records.machine import Precision
+from pgtrial.model.records.machine import Noise, Precision
 from pgtrial.statistics import boundaries
 from pgtrial.statistics.p8 import Look
 from pgtrial.statistics.rules import Looks, planned
@@ -44,6 +45,9 @@ FIND = _Promise(float(ndtri(POWER)), 1.1)
 ESTABLISH = _Promise(float(ndtri((1 + POWER) / 2)), 1.15)
 
 _MOST_BLOCKS = 10_000_000
+
+_LONGER = 4.0
+"""So many times as long as the measured trials the best length may be: beyond, slower noise may come in."""
 
 _SAME_SHAPE = 100
 """Blocks from which on plans have the same bounds, to within 0.01: their looks are at the same shares of the plan."""
@@ -96,6 +100,35 @@ def blocks_for_half_width(half: float, claims: int, sd: float) -> int | None:
     first = planned(1, claims).planned[0]
     found = first + bisect_left(range(first, _EXACT_UNTIL), True, key=suffices)
     return found if found < _EXACT_UNTIL else None
+
+
+def spread_at(noise: Noise, duration_s: float) -> float:
+    """Returns the standard deviation of a block's log-ratio with trials of this length; as measured where the parts of
+    the noise are unknown.
+
+    The log-ratio varies by b^2 + w^2 / d. b comes with the started servers and is new in each block; w^2 / d is the
+    mean over the d seconds that are measured of each arm. w is measured where trials alternate: the log-ratios of the
+    first and of the second half of the same trials differ by noise of variance 4 w^2 / d alone, as what belongs to the
+    servers is in both.
+    """
+    if noise.within is None:
+        return noise.spread
+    started = math.sqrt(max(0.0, noise.spread**2 - noise.within**2))
+    return math.hypot(started, noise.within * math.sqrt(noise.conditions.duration_s / duration_s))
+
+
+def best_length(noise: Noise, lengths_s: Sequence[int], trials: int, fixed_s: float) -> int:
+    """Returns the length with which a study takes the least time; the shortest where the parts of the noise are
+    unknown.
+
+    A block takes `fixed_s` seconds for starts, warm-ups and stops, and `trials` measured parts: c + k d seconds. The
+    blocks that a verdict takes grow with the variance, so its time with (b^2 + w^2 / d) (c + k d), which is least at d
+    = (w / b) sqrt(c / k) (Kalibera and Jones 2013, Rigorous benchmarking in reasonable time, ISMM).
+    """
+    known = [length_s for length_s in lengths_s if length_s <= _LONGER * noise.conditions.duration_s] or lengths_s[:1]
+    if noise.within is None:
+        return known[0]
+    return min(known, key=lambda length_s: spread_at(noise, length_s) ** 2 * (fixed_s + trials * length_s))
 
 
 def _smallest(look: Look, level: float, sd: float, promise: _Promise) -> float:

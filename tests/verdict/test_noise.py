@@ -7,7 +7,7 @@ import math
 import pytest
 
 from pgtrial.model.records.machine import Conditions, Noise
-from pgtrial.statistics.lengths import best_length
+from pgtrial.statistics.precision import best_length
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.pace import block_time, measured_spread, within_spread
 from tests.verdict.slices import LOAD_S, OWN_SLICES, SLICE_S, TPS, alternate, interleaved_plan, noisy_slices
