@@ -35,14 +35,14 @@ def told(found: Outlook | None) -> Outlook:
 
 def test_a_study_tells_the_next_one_like_it_what_it_can_find(state, tmp_path):
     first = small_study(tmp_path / "first", blocks=12)
-    assert "not known" in in_one_line(told(outlook(first.spec, first.plan)), first.spec, first.plan)
+    assert "not known" in in_one_line(told(outlook(first.spec, first.plan)), first.plan)
     trials = run(first.plan, noisy({}, sd=0.03))
     keep(first.spec, Grid(first.plan, trials))
     next_one = small_study(tmp_path / "next", blocks=18, seed=5)
     found = told(outlook(next_one.spec, next_one.plan))
     assert found.noise is not None
     assert found.noise.blocks == 12
-    line = in_one_line(found, next_one.spec, next_one.plan)
+    line = in_one_line(found, next_one.plan)
     assert line.startswith("finds a difference of ")
     assert line.endswith("; from 12 blocks of study study (2026-11-20) on this machine")
     assert "within 18 blocks, " in line
@@ -63,16 +63,16 @@ def test_a_margin_out_of_reach_is_told_with_its_blocks_and_the_feasible_one(stat
     study = small_study(tmp_path / "s", blocks=12)
     keep(study.spec, Grid(study.plan, run(study.plan, noisy({}, sd=0.05))))
     found = told(outlook(study.spec, study.plan))
-    (caution,) = cautions(found, study.spec, study.plan)
+    (caution,) = cautions(found, study.plan)
     assert caution.startswith(
         "the 12 planned blocks can find a difference, but are too few to establish that there is none "
     )
     feasible = float(caution.partition('margin = "')[2].partition("%")[0]) / 100
     wider = small_study(tmp_path / "wider", blocks=12, verdict={"margin": feasible})
-    assert cautions(outlook(wider.spec, wider.plan), wider.spec, wider.plan) == []
+    assert cautions(outlook(wider.spec, wider.plan), wider.plan) == []
     assert found.blocks_for_margin is not None
     longer = small_study(tmp_path / "longer", blocks=found.blocks_for_margin)
-    assert cautions(outlook(longer.spec, longer.plan), longer.spec, longer.plan) == []
+    assert cautions(outlook(longer.spec, longer.plan), longer.plan) == []
 
 
 def test_a_study_in_turns_tells_one_with_shorter_trials_what_it_can_find(state, tmp_path):
@@ -94,16 +94,16 @@ def test_a_study_in_turns_tells_one_with_shorter_trials_what_it_can_find(state, 
 def test_where_no_look_can_decide_nothing_is_told(state, tmp_path):
     study = small_study(tmp_path / "s", blocks=4)
     assert outlook(study.spec, study.plan) is None
-    assert cautions(None, study.spec, study.plan) == []
+    assert cautions(None, study.plan) == []
 
 
 def test_a_damaged_record_is_a_note_and_no_obstacle(state, tmp_path):
     study = small_study(tmp_path / "s", blocks=12)
     (state / "noise.json").write_text("{")
     found = told(outlook(study.spec, study.plan))
-    (note,) = cautions(found, study.spec, study.plan)
+    (note,) = cautions(found, study.plan)
     assert "is damaged" in note
-    assert in_one_line(found, study.spec, study.plan).startswith("not known")
+    assert in_one_line(found, study.plan).startswith("not known")
 
 
 def test_no_password_gets_into_the_record(state, tmp_path):

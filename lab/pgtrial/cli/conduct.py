@@ -165,7 +165,7 @@ def _cautioning(listener: Listener, study: StudyDirectory, spec: StudySpec) -> L
 
     def hear(event: ProgressEvent) -> None:
         if isinstance(event, StudyBegins) and not event.stored:
-            for sentence in cautions(outlook(spec, study.plan), spec, study.plan):
+            for sentence in cautions(outlook(spec, study.plan), study.plan):
                 listener(Preparing(f"warning: {sentence}", stays=True))
         listener(event)
 

@@ -84,7 +84,7 @@ def plan_command(
         spec = study_options.by_fleet(read(study, profile, seed), fleet, machines, share=share_machines)
         plan = _planned(spec, rehearse=rehearse)
     expected = outlook(spec, plan)
-    sentences = [*_not_here(spec), *_lacking(spec), *warnings(spec, plan), *cautions(expected, spec, plan)]
+    sentences = [*_not_here(spec), *_lacking(spec), *warnings(spec, plan), *cautions(expected, plan)]
     if json:
         beforehand = (expected or Outlook()).model_dump(exclude={"note"})
         content = {**_estimates(spec, plan), **beforehand, "warnings": sentences, "plan": plan.model_dump()}
@@ -342,7 +342,7 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
         else f"none: the first possible one is at {estimates['fewest_blocks']} blocks",
     )
     if expected is not None:
-        yield "precision", in_one_line(expected, spec, plan)
+        yield "precision", in_one_line(expected, plan)
     yield "seed", f"{plan.seed}{'' if spec.study.seed is not None else ' (drawn now; a run draws its own)'}"
 
 

@@ -66,7 +66,7 @@ def in_words(reach: Precision) -> str:
     return f"finds a difference of {percent(reach.difference)} (80% power) and establishes {margin}"
 
 
-def in_one_line(known: Outlook, spec: StudySpec, plan: Plan) -> str:
+def in_one_line(known: Outlook, plan: Plan) -> str:
     """The outlook in one line."""
     if known.noise is None or known.precision is None:
         why = "" if known.note is not None else ": no study like this one ran on this machine"
@@ -75,7 +75,7 @@ def in_one_line(known: Outlook, spec: StudySpec, plan: Plan) -> str:
     return f"{in_words(known.precision)} within {within}; from {_source(known.noise)}"
 
 
-def cautions(known: Outlook | None, spec: StudySpec, plan: Plan) -> list[str]:
+def cautions(known: Outlook | None, plan: Plan) -> list[str]:
     """At most one sentence: that the record is ignored, or that the plan is too short for the study's margin."""
     if known is None or known.noise is None or known.precision is None or known.precision.margin <= plan.margin:
         return [known.note] if known is not None and known.note is not None else []
