@@ -9,7 +9,7 @@ ARMS = "[arms.a]\n[arms.b]\nsettings = { work_mem = '64MB' }\n"
 
 WRONG = {
     "unknown key names the nearest": (ARMS + "[load]\nclient = 8\n", ["unknown key 'client' in [load]", "'clients'"]),
-    "a key that is gone": (ARMS + "[verdict]\ncanary = true\n", ["line 5: [verdict] canary is gone: no", "remove it"]),
+    "a key that is gone": (ARMS + "[verdict]\ncanary = true\n", ["key 'canary' in [verdict]; it is gone", "remove it"]),
     "unknown section names the nearest": (ARMS + "[verdikt]\nmargin = '1%'\n", ["'verdikt'", "did you mean 'verdict'"]),
     "unknown key of an arm": ("[arms.a]\nsetings = {}\n[arms.b]\n", ["in [arms.a]", "did you mean 'settings'"]),
     "unknown key of metrics": (

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pgtrial.files.reading import is_passed, read_text
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.fleet import FleetSection
-from pgtrial.model.study.former_keys import name_of_today
+from pgtrial.model.study.former_keys import name_of_today, why_gone
 from pgtrial.model.study.frozen import without_secrets
 from pgtrial.model.study.jobs import JobSection
 from pgtrial.model.study.load_section import LoadSection
@@ -232,16 +232,8 @@ def _fleet_sentence(location: Location, message: str | None) -> str:
     return _sentence(("fleet", *location), message)
 
 
-_GONE: dict[Location, str] = {
-    ("verdict", "canary"): "no verdict used the work that it timed before each block",
-}
-"""Keys of earlier versions, and why they are gone."""
-
-
 def _sentence(location: Location, message: str | None) -> str:
     path, key = location[:-1], str(location[-1])
-    if message is None and location in _GONE:
-        return f"{_where(location)} is gone: {_GONE[location]}; remove it"
     if message is None:
         where = f" in [{'.'.join(map(str, path))}]" if path else ""
         noun = "key" if path else "section or key"
@@ -256,6 +248,8 @@ def _known_keys(path: Sequence[int | str], key: str) -> str:
         return nearest(key, [*StudySpec.model_fields, SECTION], "known are")
     if (name := name_of_today(path, key)) is not None:
         return f"it is called {name} now"
+    if (why := why_gone(path, key)) is not None:
+        return f"it is gone, since {why}; remove it"
     # an arm may have the name of a table
     nested = _NESTED.get(str(path[-1])) if path[0] != "arms" or len(path) > 2 else None
     section = nested or _SECTIONS[str(path[0])]

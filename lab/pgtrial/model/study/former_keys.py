@@ -1,4 +1,4 @@
-"""The keys of a study file that had other names: stored studies are read with them, and study files are refused."""
+"""Keys of study files that had other names or are gone: stored studies are read with them, study files are refused."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ _FORMER = {
 }
 """By section and former name, the name of today."""
 
+_GONE = {"verdict": {"canary": "no verdict used the work that it timed before each block"}}
+"""By section and key, why the key is gone."""
+
 
 def name_of_today(path: Sequence[int | str], key: str) -> str | None:
     """Returns what a key of the table at `path`, such as `("arms", "old")`, is called now; None: it was no key."""
@@ -20,8 +23,13 @@ def name_of_today(path: Sequence[int | str], key: str) -> str | None:
     return _FORMER.get(str(path[0]), {}).get(key) if len(path) == depth else None
 
 
+def why_gone(path: Sequence[int | str], key: str) -> str | None:
+    """Returns why a key that the table at `path` had is gone, the rest of a sentence; None: it was no such key."""
+    return _GONE.get(str(path[0]), {}).get(key) if len(path) == 1 else None
+
+
 def with_names_of_today(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a stored study by their names of today."""
+    """Returns the keys of a stored study by their names of today, without those that are gone."""
     return {
         section: {arm: _renamed(("arms", arm), keys) for arm, keys in table.items()}
         if section == "arms" and isinstance(table, Mapping)
@@ -39,4 +47,4 @@ def with_former_names(section: str, table: Mapping[str, Any]) -> dict[str, Any]:
 def _renamed(path: Sequence[str], table: Any) -> Any:
     if not isinstance(table, Mapping):
         return table
-    return {name_of_today(path, key) or key: value for key, value in table.items()}
+    return {name_of_today(path, key) or key: value for key, value in table.items() if why_gone(path, key) is None}

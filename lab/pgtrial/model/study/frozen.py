@@ -45,12 +45,9 @@ def freeze(spec: StudySpec) -> str:
 def thaw(text: str) -> StudySpec:
     """The spec of a frozen study file. Raises ValueError (TOML or pydantic) when it is damaged.
 
-    Studies that were frozen before there was a choice have statistics that were drawn once. Those that were frozen when
-    pgtrial timed work of its own before each block have a key for it, which no verdict used.
+    Studies that were frozen before there was a choice have statistics that were drawn once.
     """
     data = with_names_of_today(tomllib.loads(text))
-    if isinstance(verdict := data.get("verdict"), dict):
-        verdict.pop("canary", None)
     if isinstance(load := data.setdefault("load", {}), dict):
         load.setdefault("statistics", "once")
     return StudySpec.model_validate(data)
