@@ -155,7 +155,7 @@ def test_two_settings_on_your_own_server(tmp_path, clusters, workspace, commands
 
 def test_which_service(tmp_path):
     # `pgtrial plan` connects to nothing
-    done = run_page("docs/tutorials/service.md", tmp_path, {r"blocks = 1\n": "blocks = 32\n"})
+    done = run_page("docs/tutorials/service.md", tmp_path, {r"blocks = 1$": "blocks = 32"})
     assert done.returncode == 0, done.stderr
     assert "4 of each arm" in done.stdout
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -103,7 +104,9 @@ def test_a_program_that_catches_its_errors_is_not_faster(tmp_path, shares):
     told = []
     run_study(study, lambda event: told.append(event.text) if isinstance(event, Preparing) and event.stays else None)
     [rehearsed] = [text for text in told if "in its rehearsal were rolled back" in text]
-    assert rehearsed.startswith("the client program of head: 60 of 6")
+    # the other transactions are the server's own and the lab's
+    assert (told_of := re.match(r"the client program of head: 60 of (\d+) transactions", rehearsed))
+    assert 60 < int(told_of[1]) < 120
     [found] = [one for one in read_measured(study).result.findings if one.rule == "hidden_failures"]
     assert found.severity == "withhold"
     assert ("nobody knows whose" if shares else "In head") in found.message
@@ -127,7 +130,8 @@ def test_programs_one_after_the_other_and_one_that_ends_early(tmp_path):
     assert (by_arm["whole"].status, by_arm["whole"].program) == ("completed", None)
     measured = by_arm["whole"].measured
     # ten operations take 20 ms at the least, and longer where this machine has much else to do
-    assert 0 < measured.tps == pytest.approx(measured.transactions / measured.duration_s) <= 500
+    assert measured.tps == pytest.approx(measured.transactions / measured.duration_s)
+    assert 0 < measured.tps <= 500
     assert by_arm["breaks"].status == "failed"
     assert by_arm["breaks"].reason == (
         f"the client program '{commands['breaks']}': it ended with status 1 before it answered `go 4`; its last words: "
