@@ -36,11 +36,6 @@ def trials_of(plan: Plan, capacity: Callable[[PlannedTrial], float | None], tran
     ]
 
 
-def both_sides(capacity: float, transactions: int) -> list[Probe]:
-    """A probe that kept the promise and one that broke it."""
-    return [probe(0.95 * capacity, transactions), probe(1.05 * capacity, transactions, kept=False)]
-
-
 def probe(rate: float, transactions: int, *, kept: bool = True) -> Probe:
     """A probe of so many transactions."""
     return Probe(
