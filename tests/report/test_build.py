@@ -356,6 +356,19 @@ def test_a_verdict_of_a_version_that_averaged_across_cliffs_follows_from_its_tri
     assert [each.partition(" ")[0] for each in differences(study)] == ["cliffs.0.blocks"]
 
 
+def test_a_verdict_whose_sentences_name_an_option_by_its_former_name_follows_from_its_trials(tmp_path):
+    plan = make_plan(("on", "off"), blocks=8).model_copy(update={"pgtrial": __version__})
+    study = write_study(tmp_path / "s", plan, run(plan, noisy({"off": 1.01}, sd=0.02)), Audit(findings=[]), "Enough?")
+    build_report(study)
+    path = study.path / "verdict.json"
+    text = path.read_text()
+    assert re.search(r"--more \d+\)", text)
+    path.write_text(re.sub(r"--more (?=\d+\))", "--blocks ", text))
+    assert differences(study) == []
+    path.write_text(re.sub(r"--more \d+\)", "--more 1999)", text))
+    assert [each.partition(" ")[0] for each in differences(study)] == ["sentences.0"]
+
+
 @pytest.mark.parametrize(("version", "found"), [("0.1.0", []), (__version__, ["sentences.0"])])
 def test_sentences_of_this_version_are_compared_and_those_of_another_are_not(tmp_path, version, found):
     plan = make_plan().model_copy(update={"pgtrial": version})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -106,6 +107,8 @@ def differences(study: StudyDirectory, result: StudyResult | None = None) -> lis
             computed.pop(key, None)
     if isinstance(stored, dict) and computed["pgtrial"] != __version__:
         stored, computed = (_without_sentences(result) for result in (stored, computed))
+    elif isinstance(stored, dict):
+        stored = _with_options_of_today(stored)
     return [
         f"{place} is {_short(one)} in verdict.json and {_short(other)} by the trials"
         for place, one, other in _unequal("", stored, computed)
@@ -133,6 +136,20 @@ def _without_sentences(result: dict[str, Any]) -> dict[str, Any]:
     ]
     kept = {key: value for key, value in result.items() if key not in _SENTENCES}
     return kept | ({"findings": findings} if "findings" in result else {})
+
+
+_FORMER_OPTION = re.compile(r"--blocks (?=\d+\))")
+"""The option in sentences of before that `run --more` took the place of."""
+
+
+def _with_options_of_today(result: dict[str, Any]) -> dict[str, Any]:
+    """Returns a stored result whose sentences name options that have other names since by those of today."""
+    said = {
+        key: [_FORMER_OPTION.sub("--more ", line) if isinstance(line, str) else line for line in lines]
+        for key in _SENTENCES
+        if isinstance(lines := result.get(key), list)
+    }
+    return result | said
 
 
 def _unequal(place: str, stored: Any, computed: Any) -> Iterator[tuple[str, Any, Any]]:
