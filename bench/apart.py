@@ -31,10 +31,12 @@ from pgtrial.verdict.pace import under_way_s
 
 _FIGURES = Path(__file__).with_name("apart.json")
 _STUDIES = 40
-"""Of each kind."""
+"""The number of studies of each kind."""
 _BLOCKS = {"suite": 12}
 _USUAL_BLOCKS = 8
-"""Where the table above has nothing; the queries of a suite share the error, so that their first look is later."""
+"""The number of blocks of kinds that `_BLOCKS` does not list; the queries of a suite share the error, so that their
+first look is later.
+"""
 _DEPLOYMENTS = 4
 _SHORT = {"warmup": "300ms", "duration": "1s"}
 _ARMS = ("one", "the other")
@@ -91,7 +93,7 @@ def _run_missing(wanted: int) -> None:
 
 
 def _table() -> Iterator[str]:
-    """What the studies found, as Markdown."""
+    """Yields the lines of the Markdown table of the studies' results."""
     yield f"| the arms have their own | {EQUAL_ARMS} |"
     yield "|---|---|---|---|---|---|"
     for kind in _KINDS:
@@ -185,7 +187,7 @@ def _apart() -> dict[str, dict[str, Any]]:
 
 @contextmanager
 def _served(number: int) -> Iterator[list[str]]:
-    """So many servers that are alike and run, as connection strings."""
+    """Starts `number` servers with the same configuration and yields their connection strings."""
     spec = StudySpec.model_validate({"arms": {"server": {}, "unused": {}}, "load": {"scale": 1}})
     with ExitStack() as stack:
         workspace = stack.enter_context(Workspace())

@@ -42,23 +42,23 @@ class ByDefault(Record):
 
     created: str
     slower_by: float
-    """Planted; 0: two equal arms."""
+    """The planted slowdown, as a share; 0: two equal arms."""
     budget: str = "5min"
     rule: str = "P8"
-    """By which the study was decided."""
+    """The rule by which the study was decided."""
     verdict: Word
     difference: float | None
     warmup_s: float
     duration_s: float
     blocks: int
     seconds: float
-    """Wall time of its blocks and the preliminary one."""
+    """The wall time of the blocks and of the preliminary block, seconds."""
     measured_share: float
-    """Of that time."""
+    """The share of `seconds` in which the load was measured."""
 
     @property
     def kind(self) -> tuple[float, str]:
-        """What was asked."""
+        """The kind of the study: its planted difference and its budget."""
         return self.slower_by, self.budget
 
 

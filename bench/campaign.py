@@ -43,7 +43,7 @@ _MARGIN = 0.01
 _SHORT_S = 2.0
 """The measured part of each arm in a short block."""
 _DRAWN_BLOCKS = 60
-"""Of a study in the picture."""
+"""The number of blocks of a study in the picture."""
 _ORDERS = 400
 _SIMULATED = 2000
 
@@ -57,10 +57,10 @@ class Recorded(Record):
     duration_s: float
     """The measured part of a trial."""
     slower_by: float
-    """Planted; 0: an arm that is like the baseline."""
+    """The planted slowdown, as a share; 0: an arm that is like the baseline."""
     log_ratios: list[float]
     seconds: list[float]
-    """Wall time of two arms in each block."""
+    """The wall time of the two arms in each block."""
 
 
 Kind = tuple[str, float | None, float, float]
@@ -119,7 +119,7 @@ def _once(known: Sequence[Recorded]) -> list[Recorded]:
 
 
 def _run_short(workload: str, interleave: str, planted: Sequence[float], budget_s: float) -> list[Recorded]:
-    """As many blocks as fit, each of 0.5 s of warm-up and 2 s of measured part for each arm."""
+    """Returns the blocks that fit into the budget, each of 0.5 s of warm-up and 2 s of measured part for each arm."""
     wanted = Wanted(
         workload, None, planted, interleave=interleave, warmup_s=0.5, duration_s=_SHORT_S, budget_s=budget_s
     )

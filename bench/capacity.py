@@ -60,7 +60,7 @@ class Case(Record):
 
     @property
     def queue(self) -> Queue:
-        """As it is simulated."""
+        """The queue that the case simulates."""
         return Queue(self.servers, self.mean_s, self.sigma)
 
 
@@ -73,17 +73,17 @@ CASES = (
 
 
 class Figures(Record):
-    """What studies of one case found."""
+    """The results of the studies of one case."""
 
     created: str
     by: str
     case: str
     truth: float
-    """Transactions per second."""
+    """The true capacity, transactions per second."""
     blocks: int
     studies: int
     transactions: int
-    """Of a probe at the capacity."""
+    """The number of transactions of a probe at the capacity."""
     covered: int
     """Intervals of the capacity that contain the truth."""
     bias: float
@@ -91,11 +91,11 @@ class Figures(Record):
     spread: float
     """Standard deviation of the logarithms in one study."""
     equal_studies: int | None = None
-    """None: all."""
+    """The number of studies with equal arms; None: all studies."""
     equal_called: int | None = None
     """Studies of equal arms with a verdict."""
     slower_studies: int | None = None
-    """None: all."""
+    """The number of studies with an arm that has 10% less capacity; None: all studies."""
     slower_found: int | None = None
     """Studies that found an arm with 10% less."""
     two_arms_s: float | None = None
@@ -144,7 +144,7 @@ def _word(logs: np.ndarray) -> str:
 
 
 def _figures(by: str, case: Case, truth: float, transactions: int, found: np.ndarray) -> dict[str, object]:
-    """Of capacities by study and block."""
+    """Returns the fields of `Figures` that follow from the capacities found, an array of studies by blocks."""
     bounds = [median_interval(sorted(blocks)) for blocks in found.tolist()]
     logs = np.log(found / truth)
     return {
@@ -171,7 +171,7 @@ class AtNullServer:
     seed: int
 
     def figures(self, studies: int, lanes: int) -> Figures:
-        """Of so many studies, some at the same time."""
+        """Runs the studies, `lanes` of them at the same time, and returns their results."""
         with ThreadPoolExecutor(lanes) as pool:
             searched = list(pool.map(self._study, range(studies)))
         equal = [_word(np.log(capacities[:, 1] / capacities[:, 0])) for capacities, _ in searched]

@@ -68,7 +68,7 @@ Arms = Callable[[str, int], list[str]]
 
 
 class Gate(Record):
-    """One gate."""
+    """The result of one gate."""
 
     created: str
     kind: str
@@ -83,7 +83,7 @@ class Gate(Record):
 
 
 class Bisection(Record):
-    """One bisection."""
+    """The result of one bisection."""
 
     created: str
     kind: str
@@ -97,7 +97,7 @@ class Bisection(Record):
 
 
 def table() -> Iterator[str]:
-    """What the gates found, as Markdown."""
+    """Yields the lines of the Markdown table of the gates' results."""
     yield "| HEAD | gates | alarms | called faster | no verdict | median time | longest |"
     yield "|---|---|---|---|---|---|---|"
     known = read_figures(_GATES, Gate)

@@ -21,7 +21,7 @@ def read_figures(path: Path, kind: type[Kind]) -> list[Kind]:
 
 
 def write_figures(path: Path, records: Sequence[Record]) -> None:
-    """Replace the file."""
+    """Replaces the file by these records."""
     lines = ",\n".join(record.model_dump_json() for record in records)
     path.write_text(f"[\n{lines}\n]\n")
 
@@ -31,7 +31,7 @@ class OfEqualArms(Protocol):
 
     @property
     def verdict(self) -> Word:
-        """Of the primary claim."""
+        """The verdict of the primary claim."""
 
     @property
     def difference(self) -> float | None:

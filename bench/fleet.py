@@ -1,4 +1,4 @@
-"""What it costs to share a load out to engines under Ray, and how exactly these begin together."""
+"""Measures the cost of a load that several engines share under Ray, and how exactly the engines begin together."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _ARMS = ("one", "the other")
 _LOAD = {"workload": "select-only", "scale": 10, "clients": 8, "warmup": "500ms", "duration": "2s"}
 """Lengths are given: a block that finds them would draw the layouts anew."""
 _BLOCKS = 10
-"""About a minute and a quarter."""
+"""The number of blocks of a study, which take about 75 seconds."""
 
 Kind = Literal["fixed", "drawn"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -47,9 +47,9 @@ class OneCommit(Record):
     created: str
     kind: Kind
     number: int
-    """Of the study among those of its kind; it seeds what is drawn."""
+    """The study's number among the studies of its kind; it seeds the random numbers."""
     layouts: list[int]
-    """Of `fixed`: those of the two arms."""
+    """The layouts of the two arms, if `kind` is `fixed`."""
     source: str
     verdict: Word
     difference: float | None
@@ -99,7 +99,7 @@ def _run_missing(source: Path, build: list[str], wanted: dict[Kind, int]) -> Non
 
 
 def _table() -> Iterator[str]:
-    """What the studies found, as Markdown."""
+    """Yields the lines of the Markdown table of the studies' results."""
     yield f"| layouts | {EQUAL_ARMS} | blocks, median |"
     yield "|---|---|---|---|---|---|---|"
     for kind in _KINDS:

@@ -1,4 +1,4 @@
-"""What a measure is made of: rounds in random order, figures with their goals."""
+"""The parts of a measure: rounds in random order, figures with their goals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Values = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Goal:
-    """What a figure should be: `text` for people, `met` for the values of all programs."""
+    """The goal of a figure: `text` for people, `met` for the values of all programs."""
 
     text: str
     met: Callable[[Values], bool]

@@ -1,4 +1,4 @@
-"""What the lab's sampler takes from the load that it watches."""
+"""Measures the throughput that the lab's sampler costs the load that it watches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pgtrial.machines.machine import LOCAL
 
 CLIENTS = 8
 MORE_ROUNDS = 3
-"""So many times the rounds of other measures: the effect is below the noise of a single pair."""
+"""The factor by which this measure has more rounds than the others: its effect is below the noise of a single pair."""
 
 
 def observing(bench: Bench) -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""What each option that asks for more output costs."""
+"""Measures the cost of each option that asks for more output."""
 
 from __future__ import annotations
 

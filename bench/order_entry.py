@@ -39,7 +39,7 @@ class Contestant:
     rate: str
     rate_unit_s: float = 1.0
     idle_s: float = 0.0
-    """What loading sleeps."""
+    """The time that the loading program sleeps, seconds."""
 
     def transactions(self, ran: Ran) -> int:
         """How many there were. Raises Failed."""

@@ -35,21 +35,21 @@ _DURATION = {_EQUAL: "2s", _STALLED: "10s"}
 
 
 class Study(Record):
-    """One study."""
+    """The result of one study."""
 
     created: str
     kind: str
     rate: float
-    """Transactions per second."""
+    """The rate of the load, transactions per second."""
     blocks: int
     verdicts: dict[str, Word]
-    """Of p99 and p50."""
+    """The verdicts on p99 and p50."""
     differences: dict[str, list[float | None]]
     """Estimates and bounds, as shares; empty: none."""
 
 
 def table() -> Iterator[str]:
-    """What the studies found, as Markdown."""
+    """Yields the lines of the Markdown table of the studies' results."""
     yield "| second arm | studies | p99 called worse, better | p50 called worse, better |"
     yield "|---|---|---|---|"
     for kind in (_EQUAL, _STALLED):

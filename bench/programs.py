@@ -50,7 +50,7 @@ class Ran:
 
     @property
     def tps(self) -> float:
-        """Transactions per second."""
+        """The throughput that the program printed, transactions per second."""
         return self.number(r"tps = ([\d.]+)" if "tps" in self.stdout else r"transactions: +\d+ +\(([\d.]+) per")
 
     @property
@@ -156,7 +156,7 @@ def find_programs(server: ServerBinaries, floor: Path, scale: int, before: Path 
 
 
 def build_floor(scratch: Path) -> Path:
-    """Compile bench/floor.c."""
+    """Compiles bench/floor.c and returns the program."""
     program = scratch / "floor"
     source = Path(__file__).with_name("floor.c")
     subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", program, source], check=True)

@@ -85,7 +85,7 @@ NOTES = {
 
 @dataclass(frozen=True)
 class Machine:
-    """Where it was measured, as facts; the server's version, its scale and settings."""
+    """The machine of the measurements, as facts, with the server's version, scale and settings."""
 
     facts: Mapping[str, Mapping[str, Any]]
     version: str
@@ -93,7 +93,7 @@ class Machine:
     settings: Mapping[str, str]
 
     def describe(self) -> str:
-        """One paragraph."""
+        """Returns a paragraph that describes the machine."""
         cpu, memory, system = (self.facts.get(name, {}) for name in ("cpu", "memory", "os"))
         settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
         return (

@@ -44,7 +44,7 @@ class Errors(Record):
 
     trouble: str
     plan: int
-    """Blocks."""
+    """The number of blocks of the plan."""
     ends: str
     claims: int
     studies: int
@@ -130,7 +130,7 @@ def _troubles(plain: Draw) -> dict[str, Draw]:
 
 @dataclass(frozen=True)
 class Kind:
-    """What kind of studies of equal arms are relabelled."""
+    """A kind of studies of equal arms whose blocks are relabelled."""
 
     trouble: str
     draw: Claims

@@ -105,7 +105,7 @@ def _tps_and_cpu(what: str, runs: dict[str, list[Ran]], load: str, clients: int)
 
 
 def ceiling(bench: Bench) -> Iterator[Figure]:
-    """What one client thread reaches when the server costs nothing."""
+    """Yields the throughput that one client thread reaches against a server that costs nothing."""
     limit = ("-T", str(bench.seconds))
     with null_server(bench.scratch) as target:
         for clients in (8, 64):

@@ -1,4 +1,5 @@
-"""What changes for somebody who swaps the program: the same words to pgbench and ours, and to sysbench and ours.
+"""Measures what changes if somebody swaps the program: the same options go to pgbench and ours, and to sysbench and
+ours.
 
 Everything that is not named has its default, as with somebody who types the shortest command.
 """

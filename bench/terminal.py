@@ -22,7 +22,7 @@ _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
 
 def main() -> None:
-    """Draw the picture."""
+    """Draws the picture of a demo in a terminal as SVG."""
     parser = argparse.ArgumentParser(prog="bench.terminal", description=__doc__)
     parser.add_argument("directory", type=Path, help="the study directory of a demo")
     given = parser.parse_args()

@@ -34,7 +34,7 @@ _PATIENCE_S = 60.0
 
 @dataclass(frozen=True)
 class Turned:
-    """What a program did in its turns."""
+    """The work of a program in its turns."""
 
     transactions: float
     active_s: float
@@ -54,9 +54,10 @@ class Turned:
 def in_turns(
     targets: Mapping[str, Target], command: Callable[[str, int], Sequence[str]], clients: int, seconds: int
 ) -> dict[str, Turned]:
-    """What each program did in about so many seconds of turns, each at its own target. Raises Failed.
+    """Lets the programs take turns, each with its own target, for about `seconds` each; returns the work of each.
+    Raises Failed.
 
-    `command` is that of a program, by its name, for a run of so many seconds.
+    `command` returns the command line of a program, by its name, for a run of a number of seconds.
     """
     connecting_s = 0.5 + clients / 100
     run_s = math.ceil(len(targets) * (connecting_s + seconds))
@@ -137,7 +138,7 @@ class _Running:
         return self._cpu_s is not None
 
     def turned(self) -> Turned:
-        """What it did; for a program that has ended. Raises Failed."""
+        """Returns the work of a program that has ended. Raises Failed."""
         self._output.seek(0)
         text = self._output.read()
         if self._process.returncode != 0:

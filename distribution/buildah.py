@@ -25,7 +25,7 @@ class Buildah:
         self._environment = {**_ENVIRONMENT, "TMPDIR": str(storage)}
 
     def __call__(self, *arguments: str | Path) -> str:
-        """What buildah prints. Raises DistributionError."""
+        """Runs buildah and returns its output. Raises DistributionError."""
         return run(self.command(*arguments), env=self._environment).strip()
 
     def command(self, *arguments: str | Path) -> list[str]:
@@ -52,6 +52,6 @@ def buildah_in(storage: Path) -> Iterator[Buildah]:
 
 
 def mounts_below(directory: Path) -> list[str]:
-    """Where something is mounted in a directory, in the order in which it was."""
+    """Returns the mount points below a directory, in the order in which they were mounted."""
     points = (partition.mountpoint for partition in psutil.disk_partitions(all=True))
     return [point for point in points if Path(point).is_relative_to(directory)]

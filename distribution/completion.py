@@ -115,7 +115,7 @@ def _fish(manual: EngineManual) -> str:
 
 
 def _summary(option: Option) -> str:
-    """What an option does, in one line."""
+    """Returns the help of an option, in one line."""
     return " ".join(option.help.split())
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from distribution.running import DistributionError, run
 
 _PACKAGES = "ca-certificates,python3-venv"
-"""What the Containerfile would install."""
+"""The Debian packages that the Containerfile would install."""
 
 _WITHOUT = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/man/*")
 _COPYRIGHT = "/usr/share/doc/*/copyright"

@@ -54,7 +54,7 @@ def stripped(engine: Path, work: Path) -> Path:
 
 
 def _copy(engine: Path, folder: Path) -> Path:
-    """What is changed is not cargo's own file."""
+    """Returns a copy of the engine, so that changes do not touch cargo's own file."""
     folder.mkdir(parents=True, exist_ok=True)
     copy = folder / _PACKAGE
     shutil.copyfile(engine, copy)

@@ -1,4 +1,4 @@
-"""What the engine says of its front ends and their options, as data: `pgtrial-engine manual`."""
+"""The engine's description of its front ends and their options, as data: `pgtrial-engine manual`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class EngineManual:
 
 
 def engine_manual(engine: Path) -> EngineManual:
-    """What this engine says of itself."""
+    """Returns the description that this engine prints of itself."""
     found: dict[str, Any] = json.loads(run([engine, "manual"]))
     front_ends = [
         FrontEnd(**{**front_end, "options": [Option(**option) for option in front_end["options"]]})

@@ -29,7 +29,7 @@ _OF_DEBIAN = {f"linux/{target.debian}": target for target in TARGETS if target.d
 """OCI and Debian have the same names of these processors."""
 
 _SECTIONS = ("global", "install", ":env:")
-"""Of pip's configuration, those that an installation reads."""
+"""The sections of pip's configuration that an installation reads."""
 
 _CONNECTION = ["cert", "default-timeout", "extra-index-url", "index-url", "proxy", "retries", "timeout", "trusted-host"]
 """Keys of pip's configuration that say where packages come from and how they are reached."""
@@ -112,7 +112,9 @@ def _wheels(platforms: Sequence[str] | None, output: Path) -> Path:
 
 
 def _context(wheels: Path, context: Path) -> Path:
-    """What the Containerfile takes from a clone, and nothing else. Raises DistributionError."""
+    """Copies the files that the Containerfile takes from a clone, and nothing else, into a context. Raises
+    DistributionError.
+    """
     place = context / "build" / "dist"
     place.mkdir(parents=True)
     found = list(wheels.glob("pgtrial-*.whl"))

@@ -15,7 +15,7 @@ _ENGINE = re.compile(r"^\[\[tool\.setuptools-rust\.bins\]\]\n(?:[^\[\n].*\n|\n)*
 
 
 def source_distribution(output: Path) -> Path:
-    """Make `pgtrial-VERSION.tar.gz`."""
+    """Makes `pgtrial-VERSION.tar.gz` in the directory `output` and returns its path."""
     printed = run([sys.executable, "-c", _BUILD_SDIST, output], cwd=ROOT)
     return output / printed.splitlines()[-1]
 

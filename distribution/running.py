@@ -14,7 +14,7 @@ class DistributionError(Exception):
 
 
 def run(command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
-    """What a program prints. Its messages stay visible. Raises DistributionError."""
+    """Runs a program and returns its output. Its messages stay visible. Raises DistributionError."""
     if shutil.which(command[0]) is None:
         raise DistributionError(f"{command[0]} is not installed, and is needed to make this")
     done = subprocess.run(

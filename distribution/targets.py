@@ -12,7 +12,7 @@ class Target:
 
     name: str
     triple: str
-    """Of Rust; empty for the engine that this machine's own compiler built."""
+    """Rust's name for the target; empty for the engine that this machine's own compiler built."""
     processor: str
     tags: tuple[str, ...]
     """Platform tags of the wheel. The first one is what auditwheel has to confirm."""

@@ -23,7 +23,7 @@ from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
 
 _SHARE = 0.25
-"""Moments, by --kills."""
+"""The share of `--kills` that is the number of moments at which the lab is killed."""
 _MOMENT_S = 9.0
 _WHOLE_S = 150.0
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -116,7 +116,7 @@ def _run(campaign: Campaign) -> Iterator[Figure]:
 
 @dataclass(frozen=True)
 class _State:
-    """What a database holds: its dump, and its objects, with their files and how often they were vacuumed."""
+    """The content of a database: its dump, and its objects, with their files and how often they were vacuumed."""
 
     dump: bytes
     objects: frozenset[tuple[object, ...]]
@@ -149,19 +149,19 @@ class _Database:
         return f"host={target.host} port={target.port} dbname={target.dbname} user={target.user}"
 
     def state(self) -> _State:
-        """What it holds now."""
+        """Returns the present content of the database."""
         dump = _original(self.target, "pg_dump", "--no-sync")
         lines = [line for line in dump.splitlines() if not line.startswith((b"\\restrict", b"\\unrestrict"))]
         return _State(hashlib.sha256(b"\n".join(lines)).digest(), self.objects())
 
     def objects(self) -> frozenset[tuple[object, ...]]:
-        """The objects alone."""
+        """Returns the database's objects."""
         with self.target.connect_as_user() as session:
             return frozenset(session.execute(_OBJECTS).fetchall())
 
 
 def _databases(target: Target) -> Iterator[_Database]:
-    """As the user made them, by the original programs and by hand."""
+    """Yields databases as a user could have made them, with the original programs and by hand."""
     names = ("pgbench", "sysbench", "pack", "mixed")
     with target.connect_as_user() as session:
         for name in names:
@@ -181,7 +181,7 @@ def _databases(target: Target) -> Iterator[_Database]:
 
 
 def _original(target: Target, program: str, *words: str, text_in: str = "") -> bytes:
-    """What a program of the server's prints."""
+    """Runs a program of the server's installation and returns its output."""
     assert target.programs is not None
     return subprocess.run(
         [target.programs / program, *words],
@@ -240,7 +240,7 @@ class _Others:
         return lab.returncode, (said.strip().splitlines() or [""])[-1]
 
     def _clean_up(self, database: _Database, after: str) -> None:
-        """What is somebody else's is as it was, and what the lab had made is gone."""
+        """Runs `pgtrial cleanup` and checks that the user's data is unchanged and the lab's objects are gone."""
         clean_up(self._attack, after)
         now, before = database.state(), database.before
         for entry in sorted(now.objects - before.objects, key=str):

@@ -17,7 +17,7 @@ from pgtrial.loads.target import Target
 from pgtrial.servers.workspace import leftovers
 
 _SHARE = 0.25
-"""Moments, by --kills."""
+"""The share of `--kills` that is the number of moments at which the lab is killed."""
 _MOMENT_S = 16.0
 _WHOLE_EACH = 10
 """Beside each moment comes one of the same study with one more arm, whose setting takes a restart: it is refused. So

@@ -31,7 +31,7 @@ ENEMY = "nobody"
 _PATIENCE_S = 400.0
 _MOST_BYTES = 1 << 24
 _WRONG = re.compile(r"too short; write|has to be whole|No such option|Missing (option|argument)")
-"""What is said of commands and studies that are wrong by themselves, whatever the attack is."""
+"""Messages about commands and studies that are wrong by themselves, so that the attack never took place."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Ground:
 
     @property
     def marks(self) -> Path:
-        """Where every attack leaves a file if it worked; everybody may write there."""
+        """The directory in which an attack leaves a file if it worked; every account may write there."""
         return self.root / "marks"
 
     @property
@@ -138,7 +138,7 @@ class Ground:
         return Ended(done.returncode, done.stdout + done.stderr)
 
     def failures(self, ended: Ended) -> Iterator[str]:
-        """What no command may do, whatever its input is."""
+        """Yields the failures of a command that are defects whatever its input is."""
         if ended.status == -9:
             yield f"the command did not end within {_PATIENCE_S:.0f} s"
         for word in ("Traceback", "fault of pgtrial"):

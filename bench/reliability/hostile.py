@@ -96,7 +96,7 @@ def _how(status: int) -> str:
 
 
 def _troubles(ended: Ended) -> Iterator[str]:
-    """What a run must not do, whatever its server does."""
+    """Yields the failures of a run that are defects whatever its server does."""
     if ended.status not in _STATUSES:
         yield f"status {ended.status}: {ended.said[-200:]}"
     elif ended.status in (1, 2) and not ended.said.strip():

@@ -73,7 +73,9 @@ _VICTIMS: dict[str, tuple[float, Callable[[Lab], list[psutil.Process]]]] = {
     "server": (4.0, Lab.postmasters),
     "process of the server": (3.0, Lab.backends),
 }
-"""What is killed: the seconds after it was first there within which it is killed, and how it is found."""
+"""The processes that are killed. Each has the time, in seconds after it was first seen, within which it is killed, and
+the function that finds it.
+"""
 
 
 def _run(campaign: Campaign) -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""What a kind of attack is made of: its name, how long it takes, and the figures that it yields."""
+"""The parts of a kind of attack: its name, the time that it takes, and the figures that it yields."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ class Figure(Record):
     """How often it was made."""
     seconds: float
     found: str
-    """What was seen meanwhile, in words."""
+    """The observations during the attacks, in words."""
     defects: list[str]
     """Promises that were not kept, a sentence each."""
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """What every attack needs. `scratch` can be entered by the servers' account, `state` is the lab's state root."""
+    """The settings that all attacks share. `scratch` can be entered by the servers' account, `state` is the lab's state
+    root.
+    """
 
     scratch: Path
     state: Path
@@ -95,7 +97,7 @@ class Attack:
         self.campaign.say(f"  DEFECT: {sentence}")
 
     def figure(self, found: str) -> Figure:
-        """The result."""
+        """Returns the result of the attacks."""
         seconds = round(time.monotonic() - self._began, 1)
         return Figure(
             kind=self.kind, what=self.what, count=self.count, seconds=seconds, found=found, defects=self.defects

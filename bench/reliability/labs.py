@@ -46,7 +46,7 @@ class Lab:
         return [each for each in self._descendants() if _name(each) == "pgtrial-engine"]
 
     def postmasters(self) -> list[psutil.Process]:
-        """Its servers."""
+        """Returns the postmasters of the lab's servers."""
         found = server_processes(self._state / "runs")
         numbers = {process.pid for process in found}
         return [process for process in found if _name(process) == "postgres" and _parent(process) not in numbers]
@@ -166,7 +166,7 @@ def forget(folder: Path) -> None:
 
 
 def _last_place(said: str) -> str:
-    """Of a traceback the last place in this project, and what follows it."""
+    """Returns the last place in this project that a traceback names, and the lines after it."""
     lines = said.strip().splitlines()
     places = [number for number, line in enumerate(lines) if "/pgtrial/" in line and line.lstrip().startswith("File ")]
     return " ".join(line.strip() for line in lines[places[-1] :]) if places else lines[-1]

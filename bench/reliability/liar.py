@@ -30,7 +30,7 @@ class Stalled(Exception):
 
 
 Fault = Callable[[bytes, Random], bytes]
-"""What is sent in place of a message. Raises Closed and Stalled."""
+"""A function that returns the bytes to send in place of a message. It raises Closed and Stalled."""
 
 
 def _with_length(message: bytes, length: int) -> bytes:

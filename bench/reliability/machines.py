@@ -107,7 +107,7 @@ def _check_ended(attack: Attack) -> None:
 
 
 def _engines() -> list[psutil.Process]:
-    """Those that machines of this cluster have started."""
+    """Returns the engines that machines of this cluster have started."""
     every = [process for process in psutil.process_iter(["name"]) if process.info["name"] == "pgtrial-engine"]
     return [process for process in every if _environment(process).get(_MARK) == str(os.getpid())]
 

@@ -19,7 +19,7 @@ from pgtrial.machines.ssh.machine import RemoteMachine
 from pgtrial.servers.room import servers_account
 
 _SHARE = 0.15
-"""Numbers, by --kills."""
+"""The share of `--kills` that is the number of attacks."""
 _NUMBER_S = 6.0
 _MOMENT_S = 3.0
 """The lab is killed so long after its server began, at most."""

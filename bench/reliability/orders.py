@@ -18,7 +18,7 @@ from pgtrial.model.errors import TrialError
 WAREHOUSES, CLIENTS = 4, 32
 _SETTINGS = {"shared_buffers": "256MB", "max_wal_size": "2GB", "huge_pages": "off"}
 _PAUSE_S = (5.0, 25.0)
-"""Between two kills."""
+"""The shortest and the longest pause between two kills, seconds."""
 
 
 def _run(campaign: Campaign) -> Iterator[Figure]:

@@ -105,7 +105,7 @@ def resident_kib(pid: int) -> int:
 
 @contextmanager
 def open_files(wanted: int) -> Iterator[None]:
-    """So many files may be open, here and in programs that are started."""
+    """Raises the limit of open files to `wanted`, here and in programs that are started. Raises Missing."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < wanted:
         raise Missing(f"{wanted:,} files have to be open at once, and the limit is {hard:,} (ulimit -Hn)")

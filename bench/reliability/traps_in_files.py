@@ -200,7 +200,7 @@ def read() -> Iterator[Trap]:
 
 
 def _enemy(ground: Ground) -> None:
-    """What the other account has in its directory."""
+    """Fills the other account's directory with its traps."""
     shutil.rmtree(ground.enemy)
     for name in ("program", "bin/postgres", "bin/initdb", "bin/pg_config", "bin/git", "bin/psql", "source/configure"):
         ground.program(ground.enemy / name)
@@ -241,7 +241,7 @@ def _planted(ground: Ground, words: tuple[object, ...], plant: str) -> Iterator[
 
 
 def _by_root(directory: Path) -> set[str]:
-    """What root owns below a directory of another account."""
+    """Returns the files and directories that root owns below a directory of another account."""
     return {str(path) for path in directory.rglob("*") if path.lstat().st_uid == 0}
 
 

@@ -34,7 +34,8 @@ _WORDS: Mapping[str, tuple[object, ...]] = {
     "in the URL of a repository": ("default", "postgres=git:https://x:{secret}@127.0.0.1:1/pg.git@main"),
     "as the user of a repository's URL": ("default", "postgres=git:https://{secret}@127.0.0.1:1/pg.git@main"),
 }
-"""What a user may type: a connection fails and is told, without the secret."""
+"""Command lines with a secret that a user might type: the connection fails, and the message must not hold the secret.
+"""
 
 _SETTINGS: Mapping[str, str] = {
     "primary_conninfo": "host=127.0.0.1 port=1 user=r password={secret}",
@@ -158,7 +159,9 @@ blocks = 1
 
 
 def bystanders(major: int) -> Iterator[Trap]:
-    """What others make beside a study, or after the lab was killed, stays theirs."""
+    """Yields traps in which others make tables and indexes beside a study, or after the lab was killed; these must
+    stay.
+    """
     for whose in _TABLES:
         for moment in ("before the study", "after the lab was killed"):
             yield Trap(

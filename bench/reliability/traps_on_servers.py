@@ -34,7 +34,7 @@ CREATE FUNCTION app.touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM
 CREATE TABLE app.t (id int, k int);
 INSERT INTO app.t SELECT i, i FROM generate_series(1, 100) i;
 """
-"""What the attacker has in each database: functions that run a program where a superuser calls them."""
+"""The objects of the attacker in each database: functions that run a program if a superuser calls them."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class _Object:
     sql: str
     query: str
     load: tuple[object, ...] = ()
-    """What the study has in place of the query."""
+    """The options of the study that replace the query."""
     least: int = 15
 
 
@@ -213,7 +213,7 @@ END $$"""
 
 
 def sessions(major: int) -> Iterator[Trap]:
-    """What other sessions do while a superuser's study runs."""
+    """Yields traps in which other sessions are active while a superuser's study runs."""
     for what, statement in (
         ("statements of a session that the lab would explain", "SELECT app.evil()"),
         ("statements of a session whose text holds a secret", f"SELECT '{SECRET}', pg_sleep(0.05)"),

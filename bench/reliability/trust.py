@@ -56,12 +56,12 @@ _VOLUMES = 'storage = { fs = "ext4", size = "300MB", wal = { fs = "tmpfs", size 
 
 @dataclass(frozen=True)
 class _Place:
-    """What the account attacks: the servers of a study, in a directory that holds all that the lab has there."""
+    """The target of an attack: the servers of a study, in a directory that holds all that the lab has there."""
 
     study: str
     below: Path
     host: Host | None = None
-    """None: this machine."""
+    """The host of the servers; None: this machine."""
 
 
 def _run(campaign: Campaign) -> Iterator[Figure]:
@@ -152,7 +152,7 @@ class _Enemy:
         return start_lab(self._folder, self._place.study)
 
     def _rest_of(self, lab: subprocess.Popen[str]) -> str:
-        """What a lab says up to its end."""
+        """Waits for a lab to end and returns the rest of its output."""
         try:
             output, said = lab.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:

@@ -49,12 +49,12 @@ class Latency:
 
     @property
     def count(self) -> int:
-        """Number of transactions."""
+        """The number of transactions."""
         return self._latencies.total
 
     @property
     def mean(self) -> float:
-        """Mean latency, microseconds."""
+        """The mean latency, microseconds."""
         return self._latencies.mean
 
     def quantile(self, share: float) -> float:
@@ -94,7 +94,7 @@ class Chart:
         replace_file(file, content)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        """What a notebook draws."""
+        """Returns the chart in the formats that a notebook draws: its Vega-Lite specification, or else its text."""
         return {_VEGA_LITE: self._spec, "text/plain": repr(self)}
 
 
@@ -113,7 +113,7 @@ class Plots:
         return self._chart("ratio")
 
     def sweeps(self) -> Chart:
-        """Of six or more numbers of clients or sizes: scalability laws, and cliffs."""
+        """Returns the charts of sweeps over six or more numbers of clients or sizes: scalability laws, and cliffs."""
         return self._chart("sweeps")
 
     def latency(self) -> Chart:
@@ -125,7 +125,7 @@ class Plots:
         return self._chart("timeline")
 
     def costs(self) -> Chart:
-        """What a transaction costs each arm against the baseline."""
+        """Returns the charts that compare the costs of a transaction on each arm with those on the baseline."""
         return self._chart("costs")
 
     def blocks(self) -> Chart:
@@ -158,7 +158,7 @@ def _one_below_another(charts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _options(param: dict[str, Any]) -> list[Any]:
-    """What the reader can choose of a parameter."""
+    """Returns the values among which a reader can choose for an interactive parameter of a chart."""
     bind = param.get("bind")
     return bind.get("options", []) if isinstance(bind, dict) else []
 
@@ -212,7 +212,7 @@ class Study:
 
     @property
     def question(self) -> str:
-        """What the study asks."""
+        """The question that the study asks."""
         return self._directory.spec.study.question
 
     @property

@@ -76,9 +76,11 @@ class Brief:
     missing: str | None
     """The arms of which no trial completed, and why; None: each arm was measured."""
     errors: str | None
-    """Of a replay: which statements failed anew on which arm, beside the recorded errors; None: none failed."""
+    """For a replay, the statements that failed on an arm and had not failed when they were recorded, beside the
+    recorded errors; None: no statement failed.
+    """
     watched: list[str]
-    """What a reader has to know, the most important first."""
+    """The things that a reader has to know before using the verdict, the most important first."""
     then: str | None
     """The command or the change that leads to a verdict, or sizes that narrow a cliff; None: nothing is open."""
 
@@ -335,9 +337,9 @@ def _watched(result: StudyResult, plan: Plan) -> list[str]:
 
 
 def _choices(result: StudyResult, plan: Plan) -> list[str]:
-    """What lets somebody choose among results: earlier tries of a question, and trials that were ended by hand.
+    """Returns notes on choices among results: earlier tries of the same question, and trials that were ended by hand.
 
-    What was said of studies by the rule P8 stays as it was.
+    Studies that are decided by the rule P8 have no such notes, as in the versions that made them.
     """
     if plan.spending is None:
         return []

@@ -49,7 +49,7 @@ class ReportNotWrittenError(StoreError):
             f"free some space, then `{again}` writes the report"
         )
         self.result = result
-        """What the report would have said."""
+        """The result that the report would have shown."""
 
 
 def build_report(directory: StudyDirectory) -> StudyResult:
@@ -82,7 +82,8 @@ def _writers(data: StudyData) -> dict[Form, Callable[[], str]]:
 
 
 def differences(study: StudyDirectory, result: StudyResult | None = None) -> list[str]:
-    """Where verdict.json differs from the verdict that the trials give; empty: it follows. Raises StoreError.
+    """Returns the differences between verdict.json and the verdict that the trials give; empty: they agree. Raises
+    StoreError.
 
     `result` is that verdict, where it has been computed.
 

@@ -69,12 +69,12 @@ class StudyData:
 
     @property
     def unit(self) -> str:
-        """What verdicts count: `block` or `deployment`."""
+        """The unit that verdicts count: `block` or `deployment`."""
         return self.result.primary[0].unit if self.result.primary else "block"
 
     @cached_property
     def reached(self) -> list[tuple[Claim, Reached]]:
-        """What the primary claims reached after each block."""
+        """The primary claims with their verdict and interval after each block."""
         claims = [part for claim in self.result.primary for part in claim.read]
         return [(claim, step) for claim in claims for step in reached(self.plan, self.trials, claim)]
 

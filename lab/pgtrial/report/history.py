@@ -31,7 +31,7 @@ _COMMIT = re.compile(r"git:.*@([0-9a-f]{40}(?:[0-9a-f]{24})?)", re.DOTALL)
 
 
 class Change(Record):
-    """Where the level of a series changed."""
+    """A change of the level of a series."""
 
     machine: str
     before: str = Field(description="The last commit on the old level.")
@@ -74,7 +74,9 @@ class Series(Record):
 
 
 def entries_of(data: StudyData, *, commit: str | None = None, at: str | None = None) -> list[Entry]:
-    """What a study adds: an entry for each arm but the reference. `commit` and `at` are in place of what it says."""
+    """Returns the entries that a study adds: one for each arm but the reference. `commit` and `at` override the study's
+    own.
+    """
     spec, plan = without_secrets(data.spec), data.plan
     return [
         Entry(

@@ -41,7 +41,7 @@ class Drawing:
 
     points: list[Point]
     changes: list[tuple[float, str]]
-    """Where a change is drawn, and its sentence."""
+    """The place of each change in the drawing, with its sentence."""
     ticks: list[tuple[float, str]]
     zero: float
 

@@ -37,7 +37,7 @@ _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", 
 
 
 def render(data: StudyData, parts: Sequence[Section]) -> str:
-    """The whole page."""
+    """Returns the whole page."""
     short = brief(data.result, data.plan, trials=data.trials)
     return _page().render(
         data=data,
@@ -84,7 +84,9 @@ _BACKTICKS = re.compile(r"`([^`\n]+)`")
 
 
 def _visible(content: object) -> object:
-    """What a template shows: texts of others with signs for control characters and for what reorders text."""
+    """Returns a value as a template shows it: in texts of others, signs replace control characters and characters that
+    reorder text.
+    """
     return printable(content) if isinstance(content, str) and not isinstance(content, Markup) else content
 
 

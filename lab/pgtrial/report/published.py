@@ -89,7 +89,7 @@ _EXACTNESS = {"stated": "{:.3g}x", "approximate": "about {:.2g}x", "lower bound"
 
 
 def _contrasts(data: StudyData, figure: Figure) -> Iterator[Contrast]:
-    """Those of the points of a figure with its baseline's points."""
+    """Yields the contrasts of a figure: each of its points against the baseline's point."""
     base = next((series for series in figure.series if series.name == figure.baseline), None)
     if base is None:
         return

@@ -74,7 +74,7 @@ class FactOfBoth(Record):
 
 
 class Rerun(Record):
-    """What `pgtrial rerun --json` prints."""
+    """The result that `pgtrial rerun --json` prints."""
 
     bundle: str
     study: str = Field(description="The directory of the new study.")

@@ -42,7 +42,7 @@ from pgtrial.report.tables import (
 
 @dataclass(frozen=True)
 class Topic:
-    """What a section is about. Its tables are folded in the page when `folded`."""
+    """The topic of a section: its words, charts and tables. Its tables are folded in the page when `folded`."""
 
     key: str
     title: str
@@ -68,7 +68,7 @@ CERTIFICATE = "certificate"
 
 
 def _lead_of_differences(data: StudyData) -> str:
-    """Of a percentile or a cost more is not faster."""
+    """Returns the lead of the section on differences. More of a percentile or a cost does not mean a faster arm."""
     metric = data.plan.primary_metric
     is_speed = metric is None or METRICS[metric].kind == "speed"
     right = "is faster" if is_speed else f"has more of {metric}"

@@ -19,7 +19,7 @@ CPU_MODES = {
     "waiting for I/O": ("iowait_s",),
     "stolen": ("steal_s",),
 }
-"""What the host's CPUs did when they were not idle, and the counters of each."""
+"""The kinds of work that keep the host's CPUs busy or waiting, and the counters of each."""
 
 _SHOWN = {"bytes": (1e-9, "GB"), "bytes/s": (MB, "MB/s"), "s": (1e3, "ms")}
 """Units of the provider that are shown in another unit: the factor, and that unit."""

@@ -16,7 +16,7 @@ _Curve = TypeVar("_Curve", Scaling, SizeCurve)
 
 
 def sweep_label(points: Sequence[LoadPoint], of_arm: Scaling | SizeCurve) -> str:
-    """What the load points of a sweep have in common: `tpcb-like, scale 10` or `select-only, 8 clients`."""
+    """Returns what the load points of a sweep have in common: `tpcb-like, scale 10` or `select-only, 8 clients`."""
     point = points[of_arm.load_points[0]]
     if isinstance(of_arm, Scaling):
         return point.load
@@ -92,7 +92,9 @@ def cliff_text(cliff: Cliff) -> str:
 
 
 def reads_text(cliff: Cliff) -> str:
-    """What reads do at a cliff."""
+    """Returns a sentence without its full stop on the blocks read at a cliff: which counters of reads begin to rise
+    there, if any.
+    """
     if cliff.reads is None:
         return "reads are not known"
     if not cliff.reads:
@@ -106,7 +108,7 @@ def noise_of_means(of_arm: Scaling, law: Law) -> float:
 
 
 def sweep_remarks(result: StudyResult) -> Iterator[str]:
-    """What a reader has to know of curves: laws that do not fit, and cliffs."""
+    """Yields the warnings that a reader of curves has to know: laws that do not fit, and cliffs."""
     curves: list[Scaling | SizeCurve] = [*result.scaling, *result.cliffs]
     for curve in curves:
         if curve.left_out:

@@ -91,7 +91,7 @@ class Table(Generic[Row]):
 
     @property
     def topic(self) -> str:
-        """What the table is about: the beginning of its caption."""
+        """The topic of the table: the beginning of its caption."""
         return _TOPIC_ENDS.split(self.caption, maxsplit=1)[0].rstrip(".")
 
     @property

@@ -82,12 +82,12 @@ def _is_speed(metric: str | None) -> bool:
 
 
 def interval_name(plan: Plan) -> str:
-    """What the interval of a claim is."""
+    """Returns the name of the interval that a claim has under the plan's rule."""
     return "95% t interval" if is_fixed(plan) else "95% sequential interval"
 
 
 def measure_text(plan: Plan) -> str:
-    """What the primary claims compare, in words that need no explanation."""
+    """Returns the name of the quantity that the primary claims compare, in words that need no explanation."""
     if plan.measure != "goodput":
         return plan.measure
     if plan.load_points[0].programs:
@@ -96,11 +96,11 @@ def measure_text(plan: Plan) -> str:
 
 
 _COMMITTED = {"statement": "statements"}
-"""What a load serves that has no transactions."""
+"""The words for what a load serves if it has no transactions."""
 
 
 def where(claim: Claim, plan: Plan) -> str:
-    """What a claim is about: a load point, or the mean over all of them."""
+    """Returns the words for the subject of a claim: a load point, or the mean over all of them."""
     points = plan.load_points
     if (side := side_of(claim)) is not None:
         return side
@@ -155,7 +155,7 @@ def _direction(metric: str | None, arm: str, baseline: str, *, better: bool) -> 
 
 
 def _compared(metric: str | None, arm: str) -> tuple[str, tuple[str, str], str]:
-    """What is compared, the words for more and for less of it, and what stands before the baseline."""
+    """Returns the quantity compared, the words for more and for less of it, and the words before the baseline."""
     if _is_speed(metric):
         return arm, ("faster", "slower"), ""
     return f"{metric} of {arm}", ("higher", "lower"), "that of "
@@ -295,8 +295,8 @@ def can_decide(claim: Claim) -> bool:
 
 
 def outlook(claim: Claim, plan: Plan) -> str:
-    """What an undecided claim needs for a decision, with the command where all planned blocks are complete; and the
-    margin that it has established.
+    """Returns what an undecided claim needs for a decision, with the command where all planned blocks are complete, and
+    the margin that the claim has established.
     """
     if claim.not_worse:
         return "this study asks only for a loss, and ends where one of the margin is excluded"

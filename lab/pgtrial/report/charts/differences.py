@@ -18,7 +18,7 @@ from pgtrial.verdict.metrics.costs import clearly
 
 _ROW = 40
 _COST_ROW = 22
-"""Pixels."""
+"""The height of a row in a chart of costs, pixels."""
 
 _SHAPES = {
     "better": "triangle-right",

@@ -1,4 +1,4 @@
-"""What charts share: the figure, the making of its Vega-Lite specification, scales by arm, axes."""
+"""The parts that charts share: the figure, the making of its Vega-Lite specification, scales by arm, axes."""
 
 from __future__ import annotations
 

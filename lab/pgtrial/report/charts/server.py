@@ -1,4 +1,4 @@
-"""What servers did over the seconds of a trial: sessions by wait event, the host's work, and the provider's metrics."""
+"""Charts of servers over the seconds of a trial: sessions by wait event, the host's work, the provider's metrics."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Stack:
     """How parts that add up are drawn."""
 
     title: str
-    """What stands before the arm and the load point."""
+    """The words of the chart's title before the arm and the load point."""
     text: str
     unit: str
     of_part: str
@@ -113,7 +113,7 @@ def _stacks(
 
 @dataclass(frozen=True)
 class _Axes:
-    """What charts side by side have in common: the first and the last second, and the largest value."""
+    """The extents that charts side by side share: the first and the last second, and the largest value."""
 
     first: int
     last: int

@@ -17,7 +17,7 @@ _LIMITS_S = (0.1, 1.0, 10.0)
 """Nielsen's limits of response times."""
 
 _PARTS = {"in the queue": "queue_us", "on the server": "service_us"}
-"""Where the time of a task goes, and the field of its times."""
+"""The parts of a task's time, each with its field in the times of a task."""
 
 
 def task_charts(data: StudyData) -> list[Figure]:

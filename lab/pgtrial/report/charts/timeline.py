@@ -76,7 +76,7 @@ def _figure(data: StudyData, point: int) -> Figure | None:
 
 
 def _shown(unit: str) -> list[str | Channel]:
-    """What is shown at a level."""
+    """Returns the lines of the tooltip that appears over a level."""
     return [
         "arm:N",
         channel("tps:Q", format=",.0f", title=f"level, {unit}"),

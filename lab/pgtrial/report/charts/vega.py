@@ -31,7 +31,7 @@ class Layer:
     transforms: tuple[dict[str, Any], ...] = ()
     encoding: dict[str, Any] = field(default_factory=dict)
     params: tuple[dict[str, Any], ...] = ()
-    """What the reader can choose."""
+    """The parameters through which the reader can choose what the chart shows."""
 
     def mark(self, kind: str, **options: Any) -> Layer:
         """Drawn by this kind of mark."""

@@ -1,1 +1,1 @@
-"""What a gate of a continuous integration says: whether a change passes, and that as Markdown and JUnit XML."""
+"""The answer of a gate in continuous integration: whether a change passes, and the report as Markdown and JUnit XML."""

@@ -15,42 +15,42 @@ from pgtrial.report.words import bounds_beside, established, headline, interval_
 from pgtrial.verdict.decide import reasons
 
 FailOn = Literal["worse", "not-equivalent"]
-"""What fails: HEAD is worse by more than the margin may hide; or it differs by that, in either direction."""
+"""The cases in which a gate fails: `worse` (HEAD is slower) or `not-equivalent` (HEAD is slower or faster)."""
 
 WORDS = {0: "pass", 1: "fail", 2: "no verdict", ERROR_STATUS: "error"}
-"""By exit status of the gate."""
+"""The word for each exit status of the gate."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a gate answers."""
+    """The answer of a gate: its exit status and the reason."""
 
     status: int
     """Exit status, as of `pgtrial verdict`: 0 pass, 1 fail, 2 no verdict, 3 an error."""
     reason: str
-    """One sentence without its full stop."""
+    """The reason in one sentence, without its full stop."""
     decided: bool = False
     """True if a verdict on the arms led to it: the same set-ups need not be measured again."""
 
     @property
     def word(self) -> str:
-        """`pass`, `fail`, `no verdict` or `error`."""
+        """The status as a word: `pass`, `fail`, `no verdict` or `error`."""
         return WORDS[self.status]
 
     @property
     def sentence(self) -> str:
-        """`pass: no difference larger than 1% between base and head.`"""
+        """The answer as a sentence, such as `pass: no difference larger than 1% between base and head.`"""
         says_it = self.reason.startswith(f"{WORDS[2]} on ")  # the headline of a comparison that is withheld
         return f"{self.reason}." if says_it else f"{self.word}: {self.reason}."
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a gate lets pass."""
+    """The rules by which a gate passes or fails."""
 
     fail_on: FailOn = "worse"
     accept_undecided: bool = False
-    """Whether an undecided comparison with a bounded interval passes."""
+    """True if an undecided comparison with a bounded interval passes."""
     equal: str | None = None
     """Why the two arms are the same in effect, such as `equal in effect (work_mem = 4MB)`; None: they are not."""
 

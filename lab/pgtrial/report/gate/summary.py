@@ -85,7 +85,7 @@ def _text(text: str) -> str:
 
 
 _LINKED = re.compile(r"[@#]|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-)", re.IGNORECASE)
-"""What a forge makes a mention or a link of."""
+"""The places in a text where a forge would make a mention or a link."""
 
 
 def _unmentioned(text: str) -> str:
@@ -187,7 +187,9 @@ def _causes(data: StudyData, claim: Claim) -> Iterator[str]:
 
 
 def _reach(data: StudyData) -> Iterator[str]:
-    """What differences this runner finds: base against itself, the noise of these blocks, a self-test of before."""
+    """Yields sentences on the differences that this runner can find: BASE against itself, the noise of these blocks,
+    and an earlier self-test.
+    """
     plan, result = data.plan, data.result
     again = [claim for claim in result.primary if claim.arm in plan.arms[2:]]
     for claim in again:

@@ -19,7 +19,7 @@ class Tries:
     earlier: Sequence[EarlierGate] = ()
     """The gates before this one that are known, the oldest first."""
     stands: str | None = None
-    """When the study of this gate was begun, if its verdict is repeated and nothing was measured; ISO 8601."""
+    """The time at which this gate's study began, ISO 8601, if its verdict is repeated and nothing was measured."""
     attempt: int = 1
     """Which attempt of its job this is, as the runner says."""
 

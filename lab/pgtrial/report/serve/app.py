@@ -1,4 +1,4 @@
-"""What the server answers: an address each for a page, a file to download, the events of a study, and the stop."""
+"""The addresses of the local server: pages, files to download, the events of a study, and stopping a study."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Site:
         return _download(file.getvalue(), "application/vnd.apache.parquet", study.name, "seconds.parquet")
 
     def static(self, request: Request) -> Response:
-        """Styles and scripts."""
+        """Returns a style sheet or a script."""
         name = request.path_params["name"]
         if name not in _STATIC:
             raise HTTPException(404)
@@ -152,7 +152,9 @@ class Site:
     # ---- a running study
 
     async def live(self, request: Request) -> Response:
-        """What changes in a running study, as events: the parts of its page, and `changed` when it starts or ends."""
+        """Streams the changes of a running study as events: the parts of its page, and `changed` when it starts or
+        ends.
+        """
         study = await run_in_threadpool(self._asked, request.path_params["key"])
         was_running = request.query_params.get("running") == "1"
         return StreamingResponse(self._events(request, study, was_running), media_type="text/event-stream")
@@ -214,7 +216,7 @@ class Site:
 
 
 def _query(request: Request) -> tuple[Query, str | None]:
-    """What the form of the list asks for, and one sentence on a date that is none."""
+    """Returns the query that the form of the list asks for, and a sentence if a date in it is not valid."""
     given = {name: request.query_params.get(name, "") for name in ("question", "arm", "since", "until", "verdict")}
     dates: dict[str, date | None] = {"since": None, "until": None}
     refused = None

@@ -33,10 +33,10 @@ from pgtrial.store.running import is_running
 RUNNING, UNFINISHED, UNREADABLE = "running", "unfinished", "unreadable"
 """Words for studies that have no stored verdict."""
 MEASURED = "measured"
-"""Of one arm alone, which is compared with nothing."""
+"""The word for a study of one arm alone, which is compared with nothing."""
 
 WORDS = ("better", "worse", "equivalent", "undecided", "withheld", MEASURED, RUNNING, UNFINISHED, UNREADABLE)
-"""By which studies are looked for."""
+"""The words by which the list of studies can be filtered."""
 
 _STUDY = "study.toml"
 _PARTS = ("plan.json", "trials")
@@ -55,7 +55,7 @@ class Bar:
 
     interval: str
     places: dict[str, float]
-    """As `strip` has them."""
+    """The positions in the drawing by name, as `strip` returns them."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Glance:
     bars: list[Bar | None] = field(default_factory=list)
     """The interval of each comparison; None where it has no bounds, or is withheld."""
     identity: str = ""
-    """By which a history names it; empty where it is unknown."""
+    """The study's identity, by which a history names it; empty where it is unknown."""
 
     @property
     def is_bundle(self) -> bool:

@@ -51,7 +51,7 @@ class Gate:
         self._own = f"127.0.0.1:{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answers one request, or refuses it with status 403."""
         headers = Headers(scope=scope)
         first, _, rest = scope["path"].removeprefix("/").partition("/")
         refused = self._refused(headers.getlist("host"), headers.getlist("origin"), first)

@@ -43,7 +43,7 @@ class History:
 
     @property
     def content(self) -> list[dict[str, Any]]:
-        """What its page shows, as `pgtrial history show --json` prints it."""
+        """Returns the content of the history's page, as `pgtrial history show --json` prints it."""
         return [{"history": self.name, **of.model_dump(mode="json")} for of in self.series]
 
 

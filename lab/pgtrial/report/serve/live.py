@@ -46,20 +46,22 @@ class UnderWay:
     tps: list[float]
     """By second, of trials that alternate by slice; the last SHOWN_S."""
     job: str | None = None
-    """Of a job: what PostgreSQL reports of it; None: another load, or it reports nothing."""
+    """PostgreSQL's report on the progress of a job; None: the load is not a job, or PostgreSQL reports nothing."""
 
 
 @dataclass(frozen=True)
 class SoFar:
-    """What the complete blocks say of an arm against the baseline."""
+    """The comparison of an arm with the baseline by the blocks that are complete so far."""
 
     claim: Claim
     steps: list[Reached]
-    """After each unit from which on the interval is bounded."""
+    """The state of the claim after each unit, from the first unit at which the interval is bounded."""
 
     @property
     def estimate(self) -> Estimate | None:
-        """What all complete units say, with the interval of a study planned to end here; None: there are none."""
+        """The estimate from all complete units, with the interval of a study planned to end here; None: no unit is
+        complete.
+        """
         return self.steps[-1].difference if self.steps else self.claim.difference
 
 
@@ -72,7 +74,7 @@ class Look:
     plan: Plan | None = None
     stored: int = 0
     blocks: int = 0
-    """Complete ones."""
+    """The number of complete blocks."""
     under_way: list[UnderWay] = field(default_factory=list)
     queue: list[PlannedTrial] = field(default_factory=list)
     so_far: list[SoFar] = field(default_factory=list)

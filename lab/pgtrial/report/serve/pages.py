@@ -44,7 +44,7 @@ class Pages:
     def __init__(self, base: str, places: str):
         self._base = base
         self._places = places
-        """Where studies are looked for, in words."""
+        """The places where studies are looked for, in words."""
 
     @cached_property
     def _templates(self) -> Environment:
@@ -152,7 +152,7 @@ def _live_values(look: Look) -> dict[str, Any]:
 
 
 def _estimate(comparison: SoFar, look: Look, plan: Plan) -> tuple[str, str]:
-    """What the complete blocks say of a comparison, and its evidence."""
+    """Returns two sentences: the difference that the complete blocks show for a comparison, and the evidence for it."""
     claim, difference = comparison.claim, comparison.estimate
     if claim.verdict not in ("undecided", "withheld"):
         return headline(claim, plan), f"Decided after {plural(claim.blocks, claim.unit)}."

@@ -17,7 +17,7 @@ from pgtrial.report.words import signed
 _FALSE_SHARE = 0.05
 """At most this share of A/A studies may get a verdict."""
 _IMPROBABLE = 0.03
-"""So many false verdicts or more are a warning: 10 of 100 have a probability of 2.8%."""
+"""The probability below which a number of false verdicts causes a warning: 10 of 100 have a probability of 2.8%."""
 _TOLD = (0.05, 0.03)
 """Differences of which the headline speaks."""
 
@@ -48,7 +48,7 @@ def lines(certificate: Certificate) -> list[str]:
 
 
 def caution(certificate: Certificate) -> str | None:
-    """What speaks against the verdicts of this machine; None: nothing."""
+    """Returns a warning if this machine's A/A studies had more false verdicts than chance explains, else None."""
     false, studies = len(certificate.false), len(certificate.same)
     if not false or bdtrc(false - 1, studies, _FALSE_SHARE) > _IMPROBABLE:
         return None

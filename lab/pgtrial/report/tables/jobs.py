@@ -27,7 +27,7 @@ class _Row:
 
     @property
     def times_s(self) -> list[float]:
-        """Of the trials that completed, ascending."""
+        """The times of the trials that completed, seconds, ascending."""
         latencies = [trial.measured.latency_us for trial in self._completed if trial.measured]
         return sorted(latency.mean / 1e6 for latency in latencies if latency is not None)
 

@@ -70,7 +70,9 @@ _FORMER_KIND = (
 
 
 def _side_by_side(data: StudyData, row: _Row) -> Table[Sequence[str]]:
-    """Where the arms take plans of different kinds, each has the plan that it does not take below."""
+    """Returns the plans of the two arms side by side. Where the arms take plans of different kinds, the plan that an
+    arm does not take is shown below the one that it takes.
+    """
     names = [data.plan.baseline, row.arm]
     heads, plans = list(names), list(row.pair.plans)
     if row.pair.kinds_differ:

@@ -31,8 +31,9 @@ def lead_of_scripts(data: StudyData) -> str:
 
 
 def _answer(data: StudyData, arm: str) -> str | None:
-    """What was found out about an arm's rows before the first trial; None: its script or the baseline's returns none,
-    or the study does not compare them."""
+    """Returns a sentence on the comparison of an arm's rows with the baseline's before the first trial; None: one of
+    their scripts returns no rows, or the study does not compare them.
+    """
     facts = data.facts[arm].facts.get("answers") if arm in data.facts else None
     if facts is None:
         return None

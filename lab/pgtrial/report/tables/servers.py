@@ -199,7 +199,9 @@ Metric = tuple[str, LoadPoint, dict[str, dict[str, float]]]
 
 
 def provider_table(data: StudyData) -> Table[Metric]:
-    """What a provider measured of its servers; without rows for a study that imported no metrics."""
+    """Returns the table of the metrics that a provider measured of its servers; without rows if the study imported
+    none.
+    """
 
     def mean(arm: str) -> Callable[[Metric], float | None]:
         return lambda row: row[2][arm].get(row[0])
@@ -222,7 +224,9 @@ def provider_table(data: StudyData) -> Table[Metric]:
 
 
 def cost_table(data: StudyData) -> Table[Cost]:
-    """What a committed transaction cost by load point and arm; the rows that differ clearly stand out."""
+    """Returns the table of the costs of a committed transaction by load point and arm; rows that differ clearly stand
+    out.
+    """
     is_clear = partial(clearly, margin=data.plan.margin)
 
     def point(cost: Cost) -> str:

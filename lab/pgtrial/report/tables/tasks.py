@@ -29,7 +29,7 @@ _PUBLISHED_AT = {
     "under 5 s": "under 5 s",
     _CREATION: "1,000,000 rows",
 }
-"""What the published study calls a criterion."""
+"""The names that the published study gives to our criteria."""
 
 
 def criteria_tables(data: StudyData) -> list[Table[Sequence[str]]]:
@@ -114,7 +114,7 @@ def _created(data: StudyData, arm: str) -> str:
 
 
 def _published(name: str | None) -> Mapping[str, Mapping[object, str]]:
-    """What the published study says of each of its arms, by statistic; of several figures the first counts."""
+    """Returns the published values of each arm, by statistic; of several figures the first counts."""
     texts: dict[str, dict[object, str]] = {}
     figures = read_published(name).figures if name is not None else []
     for figure in (figure for figure in figures if figure.over == "statistic"):

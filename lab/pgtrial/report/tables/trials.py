@@ -144,7 +144,7 @@ def _seconds(span: FailureSpan) -> str:
 
 
 def phase_table(data: StudyData) -> Table[str]:
-    """Where the wall time of a trial goes, by arm."""
+    """Returns the table of the wall time that each phase of a trial takes, by arm."""
     names = dict.fromkeys(name for trial in data.trials for name in trial.phases_s)
 
     def spent(name: str) -> Callable[[str], float | None]:
@@ -166,7 +166,9 @@ def _median(values: Sequence[float]) -> float | None:
 
 
 def client_table(data: StudyData) -> Table[Sequence[str]]:
-    """What the client used; without rows for trials that are older than the engine's self-check."""
+    """Returns the table of the CPU time that the client used; without rows for trials older than the engine's
+    self-check.
+    """
     rows = []
     for point, arm in data.cells:
         uses = [t.client for t in data.trials if (t.load_point, t.arm) == (point, arm) and t.client]

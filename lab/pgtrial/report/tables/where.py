@@ -168,7 +168,7 @@ def _ways(where: WhereItRan) -> Table[ServerPlace]:
 
 
 def _clock(offset_us: float | None, error_us: float | None) -> str | None:
-    """`+12.40 ± 0.03`."""
+    """Returns the offset of a clock with its error in milliseconds, such as `+12.40 ± 0.03`."""
     if offset_us is None:
         return None
     return f"{offset_us / 1000:+,.2f}" + ("" if error_us is None else f" ± {error_us / 1000:.2f}")
