@@ -13,15 +13,15 @@ use wire::target::Target;
 use wire::{Answered, Connection, OpenError, Reply, Rows, Scratch, Sent, StatementError};
 use workload::{AbortReason, Action, ActionResult, Executor, Management, Program, StagedActions, StagedRequest};
 
-/// Where a program connects to.
+/// The server that a program connects to.
 pub struct Server {
     pub target: Arc<Target>,
-    /// What [`Target::obey`] was given: it ends what the program does on the server, and then all. Each time that the
-    /// program goes on it is cleared before.
+    /// The interrupt that [`Target::obey`] was given: it ends what the program does on the server, and then the
+    /// program. It is cleared each time that the program goes on.
     pub interrupt: Arc<AtomicBool>,
 }
 
-/// How its statements travel, as in [`crate::plan::Plan`].
+/// How the program's statements travel to the server, as in [`crate::plan::Plan`].
 #[derive(Debug, Clone, Copy)]
 pub struct Travel {
     pub mode: QueryMode,
@@ -42,7 +42,7 @@ pub struct Alone<F> {
 }
 
 impl<F: Fn() -> Result<Server, OpenError>> Alone<F> {
-    /// For a program whose server `find` finds; its error is given to the program.
+    /// Makes the runner of a program whose server `find` finds. An error of `find` is given to the program.
     pub fn new(find: F, travel: Travel) -> Self {
         let Travel { mode, describes, format } = travel;
         let scratch = Scratch::new(describes, format);
@@ -68,7 +68,7 @@ impl<F: Fn() -> Result<Server, OpenError>> Alone<F> {
         Ok(())
     }
 
-    /// Tells the program what came of a request. A connection that broke is no more.
+    /// Tells the program what came of a request. A connection that broke is removed.
     fn tell(&mut self, program: &mut dyn Program<StagedActions>, asked: Result<Reply, ConnectionError>) {
         match asked {
             Ok(Reply { error: Some(StatementError { error, .. }), .. }) => {
@@ -86,7 +86,8 @@ impl<F: Fn() -> Result<Server, OpenError>> Alone<F> {
         }
     }
 
-    /// Has the session in use do what `send` asks of it. An interrupt cancels that on the server, and ends the program.
+    /// Makes the session in use do what `send` asks of it. An interrupt cancels that on the server, and ends the
+    /// program.
     fn ask(
         &mut self,
         send: impl FnOnce(&mut Connection, &mut Scratch) -> Result<Sent, ConnectionError>,

@@ -1,5 +1,5 @@
-//! When transactions of a load with a rate and tasks of an application are to start, whether or not the server or the
-//! pool keeps up.
+//! The times at which transactions of a load with a rate and tasks of an application are to start. They do not depend
+//! on whether the server or the pool keeps up.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,17 +11,17 @@ use ground::shard::TaskShare;
 
 const SECOND: f64 = 1e9;
 
-/// When an application's tasks arrive; rates are in tasks per second.
+/// The schedule by which an application's tasks arrive; rates are in tasks per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arrival {
     AtOnce,
-    /// At equal distances.
+    /// Tasks arrive at equal distances.
     Rate(f64),
-    /// At the moments of a Poisson process.
+    /// Tasks arrive at the moments of a Poisson process.
     Poisson(f64),
 }
 
-/// As the option has it.
+/// Writes the schedule as the option gives it.
 impl std::fmt::Display for Arrival {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -44,13 +44,13 @@ pub struct Throttle {
     fraction: f64,
     /// Starts that were drawn and have no client.
     open: BinaryHeap<Reverse<Nanos>>,
-    /// How many starts were drawn.
+    /// The number of starts that were drawn.
     #[cfg(test)]
     drawn: u64,
 }
 
 impl Throttle {
-    /// The schedule of thread `thread`, if the load has a rate.
+    /// Returns the schedule of thread `thread`, if the load has a rate.
     pub fn of_thread(plan: &Plan, thread: usize) -> Option<Self> {
         let random = plan.seeds.threads[thread].throttle.clone();
         plan.interval_ns().map(|interval| Self::new(plan.part.mean_ns(interval), plan.jobs, random))
@@ -69,12 +69,12 @@ impl Throttle {
         }
     }
 
-    /// The schedule begins.
+    /// Begins the schedule at `now`.
     pub fn start(&mut self, now: Nanos) {
         self.last = now;
     }
 
-    /// The next scheduled start, if it lies before `end`. If not, it stays the next one.
+    /// Returns the next scheduled start, if it lies before `end`. If not, it stays the next one.
     pub fn next_before(&mut self, end: Nanos) -> Option<Nanos> {
         let start = match self.open.pop() {
             Some(Reverse(start)) => start,
@@ -87,12 +87,12 @@ impl Throttle {
         None
     }
 
-    /// A client does not begin at its start, which is another one's now.
+    /// Takes back the start of a client that does not begin at it. Another client gets it.
     pub fn give_back(&mut self, start: Nanos) {
         self.open.push(Reverse(start));
     }
 
-    /// The waiting time is exponentially distributed (by inversion).
+    /// Draws the next start. The waiting time is exponentially distributed (by inversion).
     fn draw(&mut self) -> Nanos {
         #[cfg(test)]
         {
@@ -106,13 +106,13 @@ impl Throttle {
         self.last
     }
 
-    /// How many starts a client got and did not give back.
+    /// Returns how many starts clients got and did not give back.
     #[cfg(test)]
     pub fn taken(&self) -> u64 {
         self.drawn - self.open.len() as u64
     }
 
-    /// About how many starts until `now` have no client.
+    /// Returns about how many starts until `now` have no client.
     pub fn backlog(&self, now: Nanos) -> u64 {
         let open = self.open.iter().filter(|Reverse(start)| *start <= now).count() as u64;
         open + (now.saturating_sub(self.last) as f64 / self.mean) as u64
@@ -136,19 +136,19 @@ impl Arrivals {
         Self { arrival, random, deal, start: 0, number: 0, next_s: 0.0 }
     }
 
-    /// The load begins.
+    /// Begins the arrivals at `now`, the start of the load.
     pub fn start(&mut self, now: Nanos) {
         self.start = now;
         self.next_s = self.distance();
         self.pass_others();
     }
 
-    /// When the next task arrives, if there is one.
+    /// Returns the time at which the next task arrives, if there is one.
     pub fn next(&self) -> Option<Nanos> {
         (self.number < self.deal.tasks).then(|| self.start.saturating_add((self.next_s * SECOND + 0.5) as Nanos))
     }
 
-    /// The number of the next task that has arrived by `now`, and when it did.
+    /// Returns the number of the next task that has arrived by `now`, and the time of its arrival.
     pub fn next_until(&mut self, now: Nanos) -> Option<(u32, Nanos)> {
         let at = self.next().filter(|at| *at <= now)?;
         let number = self.number;
@@ -157,7 +157,7 @@ impl Arrivals {
         Some((number, at))
     }
 
-    /// Passes over tasks that are other engines'.
+    /// Passes over the tasks that belong to other engines.
     fn pass_others(&mut self) {
         while self.number < self.deal.tasks && !self.deal.is_own(self.number) {
             self.advance();
@@ -173,8 +173,8 @@ impl Arrivals {
         };
     }
 
-    /// From one arrival, or the start, to the next: the first of a rate is at the start, of a Poisson process after an
-    /// exponentially distributed time (by inversion).
+    /// Returns the distance from one arrival, or from the start, to the next. With a rate the first arrival is at the
+    /// start; with a Poisson process it is after an exponentially distributed time (by inversion).
     fn distance(&mut self) -> f64 {
         match self.arrival {
             Arrival::AtOnce | Arrival::Rate(_) => 0.0,

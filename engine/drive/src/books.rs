@@ -1,4 +1,4 @@
-//! One thread's pages of the ledger: the stretch of time that is counted now, its tally, the scripts' accounts and the
+//! The counters of one thread: the stretch of time that is counted now, its tally, the accounts of the scripts and the
 //! transaction log.
 
 use std::io;
@@ -14,7 +14,7 @@ use crate::shell::Shell;
 use ground::clock::{Nanos, Phase};
 use workload::Actions;
 
-/// What a thread counts.
+/// The counters of a thread.
 pub struct Books<'a, T> {
     options: &'a ScriptOptions,
     /// The thread's number in the engine.
@@ -24,18 +24,18 @@ pub struct Books<'a, T> {
     pub stretch: Stretch,
     /// No transaction begins at this time or later: the end of the load or, with slices, of the own one.
     pub gate: Nanos,
-    /// Only with slices: the clients that take part, and since when so many.
+    /// The clients that take part, and the time since which there are so many. Used only with slices.
     taking_part: (u64, Nanos),
     pub tally: Tally<T>,
     log: Option<TransactionLog>,
     pub totals: ThreadTotals,
     cpu_at_measure: Option<CpuTime>,
-    /// Whether a transaction's end is more than an entry in the tally.
+    /// True if a transaction's end is more than an entry in the tally.
     is_detailed: bool,
 }
 
 impl<'a, T: ModeCounts> Books<'a, T> {
-    /// The books of thread `thread`, which start with this tally.
+    /// Makes the counters of thread `thread`, which start with this tally.
     pub fn new(plan: &'a Plan, thread: usize, tally: Tally<T>, reports: Reporter) -> io::Result<Self> {
         let options = plan.options();
         let schedule = Schedule::new(0, plan.warmup, None, None);
@@ -65,7 +65,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         })
     }
 
-    /// The load begins.
+    /// Begins to count at the start of the load.
     pub fn start(&mut self, schedule: Schedule) {
         self.schedule = schedule;
         self.stretch = schedule.first();
@@ -80,7 +80,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// The load ends at `end`, if it was to end later; false if not.
+    /// Moves the end of the load to `end`; returns false if the load was to end no later.
     pub fn cut(&mut self, end: Nanos) -> bool {
         let is_cut = self.schedule.cut(end, &mut self.stretch);
         if is_cut {
@@ -108,7 +108,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         self.gate = self.schedule.gate(&next);
     }
 
-    /// With slices: the client takes part from now on, if the own slice has begun and is not over.
+    /// With slices, lets the client take part from now on, if the own slice has begun and is not over.
     pub fn join<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         let Some(slice) = self.stretch.slice.filter(|_| !client.takes_part) else { return };
         let gate = self.schedule.gate(&self.stretch);
@@ -120,7 +120,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// With slices: the client takes no part from now on.
+    /// With slices, lets the client take no part from now on.
     pub fn part<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if std::mem::take(&mut client.takes_part) {
             self.count_clients(now);
@@ -128,7 +128,8 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// With slices: when a client that may not begin a transaction at `now` may, or the end of the load.
+    /// With slices, returns the time at which a client that cannot begin a transaction at `now` can begin one, or the
+    /// end of the load.
     pub fn next_slice(&self, now: Nanos) -> Nanos {
         let own = self.stretch.slice.map(|slice| self.schedule.start + slice.begins);
         own.filter(|begins| now < *begins).unwrap_or(self.stretch.ends.min(self.schedule.end))
@@ -151,7 +152,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         self.taking_part.1 = now;
     }
 
-    /// The thread has ended at `ended`, and left so many clients unfinished.
+    /// Reports that the thread has ended at `ended` and left this number of clients unfinished.
     pub fn finish(&mut self, ended: Nanos, unfinished: usize) {
         self.note_cpu();
         self.report_stretch(ended);
@@ -166,7 +167,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         self.report(Report::Finished { thread: self.thread, totals });
     }
 
-    /// Reports to the run.
+    /// Sends a report to the main thread.
     pub fn report(&self, report: Report) {
         self.reports.report(report);
     }

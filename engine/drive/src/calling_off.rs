@@ -14,15 +14,15 @@ use crate::thread::Thread;
 use ground::clock::Nanos;
 use wire::network::Network;
 
-/// How long a run that ends early waits for its statements to end.
+/// The longest time that a run that ends early waits for its statements to end.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long statements have to end before they are cancelled again. A request that comes between two statements of a
-/// session, or before the server has begun one, cancels nothing.
+/// The time that statements have to end before they are cancelled again. A request that comes between two statements of
+/// a session, or before the server has begun one, cancels nothing.
 const REPEAT_AFTER: Duration = Duration::from_millis(100);
 
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
-    /// Has the server cancel all statements of `clients` that are running, and waits until they have ended.
+    /// Asks the server to cancel all statements of `clients` that are running, and waits until they have ended.
     pub fn call_off(&mut self, clients: &mut [ClientOf<M, S>]) {
         self.shared.note_ending();
         for connection in clients.iter_mut().filter_map(|client| client.connection.as_mut()) {

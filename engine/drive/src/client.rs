@@ -7,11 +7,11 @@ use wire::error::ServerError;
 use wire::{Connection, Rows};
 use workload::{Actions, Program};
 
-/// One client of a thread; `own` is what only the clients of its mode have. Its program has the actions `A`.
+/// One client of a thread. `own` is what only the clients of its mode have. The client's program has the actions `A`.
 pub struct Client<O, A: Actions, S: Shell> {
-    /// Its index among the thread's clients, which is also its connection's token.
+    /// The client's index among the thread's clients, which is also its connection's token.
     pub index: usize,
-    /// Its number in the whole run.
+    /// The client's number in the whole run.
     pub number: usize,
     pub program: Box<dyn Program<A>>,
     pub connection: Option<Connection<TransportOf<S>>>,
@@ -20,7 +20,8 @@ pub struct Client<O, A: Actions, S: Shell> {
     pub status: u8,
     /// Transactions of the measured part so far: committed, failed or skipped.
     pub done: u64,
-    /// Only with slices: whether its time counts now. It does not while it waits for the next slice.
+    /// True if the client's time counts now. It does not while the client waits for the next slice. Used only with
+    /// slices.
     pub takes_part: bool,
     pub transaction: Transaction,
     pub own: O,
@@ -30,17 +31,17 @@ pub struct Client<O, A: Actions, S: Shell> {
 #[derive(Default)]
 pub struct Transaction {
     pub script: usize,
-    /// The first one included.
+    /// The number of tries so far, the first one included.
     pub tries: u32,
-    /// Whether the server has answered: without an answer the clock was not read.
+    /// True if the server has answered. Without an answer the clock was not read.
     pub was_answered: bool,
-    /// When it was to start, when it did, and when its current command did.
+    /// The times at which the transaction was to start, at which it started, and at which its current command started.
     pub scheduled: Nanos,
     pub began: Nanos,
     pub command_began: Nanos,
-    /// With a rate and slices: how much of the time before `scheduled` was others'.
+    /// The part of the time before `scheduled` in which other engines had their slices. Used with a rate and slices.
     pub pause: Nanos,
-    /// Set from the failure until the transaction is rolled back.
+    /// The failure, from its occurrence until the transaction is rolled back.
     pub failure: Option<Box<TransactionFailure>>,
     /// The last error by which a statement of the client's could not be prepared.
     pub unprepared: Option<Box<ServerError>>,
@@ -54,44 +55,44 @@ pub struct TransactionFailure {
     pub command: usize,
 }
 
-/// What a client waits for.
+/// The event that a client waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientState {
-    /// The next transaction; the mode decides when it starts.
+    /// The client waits for its next transaction; the mode decides when that starts.
     Idle,
-    /// Its connection, or its turn to make one.
+    /// The client waits for its connection, or for its turn to make one.
     Connecting,
-    /// Its turn, or its engine's, to start its next transaction.
+    /// The client waits for its turn, or for its engine's slice, to start its next transaction.
     Yielding,
-    /// Its turn, in the middle of a transaction.
+    /// The client waits for its turn in the middle of a transaction.
     Pausing,
-    /// The end of `\sleep`.
+    /// The client waits for the end of `\sleep`.
     Sleeping { command: usize },
-    /// The server's answer.
+    /// The client waits for the server's answer.
     Awaiting(Awaited),
-    /// Nothing: it takes no further part.
+    /// The client waits for nothing: it takes no further part.
     Finished,
 }
 
-/// What a client does with the server's answer.
+/// What a client does with the server's answer, once it has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
-    /// Goes on; the transaction ends with the `last` one.
+    /// The client goes on; the transaction ends with the `last` one.
     Statement { command: usize, last: bool },
-    /// Hands the rows of a script's command to the program.
+    /// The client hands the rows of a script's command to the program.
     Rows { command: usize },
-    /// Counts the query; the transaction ends with the `last` one.
+    /// The client counts the query; the transaction ends with the `last` one.
     Count { last: bool },
-    /// Hands the answer to the program; `counts`: as that of a query of the load.
+    /// The client hands the answer to the program. If `counts`, the answer counts as that of a query of the load.
     Answer { counts: bool },
-    /// Starts the pipeline whose statements were prepared.
+    /// The client starts the pipeline whose statements were prepared.
     Prepared { command: usize },
-    /// Retries or counts the failed transaction that was rolled back.
+    /// The client retries or counts the failed transaction that was rolled back.
     Rollback,
 }
 
 impl Awaited {
-    /// What a client does with the answer to a query that wants these rows.
+    /// Returns what a client does with the answer to a query that wants these rows.
     #[inline]
     pub fn of_query(rows: Rows, command: usize, last: bool) -> Self {
         match rows {
@@ -102,7 +103,7 @@ impl Awaited {
         }
     }
 
-    /// The script's command that is answered.
+    /// Returns the script's command that is answered.
     pub fn command(self) -> Option<usize> {
         match self {
             Self::Statement { command, .. } | Self::Rows { command } | Self::Prepared { command } => Some(command),
@@ -112,7 +113,7 @@ impl Awaited {
 }
 
 impl<O: Default, A: Actions, S: Shell> Client<O, A, S> {
-    /// A client that has no connection yet.
+    /// Makes a client that has no connection yet.
     pub fn new(index: usize, number: usize, program: Box<dyn Program<A>>) -> Self {
         Self {
             index,
@@ -130,14 +131,14 @@ impl<O: Default, A: Actions, S: Shell> Client<O, A, S> {
 }
 
 impl<O, A: Actions, S: Shell> Client<O, A, S> {
-    /// Notes an answer of the server with this status.
+    /// Notes that the server has answered with this status.
     #[inline(always)]
     pub fn note_answer(&mut self, status: u8) {
         self.status = status;
         self.transaction.was_answered = true;
     }
 
-    /// Ends its session, if it has one.
+    /// Ends the client's session, if it has one.
     pub fn disconnect(&mut self) {
         if let Some(mut connection) = self.connection.take() {
             connection.terminate();

@@ -20,7 +20,8 @@ use wire::error::ConnectionError;
 use wire::{Connection, OpenError};
 use workload::{ScriptActions, ScriptStep, StartPipeline};
 
-/// Between two attempts of a client to connect: short beside any restart, long beside what a refusal costs.
+/// The pause of a client between two attempts to connect, nanoseconds: short compared with any restart, long compared
+/// with what a refusal costs.
 const PAUSE: Nanos = 200_000_000;
 
 /// A closed loop, as in pgbench: each client starts its next transaction when the former one has ended or, with a rate,
@@ -32,19 +33,20 @@ pub struct ClosedPlan {
     pub alarm: Option<Arc<AtomicBool>>,
     /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds; `None` without a rate.
     pub interval_ns: Option<f64>,
-    /// Whether each transaction has a connection of its own (`--connect`).
+    /// True if each transaction has a connection of its own (`--connect`).
     pub reconnect: bool,
-    /// How long a client that has lost its connection tries to get another one; `None`: it is given up.
+    /// The time for which a client that has lost its connection tries to get another one; `None`: it is given up at
+    /// once.
     pub wait_for_server: Option<Duration>,
-    /// Whether clients wait before their transactions, as their programs say; without a rate.
+    /// True if clients wait before their transactions, as their programs say. Used without a rate.
     pub thinks: bool,
     pub options: ScriptOptions,
 }
 
-/// When the run of a closed loop ends.
+/// The condition that ends the run of a closed loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Each client runs so many transactions.
+    /// The run ends when each client has run this number of transactions.
     Transactions(u64),
     /// The measured part takes so long; transactions under way at its end are finished.
     Time(Duration),
@@ -80,25 +82,25 @@ impl ModePlan for ClosedPlan {
 
 /// The closed loop of one thread.
 pub struct Closed {
-    /// How many each client runs; `u64::MAX` if time limits the load.
+    /// The number of transactions that each client runs; `u64::MAX` if time limits the load.
     transactions: u64,
     reconnect: bool,
     thinks: bool,
     wait_for_server: Option<Duration>,
-    /// Whether the first outage of the thread was reported.
+    /// True if the first outage of the thread was reported.
     is_outage_noted: bool,
 }
 
-/// What a client of a closed loop has.
+/// The state of a client that only a closed loop needs.
 #[derive(Default)]
 pub struct ClosedClient {
     outage: Option<Outage>,
 }
 
-/// A client that has lost its connection, or could not make one, waits for the server.
+/// The outage of a client that has lost its connection, or could not make one, and waits for the server.
 struct Outage {
     since: Nanos,
-    /// Whether it waits for its next attempt to connect.
+    /// True while the client waits for its next attempt to connect.
     is_pausing: bool,
 }
 
@@ -277,13 +279,14 @@ impl<S: Shell> Mode<S> for Closed {
 }
 
 impl<S: Shell> Loop<'_, S> {
-    /// Whether a client may not begin a transaction: it has done its share, the load is over, or another engine has its slice.
+    /// Returns true if a client must not begin a transaction: it has done its share, the load is over, or another
+    /// engine has its slice.
     #[inline(always)]
     fn is_held(&self, client: &LoopClient<S>, now: Nanos) -> bool {
         client.done >= self.mode.transactions || !self.is_open(now)
     }
 
-    /// Ends a client that may not begin a transaction, or has it wait for the next own slice.
+    /// Ends a client that must not begin a transaction, or makes it wait for the next own slice.
     #[cold]
     fn hold(&mut self, client: &mut LoopClient<S>, now: Nanos) {
         self.part(client, now);
@@ -291,7 +294,7 @@ impl<S: Shell> Loop<'_, S> {
         if is_done { self.leave(client) } else { self.await_slice(client, now) }
     }
 
-    /// With `--connect`: ends the connection of a transaction that is over.
+    /// Ends the connection of a transaction that is over, with `--connect`.
     #[inline]
     fn end_connection(&self, client: &mut LoopClient<S>) {
         if self.mode.reconnect {
@@ -362,7 +365,7 @@ impl<S: Shell> Loop<'_, S> {
         client.transaction.began = now;
     }
 
-    /// The transaction under way has failed with its connection; the next one gets another connection.
+    /// Notes that the transaction under way has failed with its connection. The next one gets another connection.
     #[cold]
     fn begin_outage(&mut self, client: &mut LoopClient<S>, error: &ConnectionError, now: Nanos) {
         if !self.mode.is_outage_noted {

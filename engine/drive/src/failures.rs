@@ -1,4 +1,5 @@
-//! A script's statement failed: the transaction is rolled back, then tried again or counted, or its client cannot go on.
+//! Failures of a script's statement: the transaction is rolled back, then tried again or counted, or its client cannot
+//! go on.
 
 use crate::client::{Awaited, TransactionFailure};
 use crate::ledger::log::FailureKind;
@@ -14,7 +15,8 @@ use wire::{Rows, StatementError};
 const NO_SUCH_STATEMENT: &str = "26000";
 
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
-    /// Whether the client goes on though its statement could not be prepared: what follows is executed all the same.
+    /// Returns true if the client goes on though its statement could not be prepared: what follows is executed all the
+    /// same.
     pub fn passes_unprepared(&self, error: &ServerError) -> bool {
         M::EXECUTES_UNPREPARED && error.is_unprepared && !self.options.continue_on_error
     }

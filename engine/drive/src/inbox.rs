@@ -8,7 +8,7 @@ use crate::report::{PATIENCE, Report, STUCK_AFTER, Shared, UNAWARE_AFTER};
 use crate::runtime::Runtime;
 use ground::clock::{Nanos, nanos};
 
-/// So long after an alarm the load ends: by then all threads have noticed it.
+/// The time from an alarm to the end of the load, nanoseconds: by then all threads have noticed the alarm.
 const ALARM_LEAD: Nanos = 100_000_000;
 
 /// The reports of all threads, which an interrupt stops.
@@ -18,14 +18,14 @@ pub struct Inbox<'a, R> {
     interrupt: &'a AtomicBool,
     alarm: Option<&'a AtomicBool>,
     shared: &'a Shared,
-    /// Threads of the run.
+    /// The number of threads of the run.
     threads: usize,
-    /// When the end of the run was seen.
+    /// The time at which the end of the run was seen.
     ended: Cell<Option<Nanos>>,
 }
 
 impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
-    /// The inbox of a run that `interrupt` ends, and whose load `alarm` ends.
+    /// Makes the inbox of a run that `interrupt` ends, and whose load `alarm` ends.
     pub fn new(
         runtime: &'a R,
         reports: Receiver<Report>,
@@ -37,7 +37,7 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         Self { runtime, reports, interrupt, alarm, shared, threads, ended: Cell::new(None) }
     }
 
-    /// The run's time.
+    /// Returns the time on the run's clock.
     pub fn now(&self) -> Nanos {
         self.runtime.now()
     }
@@ -60,17 +60,17 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         }
     }
 
-    /// Whether the run is to end early.
+    /// Returns true if the run must end early.
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// When the load ends by an alarm.
+    /// Returns the time at which an alarm ends the load, if one does.
     pub fn alarm_at(&self) -> Option<Nanos> {
         self.shared.alarm_at()
     }
 
-    /// The time since the end of the run was seen.
+    /// Returns the time since the end of the run was seen.
     pub fn since_end(&self) -> Nanos {
         self.ended.get().map_or(0, |ended| self.now().saturating_sub(ended))
     }
@@ -81,7 +81,7 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         !self.is_stuck()
     }
 
-    /// Whether threads are still running long after the end of the run.
+    /// Returns true if threads are still running long after the end of the run.
     pub fn is_stuck(&self) -> bool {
         if !self.shared.is_ended() {
             return false;

@@ -1,5 +1,5 @@
-//! When clients act: the trait that the event loop calls, one implementation for each mode of a load. A further mode is a
-//! file beside `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`, and its line in `run.rs`.
+//! The trait of the modes of a load, which the event loop calls to learn when clients act. Each mode implements it. A
+//! further mode is a file beside `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`, and its line in `run.rs`.
 
 use crate::client::{Awaited, Client, TransactionFailure};
 use crate::ledger::{Counting, Tally};
@@ -27,12 +27,12 @@ pub type Asked = (Awaited, Result<Option<Sent>, ConnectionError>);
 
 /// A mode of the load, as one thread keeps it in its shell.
 pub trait Mode<S: Shell>: Counting + Sized + Send {
-    /// What the plan says of this mode.
+    /// The part of the plan that belongs to this mode.
     type Plan: KnownPlan;
-    /// What a client has in this mode only.
+    /// The state of a client that only this mode needs.
     type Client: Default;
 
-    /// Whether a statement that cannot be prepared is executed all the same, as by pgbench.
+    /// True if a statement that cannot be prepared is executed all the same, as by pgbench.
     const EXECUTES_UNPREPARED: bool = false;
 
     /// The mode of the thread that has this share of the clients, and the empty tally of what it counts.
@@ -86,7 +86,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// A client cannot go on with its transaction.
     fn stuck(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, command: Option<usize>, cause: Cause);
 
-    /// Whether a client whose transaction ends at `now` begins another one at that moment.
+    /// Returns true if a client whose transaction ends at `now` begins another one at that moment.
     fn goes_on(_thread: &Thread<'_, Self, S>, _client: &ClientOf<Self, S>, _now: Nanos) -> bool {
         false
     }
@@ -112,18 +112,19 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
         now: Nanos,
     ) -> Option<Nanos>;
 
-    /// Some connections are being made: a round of the event loop begins.
+    /// Called at the beginning of a round of the event loop while connections are being made.
     fn connecting(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>]) {}
 
-    /// When the mode itself has something to do.
+    /// Returns the time at which the mode itself has something to do, if there is one.
     fn wakes_at(&self) -> Option<Nanos> {
         None
     }
 
-    /// A round of the event loop is over.
+    /// Called at the end of a round of the event loop.
     fn served(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>]) {}
 
-    /// Some time has passed, whether or not something has happened: the mode looks after what no event reports.
+    /// Called from time to time, whether or not something has happened, so that the mode can look after what no event
+    /// reports.
     fn looked_up(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>], _now: Nanos) {}
 
     /// The load is over: hands over what the mode has counted in the thread.
@@ -131,7 +132,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
         Self::Totals::default()
     }
 
-    /// The totals of a run that has not begun.
+    /// Returns the totals of a run that has not begun.
     fn totals(_load: &Self::Plan) -> Self::Totals {
         Self::Totals::default()
     }

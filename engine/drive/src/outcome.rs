@@ -1,4 +1,4 @@
-//! What a run reports: to its observer while it goes on, and its outcome at the end.
+//! The reports of a run: those to its observer while it goes on, and its outcome at the end.
 
 use std::io;
 use std::ops::Sub;
@@ -16,7 +16,7 @@ use workload::AbortReason;
 /// Why a client was aborted.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
-    /// `query` counts the statements of one request.
+    /// A statement failed. `query` counts the statements of one request.
     #[error("{error}")]
     Statement { error: Box<ServerError>, query: u32 },
     /// A statement could not be prepared; it was executed all the same, which failed, too.
@@ -37,7 +37,7 @@ impl From<StatementError> for Cause {
 }
 
 impl Cause {
-    /// SQLSTATE, if there is one.
+    /// Returns the SQLSTATE, if there is one.
     pub fn sqlstate(&self) -> Option<&str> {
         match self {
             Cause::Statement { error, .. } | Cause::Unprepared { error, .. } => Some(&error.sqlstate),
@@ -47,7 +47,7 @@ impl Cause {
         }
     }
 
-    /// SQLSTATE of what the transaction failed by, which it is counted under.
+    /// Returns the SQLSTATE under which the failed transaction is counted.
     pub fn counted_sqlstate(&self) -> Option<&str> {
         match self {
             Cause::Unprepared { execution, .. } => Some(&execution.error.sqlstate),
@@ -55,7 +55,7 @@ impl Cause {
         }
     }
 
-    /// What kind of failure it is, one word.
+    /// Returns the kind of failure as one word.
     pub fn kind(&self) -> &'static str {
         match self {
             Cause::Statement { .. } | Cause::Unprepared { .. } => "statement",
@@ -75,11 +75,11 @@ pub struct Abortion {
     pub cause: Cause,
 }
 
-/// One second of all threads together.
+/// One second of all threads together, with slices one round.
 #[derive(Debug)]
 pub struct Tick {
     pub phase: Phase,
-    /// Counts from 0 in each phase.
+    /// The second's number in its phase, counted from 0.
     pub second: u32,
     /// Length of the second: 1, or less for a phase's last.
     pub seconds: f64,
@@ -88,12 +88,12 @@ pub struct Tick {
     pub tally: Tally,
 }
 
-/// When the load began, since 1970 by this machine's clock.
+/// The time at which the load began, since 1970 by this machine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Began {
-    /// When the last thread began.
+    /// The time at which the last thread began.
     pub at: Duration,
-    /// When all threads were to begin.
+    /// The time at which all threads were to begin, if one was planned.
     pub planned: Option<Duration>,
 }
 
@@ -101,7 +101,7 @@ pub struct Began {
 const LATE: Duration = Duration::from_secs(1);
 
 impl Began {
-    /// A sentence about a load that began late.
+    /// Returns a sentence about a load that began late, if it did.
     pub fn lateness(&self) -> Option<String> {
         let late = self.at.checked_sub(self.planned?).filter(|late| *late > LATE)?;
         let late_s = late.as_secs_f64();
@@ -113,17 +113,17 @@ impl Began {
 
 /// Watches a run. All methods are called in the main thread, in the order of events.
 pub trait Observer {
-    /// All clients are connected, `seconds` after the first began to.
+    /// Called when all clients are connected, `seconds` after the first began to connect.
     fn connected(&mut self, _clients: usize, _seconds: f64) {}
-    /// All clients are connected and wait for the planned start.
+    /// Called when all clients are connected and wait for the planned start.
     fn ready(&mut self, _clients: usize, _seconds: f64) {}
-    /// A phase begins; `began` comes with the first one.
+    /// Called when a phase begins; `began` comes with the first one.
     fn phase(&mut self, _phase: Phase, _began: Option<&Began>) {}
-    /// A second is over.
+    /// Called when a second is over.
     fn tick(&mut self, _tick: &Tick) {}
-    /// A client is given up.
+    /// Called when a client is given up.
     fn aborted(&mut self, _abortion: &Abortion) {}
-    /// A note that [`crate::plan::Notes`] asks for, or the first failure of its kind.
+    /// Called with a note that [`crate::plan::Notes`] asks for, or with the first failure of its kind.
     fn note(&mut self, _text: &str) {}
     /// Threads do not end though the run is over: one computes without end. Notes it; returns the program's exit status.
     /// What such threads have done since the last second that they reported is not in the outcome.
@@ -133,24 +133,24 @@ pub trait Observer {
     }
 }
 
-/// What is said of threads that do not end.
+/// The message about threads that do not end.
 pub const STUCK: &str =
     "a client thread did not end: it computes without end, or waits for a command of its script; the run is given up";
 
 /// The results of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Time until all clients were connected, seconds.
+    /// The time until all clients were connected, seconds.
     pub connect_s: f64,
     pub warmup: Tally,
     pub measure: Tally,
     /// Transactions that were under way at the scheduled end and were finished after it.
     pub drain: Tally,
-    /// Length of the measured part within its schedule, seconds.
+    /// The length of the measured part within its schedule, seconds.
     pub measure_s: f64,
-    /// Length of the warm-up, seconds.
+    /// The length of the warm-up, seconds.
     pub warmup_s: f64,
-    /// From the start of the measured part to the end of the last transaction, seconds.
+    /// The time from the start of the measured part to the end of the last transaction, seconds.
     pub elapsed_s: f64,
     pub scripts: Vec<ScriptAccount>,
     pub aborted: usize,
@@ -161,14 +161,14 @@ pub struct Outcome {
     pub ended_by_thread: Option<usize>,
     /// The first error that a transaction log met.
     pub log_error: Option<io::Error>,
-    /// Time spent on making connections with `--connect`, all clients, seconds.
+    /// The time spent on making connections with `--connect`, summed over all clients, seconds.
     pub reconnect_s: f64,
     pub cpu: CpuTime,
     /// CPU time of the busiest thread as a share of the measured time; with slices of the time in which a client took part.
     pub busiest_thread: f64,
-    /// Clients that had not finished when the run ended.
+    /// The number of clients that had not finished when the run ended.
     pub unfinished: usize,
-    /// What only the mode of the load counts: [`Tasks`](crate::ledger::tasks::Tasks) with pools of connections,
+    /// The totals that only the mode of the load has: [`Tasks`](crate::ledger::tasks::Tasks) with pools of connections,
     /// [`ReplayTotals`](crate::ledger::replay::ReplayTotals) of a replay.
     pub own: Own,
 }
@@ -201,7 +201,7 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// CPU time that the calling thread has used; `None` where the system does not report it.
+    /// Returns the CPU time that the calling thread has used; `None` where the system does not report it.
     pub fn of_thread() -> Option<Self> {
         #[cfg(any(target_os = "linux", target_os = "freebsd"))]
         {
@@ -215,7 +215,7 @@ impl CpuTime {
         None
     }
 
-    /// User and system time together.
+    /// Returns user and system time together.
     pub fn total(&self) -> Duration {
         self.user + self.system
     }

@@ -10,8 +10,8 @@ use ground::clock::Nanos;
 use workload::Actions;
 
 impl<M: Counting, S: Shell> Thread<'_, M, S> {
-    /// Gives the client the next scheduled start before the end of the load or, with slices, of the own one; `None`: there
-    /// is none.
+    /// Gives the client the next scheduled start before the end of the load or, with slices, of the own slice; `None`
+    /// if there is none.
     pub fn next_start<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) -> Option<Nanos> {
         let pause = self.pause();
         let start = self.throttle.as_mut()?.next_before(self.books.gate.saturating_sub(pause))?;
@@ -20,8 +20,8 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         Some(client.transaction.scheduled)
     }
 
-    /// Whether the client may begin the transaction for which it waited. If another engine has its slice by now, a client
-    /// of the next own slice gets the scheduled start.
+    /// Returns true if the client can begin the transaction for which it waited. If another engine has its slice by
+    /// now, a client of the next own slice gets the scheduled start.
     pub fn may_begin<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) -> bool {
         let (is_open, pause) = (self.is_open(now), self.pause());
         if let (Some(throttle), Some(_)) = (&mut self.throttle, self.books.stretch.slice) {
@@ -36,13 +36,14 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         is_open
     }
 
-    /// No start is left for the client before the end of the load or, with slices, of the own one: it waits for that.
+    /// Makes the client wait for the end of the load or, with slices, of the own slice, since no start is left for it
+    /// before that.
     pub fn rest<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         client.state = ClientState::Yielding;
         self.timers.add(self.books.gate, client.index);
     }
 
-    /// With slices: the client takes no part from now on. The first one notes what waits.
+    /// With slices, lets the client take no part from now on. The first one notes what waits.
     pub fn part<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if client.takes_part {
             self.note_queue(now, 1);
@@ -50,8 +51,8 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// With a rate: notes the transactions and the clients that wait at the end of a stretch, unless it is done; `free` of
-    /// the clients without a timer are at no transaction.
+    /// With a rate, notes the transactions and the clients that wait at the end of a stretch, unless that is done.
+    /// `free` of the clients without a timer are not in a transaction.
     pub fn note_queue(&mut self, now: Nanos, free: usize) {
         let pause = self.pause();
         let now = if self.books.stretch.slice.is_some() { now.min(self.books.gate) } else { now };
@@ -60,13 +61,13 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         pace.queue.get_or_insert_with(|| Queue { waiting: throttle.backlog(now.saturating_sub(pause)), busy });
     }
 
-    /// With a rate: about how many scheduled starts until `now` have no client, of this thread.
+    /// Returns about how many scheduled starts of this thread until `now` have no client. Used only with a rate.
     pub fn waiting(&self, now: Nanos) -> u64 {
         let until = now.min(self.books.gate).saturating_sub(self.pause());
         self.throttle.as_ref().map_or(0, |throttle| throttle.backlog(until))
     }
 
-    /// How long others have had their slices so far.
+    /// Returns how long other engines have had their slices so far.
     fn pause(&self) -> Nanos {
         self.books.schedule.pause(&self.books.stretch)
     }

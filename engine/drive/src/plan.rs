@@ -1,4 +1,4 @@
-//! What to run: everything that the event loop needs to know, whichever front end it comes from.
+//! The plan of a run: everything that the event loop needs to know, whichever front end it comes from.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,35 +14,35 @@ use wire::target::Target;
 use workload::seeds::Seeds;
 use workload::{Actions, ScriptInfo, Workload};
 
-/// One run of a load.
+/// The plan of one run of a load.
 pub struct Plan {
-    /// `None` if no program connects.
+    /// The server; `None` if no program connects.
     pub target: Option<Arc<Target>>,
-    /// The clients of this engine, and which of the whole run's they are.
+    /// The number of clients of this engine, and which of the whole run's clients they are.
     pub clients: usize,
     pub part: ClientShare,
-    /// When the load begins; `None`: as soon as the clients are ready.
+    /// The time at which the load begins; `None`: as soon as the clients are ready.
     pub start: Option<StartAt>,
-    /// When this engine's clients act, if it takes turns with others; its load then has a planned start.
+    /// The slices in which this engine's clients act, if it takes turns with others. Its load then has a planned start.
     pub slices: Option<Slices>,
-    /// Threads; at most as many as clients.
+    /// The number of threads, at most the number of clients.
     pub jobs: usize,
     pub mode: QueryMode,
-    /// Whether each execution of the extended protocol asks for the columns' names and types, as libpq does.
+    /// True if each execution of the extended protocol asks for the columns' names and types, as libpq does.
     pub describes: bool,
     /// The format of results in the extended protocol.
     pub format: ResultFormat,
-    /// Load before the measured part; its transactions are counted apart.
+    /// The duration of the load before the measured part. Its transactions are counted separately.
     pub warmup: Duration,
-    /// Whether one client's end by an error ends the run.
+    /// True if an error that ends one client ends the run.
     pub exit_on_abort: bool,
     pub seeds: Seeds,
-    /// Whether the run ends with what the clients of a staged load do before their first transaction.
+    /// True if the run ends with what the clients of a staged load do before their first transaction.
     pub is_command: bool,
     pub load: Load,
 }
 
-/// What clients do and when: a workload, and the plan of a mode that takes its actions.
+/// The load, which says what clients do and when: a workload, and the plan of a mode that takes its actions.
 pub struct Load {
     plan: Box<dyn ModePlan>,
     /// An `Arc<dyn Workload<_>>` with the actions of the mode.
@@ -50,44 +50,45 @@ pub struct Load {
     scripts: Vec<ScriptInfo>,
 }
 
-/// What the event loop and reports ask the plan of any mode.
+/// The questions that the event loop and reports ask the plan of any mode.
 pub trait ModePlan: Any + Send + Sync {
-    /// The length of the measured part, if it is limited.
+    /// Returns the length of the measured part, if it is limited.
     fn time(&self) -> Option<Duration> {
         None
     }
 
-    /// The limits of transactions.
+    /// Returns the limits of the number of transactions.
     fn limits(&self) -> Limits {
         Limits::default()
     }
 
-    /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds, if the load has a rate.
+    /// Returns the mean time between the scheduled starts of two transactions of the whole run, nanoseconds, if the
+    /// load has a rate.
     fn interval_ns(&self) -> Option<f64> {
         None
     }
 
-    /// Whether transactions have scheduled starts: those of a rate, or recorded ones.
+    /// Returns true if transactions have scheduled starts: those of a rate, or recorded ones.
     fn has_schedule(&self) -> bool {
         self.interval_ns().is_some()
     }
 
-    /// The flag of an alarm that ends the load early, if the load may have one.
+    /// Returns the flag of an alarm that ends the load early, if the load may have one.
     fn alarm(&self) -> Option<&AtomicBool> {
         None
     }
 
-    /// pgbench's options for the transactions; sysbench and replays have none of them.
+    /// Returns pgbench's options for the transactions. sysbench and replays have none of them.
     fn options(&self) -> &ScriptOptions {
         &NO_OPTIONS
     }
 
-    /// So many clients in a row are on one thread.
+    /// Returns the number of consecutive clients that must be on the same thread.
     fn unit(&self) -> usize {
         1
     }
 
-    /// Whether statements are counted by their kinds.
+    /// Returns true if statements are counted by their kinds.
     fn counts_queries(&self) -> bool {
         false
     }
@@ -95,11 +96,11 @@ pub trait ModePlan: Any + Send + Sync {
 
 /// The plan of a mode that is among those of [`crate::run`].
 pub trait KnownPlan: ModePlan {
-    /// The actions of its workloads.
+    /// The actions of the mode's workloads.
     type Actions: Actions;
 }
 
-/// How many transactions a load has at most; `None` without such a limit.
+/// The greatest number of transactions of a load; `None` without such a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
     pub of_each_client: Option<u64>,
@@ -107,24 +108,24 @@ pub struct Limits {
 }
 
 impl Load {
-    /// The load in which `workload` says what clients do, and `plan` when.
+    /// Makes the load in which `workload` says what clients do, and `plan` when.
     pub fn new<P: KnownPlan>(workload: Arc<dyn Workload<P::Actions>>, plan: P) -> Self {
         Self { scripts: workload.scripts(), plan: Box::new(plan), workload: Box::new(workload) }
     }
 
-    /// The plan of this mode, if the load has it.
+    /// Returns the plan of this mode, if the load has it.
     pub fn of<P: KnownPlan>(&self) -> Option<&P> {
         let plan: &dyn Any = &*self.plan;
         plan.downcast_ref()
     }
 
-    /// As [`Load::of`], to change it.
+    /// Returns the plan of this mode to be changed, if the load has it.
     pub fn of_mut<P: KnownPlan>(&mut self) -> Option<&mut P> {
         let plan: &mut dyn Any = &mut *self.plan;
         plan.downcast_mut()
     }
 
-    /// The workload, if the load has this mode.
+    /// Returns the workload, if the load has this mode.
     pub(crate) fn workload<P: KnownPlan>(&self) -> Option<&dyn Workload<P::Actions>> {
         self.workload.downcast_ref::<Arc<dyn Workload<P::Actions>>>().map(|workload| &**workload)
     }
@@ -133,13 +134,13 @@ impl Load {
 /// pgbench's options for the transactions of scripts.
 #[derive(Debug, Clone)]
 pub struct ScriptOptions {
-    /// Whether each command is timed.
+    /// True if each command is timed.
     pub timed_commands: bool,
     /// Transactions that take longer are late; with a rate, those that are late before they start are skipped.
     pub latency_limit: Option<Duration>,
-    /// How often a transaction is tried after serialization failures and deadlocks; `None` without limit.
+    /// The number of tries of a transaction after serialization failures and deadlocks; `None` without limit.
     pub tries: Option<u32>,
-    /// Whether a client goes on after other errors of its statements.
+    /// True if a client goes on after other errors of its statements.
     pub continue_on_error: bool,
     pub log: Option<LogPlan>,
     pub notes: Notes,
@@ -147,7 +148,7 @@ pub struct ScriptOptions {
     pub program: &'static str,
 }
 
-/// One try, nothing timed, logged or noted.
+/// The options of loads that have none of them: one try, and nothing is timed, logged or noted.
 static NO_OPTIONS: ScriptOptions = ScriptOptions {
     timed_commands: false,
     latency_limit: None,
@@ -164,18 +165,18 @@ impl Default for ScriptOptions {
     }
 }
 
-/// What is written of each client while the run goes on, by its thread: so it keeps its place among what the server and
-/// scripts write.
+/// The notes that are written of each client while the run goes on. The client's thread writes them, so that they keep
+/// their place among what the server and scripts write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// Errors that are retried or counted.
+    /// True if errors that are retried or counted are written.
     pub failures: bool,
-    /// Every step.
+    /// True if every step is written.
     pub steps: bool,
 }
 
 impl Plan {
-    /// One thread, simple queries, no warm-up.
+    /// Makes a plan with one thread, simple queries and no warm-up.
     pub fn new(target: Option<Arc<Target>>, part: ClientShare, seeds: Seeds, load: Load) -> Self {
         Self {
             target,
@@ -195,32 +196,33 @@ impl Plan {
         }
     }
 
-    /// Descriptions of the workload's scripts in the order of their indexes.
+    /// Returns descriptions of the workload's scripts in the order of their indexes.
     pub fn scripts(&self) -> &[ScriptInfo] {
         &self.load.scripts
     }
 
-    /// What the plan of the load's mode says.
+    /// Returns the plan of the load's mode.
     pub fn mode_plan(&self) -> &dyn ModePlan {
         &*self.load.plan
     }
 
-    /// The length of the measured part, if it is limited.
+    /// Returns the length of the measured part, if it is limited.
     pub fn duration(&self) -> Option<Duration> {
         self.mode_plan().time()
     }
 
-    /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds, if the load has a rate.
+    /// Returns the mean time between the scheduled starts of two transactions of the whole run, nanoseconds, if the
+    /// load has a rate.
     pub fn interval_ns(&self) -> Option<f64> {
         self.mode_plan().interval_ns()
     }
 
-    /// pgbench's options for the transactions.
+    /// Returns pgbench's options for the transactions.
     pub fn options(&self) -> &ScriptOptions {
         self.mode_plan().options()
     }
 
-    /// Whether each client has a thread of its own.
+    /// Returns true if each client has a thread of its own.
     pub fn is_spread(&self) -> bool {
         self.jobs == self.clients
     }

@@ -1,5 +1,5 @@
-//! One application's bounded pool of connections and the tasks that queue for it: who is next, and who has waited too
-//! long. It knows no sockets; its slots are the numbers of connections.
+//! One application's bounded pool of connections and the tasks that queue for it: which task is next, and which has
+//! waited too long. The pool knows no sockets; its slots are the numbers of connections.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use ground::clock::Nanos;
 use ground::random::Random;
 use ground::shard::TaskShare;
 
-/// After a connection could not be made the next attempt is so much later.
+/// The time from a failed attempt to connect to the next one, nanoseconds.
 const RETRY: Nanos = 200_000_000;
 
 /// Applications, each with tasks that arrive by a schedule and share a bounded pool of connections; the run ends with the
@@ -18,20 +18,20 @@ const RETRY: Nanos = 200_000_000;
 pub struct PoolPlan {
     pub apps: usize,
     pub tasks: u32,
-    /// Of the whole run's tasks.
+    /// The schedule by which the tasks of the whole run arrive.
     pub arrival: Arrival,
-    /// The most connections.
+    /// The greatest number of connections.
     pub size: usize,
-    /// A task that has no connection after so long has failed.
+    /// The time after which a task that has no connection has failed.
     pub timeout: Duration,
-    /// A connection that is older is replaced before it is used again.
+    /// The age at which a connection is replaced before it is used again.
     pub lifetime: Option<Duration>,
-    /// Which tasks and connections of the whole run these are.
+    /// The share of the whole run's tasks and connections that this engine has.
     pub deal: TaskShare,
 }
 
 impl PoolPlan {
-    /// The tasks of all applications.
+    /// Returns the number of tasks of all applications.
     pub fn all_tasks(&self) -> u64 {
         self.apps as u64 * u64::from(self.tasks)
     }
@@ -50,7 +50,7 @@ pub struct Pool {
     busy: usize,
     timeout: Nanos,
     lifetime: Option<Nanos>,
-    /// No connection is made before.
+    /// The time before which no connection is made.
     retry_at: Nanos,
 }
 
@@ -63,14 +63,14 @@ pub struct QueuedTask {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
-    /// When its connection was made.
+    /// The time at which the connection was made.
     opened: Nanos,
-    /// The task that has it, or had it last.
+    /// The task that has the connection, or had it last.
     task: u32,
 }
 
 impl Pool {
-    /// A pool that has no connection yet.
+    /// Makes a pool that has no connection yet.
     pub fn new(plan: &PoolPlan, random: Random) -> Self {
         Self {
             arrivals: Arrivals::new(plan.arrival, plan.deal, random),
@@ -86,20 +86,20 @@ impl Pool {
         }
     }
 
-    /// The load begins.
+    /// Begins the arrivals of tasks with the load.
     pub fn start(&mut self, now: Nanos) {
         self.arrivals.start(now);
     }
 
-    /// Tasks whose time has come join the queue.
+    /// Adds the tasks whose time has come to the queue.
     pub fn admit(&mut self, now: Nanos) {
         while let Some((number, arrived)) = self.arrivals.next_until(now) {
             self.waiting.push_back(QueuedTask { number, arrived });
         }
     }
 
-    /// Takes the first task out of the queue if it has waited too long. All wait equally long, so no other one can have
-    /// if the first has not.
+    /// Takes the first task out of the queue if it has waited too long. All tasks have the same limit, so that no other
+    /// one has waited too long if the first has not.
     pub fn expire(&mut self, now: Nanos) -> Option<QueuedTask> {
         let first = self.waiting.front()?;
         if now < self.deadline(first) {
@@ -129,7 +129,7 @@ impl Pool {
         Some(task)
     }
 
-    /// The task of `slot` is over: its connection goes on with the next one, or is free.
+    /// Notes that the task of `slot` is over. Its connection goes on with the next task, or is free.
     pub fn pass_on(&mut self, slot: usize) -> Option<QueuedTask> {
         self.busy -= 1;
         let next = self.assign(slot);
@@ -139,19 +139,19 @@ impl Pool {
         next
     }
 
-    /// The task of `slot` is over, and so is its connection.
+    /// Notes that the task of `slot` is over and its connection closed.
     pub fn retire(&mut self, slot: usize) {
         self.busy -= 1;
         self.closed.push(slot);
     }
 
-    /// The free connection of `slot` is gone.
+    /// Notes that the free connection of `slot` is closed.
     pub fn lose(&mut self, slot: usize) {
         self.free.retain(|free| *free != slot);
         self.closed.push(slot);
     }
 
-    /// A free connection that is too old to be given to a task; it is out of the pool.
+    /// Takes a free connection that is too old to be given to a task out of the pool, and returns its slot.
     pub fn take_worn(&mut self, now: Nanos) -> Option<usize> {
         if self.lifetime.is_none() || self.waiting.is_empty() {
             return None;
@@ -162,12 +162,12 @@ impl Pool {
         Some(slot)
     }
 
-    /// Whether the connection of `slot` is too old.
+    /// Returns true if the connection of `slot` is too old.
     pub fn is_worn(&self, slot: usize, now: Nanos) -> bool {
         self.lifetime.is_some_and(|lifetime| now - self.slots[slot].opened >= lifetime)
     }
 
-    /// The slot for a further connection, if more tasks wait than connections are free or being made.
+    /// Returns the slot for a further connection, if more tasks wait than connections are free or being made.
     pub fn open(&mut self, now: Nanos) -> Option<usize> {
         if now < self.retry_at || !self.is_short() {
             return None;
@@ -180,38 +180,38 @@ impl Pool {
         self.opening + self.free.len() < self.waiting.len() && !self.closed.is_empty()
     }
 
-    /// The connection of `slot` is ready.
+    /// Notes that the connection of `slot` is ready.
     pub fn opened(&mut self, slot: usize, now: Nanos) {
         self.opening -= 1;
         self.slots[slot].opened = now;
         self.free.push(slot);
     }
 
-    /// The connection of `slot` could not be made.
+    /// Notes that the connection of `slot` could not be made.
     pub fn refused(&mut self, slot: usize, now: Nanos) {
         self.opening -= 1;
         self.closed.push(slot);
         self.retry_at = now + RETRY;
     }
 
-    /// The number of the task that has the connection of `slot`.
+    /// Returns the number of the task that has the connection of `slot`.
     pub fn task(&self, slot: usize) -> u32 {
         self.slots[slot].task
     }
 
-    /// How many tasks have a connection.
+    /// Returns the number of tasks that have a connection.
     pub fn busy(&self) -> usize {
         self.busy
     }
 
-    /// When the pool has something to do by itself.
+    /// Returns the time at which the pool has something to do by itself, if there is one.
     pub fn next(&self) -> Option<Nanos> {
         let deadline = self.waiting.front().map(|task| self.deadline(task));
         let retry = self.is_short().then_some(self.retry_at);
         [self.arrivals.next(), deadline, retry].into_iter().flatten().min()
     }
 
-    /// Whether no task is left.
+    /// Returns true if no task is left.
     pub fn is_done(&self) -> bool {
         self.busy == 0 && self.waiting.is_empty() && self.arrivals.next().is_none()
     }

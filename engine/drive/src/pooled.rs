@@ -21,7 +21,7 @@ use wire::error::ConnectionError;
 use wire::{Connection, OpenError};
 use workload::{ScriptActions, ScriptStep, StartPipeline};
 
-/// Pools of connections, and pgbench's options for their tasks.
+/// The pools of connections, and pgbench's options for their tasks.
 #[derive(Debug, Clone)]
 pub struct PooledPlan {
     pub pools: PoolPlan,
@@ -37,7 +37,7 @@ impl ModePlan for PooledPlan {
         &self.options
     }
 
-    /// A pool is not divided.
+    /// Returns the number of slots of a pool, since a pool is not divided between threads.
     fn unit(&self) -> usize {
         self.pools.size
     }
@@ -46,7 +46,7 @@ impl ModePlan for PooledPlan {
 /// The pools of one thread.
 pub struct Pooled {
     pools: Vec<Pool>,
-    /// Slots of each.
+    /// The number of slots of each pool.
     size: usize,
     /// The number of the first pool's application.
     first_app: usize,
@@ -83,7 +83,8 @@ impl<S: Shell> Mode<S> for Pooled {
         Self::served(thread, clients);
     }
 
-    /// The connection that is free now goes to the next task.
+    /// Gives the connection that is free now to the next task; returns false if no task waits, or if the connection is
+    /// too old.
     fn next(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, now: Nanos) -> bool {
         client.state = ClientState::Idle;
         let (pool, slot) = thread.mode.place(client);
@@ -127,7 +128,7 @@ impl<S: Shell> Mode<S> for Pooled {
         pool.opened(slot, now);
     }
 
-    /// The tasks go on waiting.
+    /// Leaves the tasks in the queue.
     fn refused(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, error: OpenError, now: Nanos) {
         client.state = ClientState::Idle;
         let app = thread.mode.app(client) + 1;
@@ -152,7 +153,7 @@ impl<S: Shell> Mode<S> for Pooled {
         Self::stuck(thread, client, command, Cause::Connection(error));
     }
 
-    /// The task has failed and so has its connection; another one is made when it is needed.
+    /// Ends the task, which has failed, and closes its connection. Another one is made when it is needed.
     #[cold]
     fn stuck(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, _command: Option<usize>, cause: Cause) {
         let now = thread.read_clock();
@@ -167,7 +168,7 @@ impl<S: Shell> Mode<S> for Pooled {
         client.disconnect();
     }
 
-    /// What the server sends to a connection without a task usually ends the session.
+    /// Reads what the server sends to a connection without a task. That usually ends the session.
     #[cold]
     fn idle_readable(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>) {
         let Some(connection) = &mut client.connection else { return };
@@ -228,17 +229,17 @@ impl<S: Shell> Mode<S> for Pooled {
 }
 
 impl Pooled {
-    /// A client's pool and its slot there.
+    /// Returns a client's pool and its slot there.
     fn place<S: Shell>(&mut self, client: &Slot<S>) -> (&mut Pool, usize) {
         (&mut self.pools[client.index / self.size], client.index % self.size)
     }
 
-    /// The number of a client's application, from 0.
+    /// Returns the number of a client's application, counted from 0.
     fn app<S: Shell>(&self, client: &Slot<S>) -> usize {
         self.first_app + client.index / self.size
     }
 
-    /// The next slots whose connections are to be made, one of each pool in turn, as indexes of clients.
+    /// Returns the next slots whose connections are to be made, one of each pool in turn, as indexes of clients.
     fn wanted(&mut self, now: Nanos) -> Vec<usize> {
         let mut wanted = Vec::new();
         loop {
@@ -270,14 +271,14 @@ impl<S: Shell> PoolThread<'_, S> {
         }
     }
 
-    /// A client begins a task.
+    /// Lets a client begin a task.
     fn assign(&mut self, client: &mut Slot<S>, task: QueuedTask, now: Nanos) {
         self.choose_script(client);
         client.transaction.scheduled = task.arrived;
         client.transaction.began = now;
     }
 
-    /// A client's task is over.
+    /// Counts the end of a client's task.
     fn end_task(&mut self, client: &Slot<S>, now: Nanos, failure: Option<&str>) {
         let app = self.mode.app(client);
         let (pool, slot) = self.mode.place(client);

@@ -28,25 +28,26 @@ const RETRY: Nanos = 20_000_000;
 const PATIENCE: Nanos = 10_000_000_000;
 const TOO_MANY_CONNECTIONS: &str = "53300";
 
-/// A thread reports at most so many unexpected errors one by one.
+/// The greatest number of unexpected errors that a thread reports one by one.
 const MOST_NOTES: usize = 100;
 
 /// Recorded sessions; a client runs one after the other, and each of their statements counts as a transaction.
 #[derive(Debug, Clone)]
 pub struct ReplayPlan {
     pub pace: ReplayPace,
-    /// No transaction begins later; those under way are finished without pauses. `None`: the load ends with its last session.
+    /// The time after which no transaction begins. Transactions under way are finished without pauses. `None`: the load
+    /// ends with its last session.
     pub time: Option<Duration>,
-    /// What messages call the statements of each account.
+    /// The names that messages use for the statements of each account.
     pub accounts: Arc<[String]>,
 }
 
-/// When recorded statements start.
+/// The times at which recorded statements start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ReplayPace {
-    /// At their recorded times divided by this, whether or not the server keeps up.
+    /// Statements start at their recorded times divided by this, whether or not the server keeps up.
     Recorded { speed: f64 },
-    /// Each when the one before it in its session has ended.
+    /// Each statement starts when the one before it in its session has ended.
     BackToBack,
 }
 
@@ -55,7 +56,7 @@ impl ModePlan for ReplayPlan {
         self.time
     }
 
-    /// Statements start at their recorded times, or each after the one before it.
+    /// True: statements start at their recorded times, or each after the one before it.
     fn has_schedule(&self) -> bool {
         matches!(self.pace, ReplayPace::Recorded { .. })
     }
@@ -69,27 +70,27 @@ impl ModePlan for ReplayPlan {
 pub struct Replayed {
     pace: ReplayPace,
     accounts: Arc<[String]>,
-    /// When the replay began.
+    /// The time at which the replay began.
     began: Nanos,
     totals: ReplayTotals,
-    /// The errors that have been reported, by account and SQLSTATE; without an account those of connections.
+    /// The errors that have been reported, by account and SQLSTATE. Those of connections have no account.
     noted: BTreeSet<(Option<usize>, String)>,
 }
 
-/// What a client has of its session.
+/// The state of a client's session.
 #[derive(Default)]
 pub struct ReplayClient {
-    /// Of the statement that is next or under way.
+    /// The recorded facts of the statement that is next or under way.
     expected: Expected,
-    /// Of the transaction under way.
+    /// The errors of the transaction under way.
     errors: TransactionErrors,
-    /// Whether it has ended a transaction block.
+    /// True if the session has ended a transaction block.
     has_ended_block: bool,
-    /// Whether its connection broke while it waited for its next statement.
+    /// True if the connection broke while the session waited for its next statement.
     is_lost: bool,
-    /// Since when it asks for a connection, if the server had too many.
+    /// The time since which the client asks for a connection, if the server had too many.
     asks_since: Option<Nanos>,
-    /// Whether the end of the load's time ends it.
+    /// True if the end of the load's time ends the session.
     is_stopped: bool,
 }
 
@@ -121,7 +122,7 @@ impl<S: Shell> Mode<S> for Replayed {
         clients.iter_mut().for_each(|client| thread.drive(client, at));
     }
 
-    /// The program says when the next statement is.
+    /// Returns true, since the program says when the next statement is.
     fn next(_thread: &mut ReplayThread<'_, S>, _client: &mut SessionClient<S>, _now: Nanos) -> bool {
         true
     }
@@ -182,7 +183,7 @@ impl<S: Shell> Mode<S> for Replayed {
         thread.drive(client, now);
     }
 
-    /// The session cannot take place; the client goes on with the next one.
+    /// Counts the session as refused; the client goes on with the next one.
     fn refused(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, error: OpenError, now: Nanos) {
         let since = *client.own.asks_since.get_or_insert(now);
         if error.sqlstate == TOO_MANY_CONNECTIONS && now - since < PATIENCE && !thread.is_over(now) {
@@ -196,7 +197,7 @@ impl<S: Shell> Mode<S> for Replayed {
         thread.drive(client, now);
     }
 
-    /// The statement has failed, and its session is over.
+    /// Counts the failed statement and ends its session.
     fn lost(
         thread: &mut ReplayThread<'_, S>,
         client: &mut SessionClient<S>,
@@ -214,7 +215,7 @@ impl<S: Shell> Mode<S> for Replayed {
         thread.exit_on_abort();
     }
 
-    /// What the server sends to a session that waits usually ends it.
+    /// Reads what the server sends to a session that waits. That usually ends it.
     #[cold]
     fn idle_readable(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>) {
         let Some(connection) = &mut client.connection else { return };
@@ -277,7 +278,7 @@ impl<S: Shell> Mode<S> for Replayed {
 }
 
 impl Replayed {
-    /// When a recorded moment is in this replay; `None`: at once.
+    /// Returns the time at which a recorded moment is in this replay; `None`: at once.
     fn moment(&self, at: Micros) -> Option<Nanos> {
         match self.pace {
             ReplayPace::Recorded { speed } => Some(self.began.saturating_add((at as f64 * 1000.0 / speed) as Nanos)),
@@ -294,7 +295,7 @@ impl Replayed {
 }
 
 impl<S: Shell> SessionClient<S> {
-    /// The time of the load is over: the client leaves.
+    /// Makes the client leave, since the time of the load is over.
     fn stop(&mut self) {
         self.own.is_stopped = true;
         self.program.stop();
@@ -302,7 +303,7 @@ impl<S: Shell> SessionClient<S> {
 }
 
 impl<S: Shell> ReplayThread<'_, S> {
-    /// Has a client wait for a recorded time. Returns when it goes on, if that is now.
+    /// Makes a client wait for a recorded time. Returns when it goes on, if that is now.
     fn schedule(
         &mut self,
         client: &mut SessionClient<S>,
@@ -330,7 +331,7 @@ impl<S: Shell> ReplayThread<'_, S> {
         Some(now)
     }
 
-    /// A statement was answered. While its session waits it keeps nothing of it.
+    /// Ends a statement that was answered. A session that waits keeps nothing of it.
     fn end_statement(&mut self, client: &mut SessionClient<S>) {
         if client.status == b'I' {
             self.mode.totals.transactions += 1;
@@ -341,7 +342,8 @@ impl<S: Shell> ReplayThread<'_, S> {
         }
     }
 
-    /// A statement failed otherwise than it was recorded. What follows from an error before it is not reported.
+    /// Counts a statement that failed otherwise than recorded. An error that follows from an earlier one is not
+    /// reported.
     #[cold]
     fn fail_statement(&mut self, client: &mut SessionClient<S>, sqlstate: &str, error: &dyn std::fmt::Display) {
         let account = client.own.expected.account;
@@ -354,7 +356,7 @@ impl<S: Shell> ReplayThread<'_, S> {
         }
     }
 
-    /// The session of a client is over because its connection broke.
+    /// Ends the session of a client because its connection broke.
     #[cold]
     fn lose_session(&mut self, client: &mut SessionClient<S>, error: &ConnectionError) {
         self.mode.totals.sessions.lost += 1;
@@ -371,7 +373,7 @@ impl<S: Shell> ReplayThread<'_, S> {
         }
     }
 
-    /// Whether an error is the first of its kind, and is to be reported.
+    /// Returns true if an error is the first of its kind and must be reported.
     fn is_new(&mut self, kind: (Option<usize>, String)) -> bool {
         self.mode.noted.len() < MOST_NOTES && self.mode.noted.insert(kind)
     }

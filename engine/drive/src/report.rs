@@ -1,4 +1,4 @@
-//! What the threads of a run report to it, and what all of them share.
+//! The reports of a run's threads, and what all threads of a run share.
 
 use std::cell::Cell;
 use std::io;
@@ -14,15 +14,15 @@ use crate::schedule::Stretch;
 use ground::clock::{Nanos, monotonic};
 use wire::OpenError;
 
-/// How soon an interrupt is noticed.
+/// The longest time until an interrupt is noticed.
 pub const PATIENCE: Duration = Duration::from_millis(50);
 
-/// A thread that has not noticed the end of the run so long after it is given up: it computes without end, or waits for a
-/// shell command.
+/// The time after which a thread that has not noticed the end of the run is given up: it computes without end, or waits
+/// for a shell command.
 pub const UNAWARE_AFTER: Duration = Duration::from_secs(2);
 
-/// A thread that has not ended so long after the end of the run is given up, too. Longer than threads wait for statements
-/// that they have cancelled.
+/// The time after the end of the run at which a thread that has not ended is given up, too. It is longer than threads
+/// wait for statements that they have cancelled.
 pub const STUCK_AFTER: Duration = Duration::from_secs(8);
 
 /// Reports that wait for the main thread, for each thread and at least for all together. A thread makes one each second,
@@ -31,13 +31,13 @@ pub const STUCK_AFTER: Duration = Duration::from_secs(8);
 const BACKLOG: usize = 16;
 const LEAST_BACKLOG: usize = 256;
 
-/// The channel for the reports of `jobs` threads.
+/// Makes the channel for the reports of `jobs` threads.
 pub fn channel(jobs: usize) -> (Reporter, Receiver<Report>) {
     let (reports, inbox) = sync_channel((jobs * BACKLOG).max(LEAST_BACKLOG));
     (Reporter { reports, held_up_ns: Cell::new(0) }, inbox)
 }
 
-/// Reports what one thread has to say.
+/// The sender of the reports of one thread.
 #[derive(Clone)]
 pub struct Reporter {
     reports: SyncSender<Report>,
@@ -55,7 +55,7 @@ impl Reporter {
         }
     }
 
-    /// How long the thread has waited because too many reports were unread.
+    /// Returns how long the thread has waited because too many reports were unread.
     pub fn held_up_ns(&self) -> Nanos {
         self.held_up_ns.get()
     }
@@ -74,9 +74,9 @@ impl Drop for PanicReporter {
 
 /// A report of a thread.
 pub enum Report {
-    /// All of its clients are ready.
+    /// All clients of the thread are ready.
     Connected,
-    /// It has begun its load.
+    /// The thread has begun its load.
     Began {
         at: Nanos,
     },
@@ -108,30 +108,30 @@ pub enum Report {
 pub struct ThreadTotals {
     pub ended: Nanos,
     pub aborted: usize,
-    /// Time spent on making connections while the load ran.
+    /// The time spent on making connections while the load ran.
     pub reconnect_ns: u64,
     pub scripts: Vec<ScriptAccount>,
-    /// CPU time in the measured part.
+    /// The CPU time of the thread in the measured part.
     pub cpu: CpuTime,
-    /// How long it waited because its reports were not read.
+    /// The time that the thread waited because its reports were not read.
     pub held_up_ns: Nanos,
     /// The first error that the transaction log met.
     pub log_error: Option<io::Error>,
-    /// Clients that had not finished.
+    /// The number of clients that had not finished.
     pub unfinished: usize,
-    /// What only the mode of the load counts.
+    /// The totals that only the mode of the load has.
     pub own: Own,
 }
 
-/// What all threads of a run share.
+/// The state that all threads of a run share.
 #[derive(Default)]
 pub struct Shared {
     stop: AtomicBool,
-    /// Threads that have noticed their end.
+    /// The number of threads that have noticed that they must end.
     pub ending: AtomicUsize,
-    /// When the time of the load ends by an alarm.
+    /// The time at which an alarm ends the load, if one does.
     alarm_at: OnceLock<Nanos>,
-    /// Transactions begun, of those that all clients share.
+    /// The number of transactions begun, of those that all clients share.
     pub events: AtomicU64,
 }
 
@@ -141,7 +141,7 @@ impl Shared {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// A thread has noticed that it is to end.
+    /// Notes that a thread has noticed that it must end.
     pub fn note_ending(&self) {
         self.ending.fetch_add(1, Ordering::Relaxed);
     }
@@ -151,12 +151,12 @@ impl Shared {
         let _ = self.alarm_at.set(at);
     }
 
-    /// When the time of the load ends, if an alarm ends it.
+    /// Returns the time at which an alarm ends the load, if one does.
     pub fn alarm_at(&self) -> Option<Nanos> {
         self.alarm_at.get().copied()
     }
 
-    /// Whether the run is to end now.
+    /// Returns true if the run must end now.
     #[inline]
     pub fn is_ended(&self) -> bool {
         self.stop.load(Ordering::Relaxed)

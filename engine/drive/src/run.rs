@@ -64,7 +64,7 @@ modes! {
     Replayed: ReplayPlan(ReplayActions),
 }
 
-/// A run whose threads `runtime` starts.
+/// A run whose threads are started by `runtime`.
 pub struct Run<'a, 'run, R> {
     pub plan: &'run Plan,
     pub interrupt: &'a AtomicBool,
@@ -128,7 +128,7 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
         Ok(())
     }
 
-    /// How many clients these threads have.
+    /// Returns the number of clients that these threads have.
     fn clients_of(&self, threads: &[usize]) -> usize {
         shares(self.plan).filter(|share| threads.contains(&share.thread)).map(|share| share.clients).sum()
     }
@@ -231,8 +231,8 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
     }
 }
 
-/// The clients of each thread, as in pgbench: the remaining clients over the remaining threads, rounded up. A pool is not
-/// divided.
+/// Returns the clients of each thread. As in pgbench, the remaining clients are divided by the remaining threads,
+/// rounded up. A pool is not divided.
 fn shares(plan: &Plan) -> impl Iterator<Item = Share> {
     let unit = plan.mode_plan().unit();
     let (clients, jobs) = (plan.clients, plan.jobs);

@@ -1,5 +1,5 @@
-//! What the main thread of a run needs of the system around it: further threads, their reports, and the time. The operating
-//! system's is here; the simulation in this crate's tests has its own.
+//! The trait for what the main thread of a run needs of the system around it: further threads, their reports, and the
+//! time. The operating system's implementation is here; the simulation in this crate's tests has its own.
 
 use std::io::{self, BufRead};
 use std::process;
@@ -18,11 +18,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use workload::Workload;
 
-/// What starts a run's threads, which live as long as `'run`, and receives their reports.
+/// The system that starts a run's threads, which live as long as `'run`, and that receives their reports.
 pub trait Runtime<'run> {
     type Shell: Shell + 'run;
 
-    /// The shell of one thread. The error is a sentence.
+    /// Makes the shell of one thread. The error is a sentence.
     fn shell(&self) -> io::Result<Self::Shell>;
 
     /// Starts a thread, which gets its schedule by `start`.
@@ -35,17 +35,17 @@ pub trait Runtime<'run> {
         panics: PanicReporter,
     ) -> io::Result<()>;
 
-    /// The run's time.
+    /// Returns the time on the run's clock.
     fn now(&self) -> Nanos;
 
-    /// The run's time and the machine's.
+    /// Returns the times on the run's clock and on the machine's clocks.
     fn clocks(&self) -> Clocks;
 
     /// Lets some time pass, while threads go on.
     fn pause(&self, time: Duration);
 
-    /// Reads what standard input has, up to the end of a line; nothing at its end. `None`: there was nothing to read for
-    /// `patience`, or a signal came.
+    /// Reads what standard input has, up to the end of a line; the result is empty at the end of the input. `None`:
+    /// there was nothing to read for `patience`, or a signal came.
     fn read_line(&self, patience: Duration) -> io::Result<Option<Vec<u8>>>;
 
     /// Waits for the next report, for `patience` at most.

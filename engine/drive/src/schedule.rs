@@ -5,19 +5,19 @@ use std::time::Duration;
 use crate::slices::{Slice, Slices};
 use ground::clock::{Nanos, Phase, SECOND, nanos};
 
-/// When the phases begin, nanoseconds of the run's clock.
+/// The times at which the phases begin, nanoseconds of the run's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     pub start: Nanos,
     pub measure: Nanos,
     /// The end of the measured part; `Nanos::MAX` if time does not limit it.
     pub end: Nanos,
-    /// Warm-up and measured part are whole rounds.
+    /// The slices, if the engine takes turns with others. Warm-up and measured part are then whole rounds.
     pub slices: Option<Slices>,
 }
 
 impl Schedule {
-    /// A run that starts at `start`.
+    /// Makes the schedule of a run that starts at `start`.
     pub fn new(start: Nanos, warmup: Duration, measured: Option<Duration>, slices: Option<Slices>) -> Self {
         let measure = start + nanos(warmup);
         Self { start, measure, end: measured.map_or(Nanos::MAX, |length| measure + nanos(length)), slices }
@@ -37,7 +37,7 @@ impl Schedule {
         true
     }
 
-    /// The first stretch of the run.
+    /// Returns the first stretch of the run.
     pub fn first(&self) -> Stretch {
         if let Some(slices) = &self.slices {
             return self.round(slices, self.start, slices.slice(0));
@@ -46,7 +46,7 @@ impl Schedule {
         self.stretch(phase, self.start, 0)
     }
 
-    /// The stretch that follows `stretch`.
+    /// Returns the stretch that follows `stretch`.
     pub fn after(&self, stretch: &Stretch) -> Stretch {
         if let (Some(slices), Some(slice)) = (&self.slices, stretch.slice) {
             return self.round(slices, stretch.ends, slices.slice(slice.round + 1));
@@ -77,7 +77,7 @@ impl Schedule {
         Stretch { phase, second: (slice.round - first) as u32, begins, ends, slice: Some(slice) }
     }
 
-    /// How long others have had their slices, until the own one of this stretch began.
+    /// Returns how long other engines have had their slices until the own one of this stretch began.
     pub fn pause(&self, stretch: &Stretch) -> Nanos {
         match (&self.slices, stretch.slice) {
             (Some(slices), Some(slice)) => slice.begins - slice.round * slices.length,
@@ -85,17 +85,17 @@ impl Schedule {
         }
     }
 
-    /// Until when transactions may begin in this stretch.
+    /// Returns the time until which transactions can begin in this stretch.
     pub fn gate(&self, stretch: &Stretch) -> Nanos {
         stretch.slice.map_or(self.end, |slice| self.start.saturating_add(slice.ends))
     }
 }
 
-/// One second of a phase; the last one may be shorter. With slices one round of this engine.
+/// One second of a phase; the last one may be shorter. With slices it is one round of this engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     pub phase: Phase,
-    /// Counts from 0 in each phase.
+    /// The number of the stretch in its phase, counted from 0.
     pub second: u32,
     pub begins: Nanos,
     pub ends: Nanos,

@@ -1,4 +1,4 @@
-//! What only the programs of scripts do: pipelines, and commands without the server.
+//! The steps that only the programs of scripts have: pipelines, and commands without the server.
 
 use crate::client::Awaited;
 use crate::mode::{Asked, ClientOf, Mode};
@@ -11,7 +11,7 @@ use wire::statement::QueryMode;
 use workload::{ScriptActions, ScriptStep, StartPipeline};
 
 impl<M: Mode<S, Plan: KnownPlan<Actions = ScriptActions>>, S: Shell> Thread<'_, M, S> {
-    /// In prepared mode, has the server prepare the statements of a pipeline before it begins.
+    /// Asks the server to prepare the statements of a pipeline before it begins, in prepared mode.
     pub fn prepare_pipeline(
         &mut self,
         connection: &mut Connection<TransportOf<S>>,

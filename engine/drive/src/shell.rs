@@ -11,22 +11,22 @@ use ground::readiness::Readiness;
 use wire::network::Network;
 use wire::{Backend, OpenError};
 
-/// What a thread needs of the system around it.
+/// The system around a thread, as the thread needs it.
 pub trait Shell: Send {
     type Network: Network;
-    /// What one wait reports.
+    /// The events that one wait reports.
     type Ready: Default;
 
-    /// Whether the event loop returns after each round, since its caller has other threads to go on with.
+    /// True if the event loop returns after each round, since its caller has other threads to go on with.
     const STEPS: bool = false;
 
-    /// The run's time.
+    /// Returns the time on the run's clock.
     fn now(&self) -> Nanos;
 
     /// Sleeps until `at`; returns at once if `at` is past.
     fn sleep_until(&self, at: Nanos);
 
-    /// What makes the thread's connections and reports when they are ready.
+    /// Returns the network, which makes the thread's connections and reports when they are ready.
     fn network(&self) -> &Self::Network;
 
     /// Sets the time at which a wait ends. It holds until another time is set.
@@ -39,24 +39,24 @@ pub trait Shell: Send {
     /// tokens in `ready`.
     fn wait(&mut self, ready: &mut Self::Ready, timeout: Option<Duration>) -> io::Result<usize>;
 
-    /// The tokens of the first `count` ready connections; others are of set times.
+    /// Returns the tokens of the first `count` ready connections. The others are tokens of set times.
     fn tokens(ready: &Self::Ready, count: usize) -> impl Iterator<Item = usize>;
 
-    /// Has servers cancel what these sessions are doing ([`wire::cancel::cancel`]).
+    /// Asks servers to cancel what these sessions are doing ([`wire::cancel::cancel`]).
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, until: Instant) -> Result<(), OpenError>;
 }
 
-/// What reaches a server in a shell.
+/// The transport by which a shell reaches a server.
 pub type TransportOf<S> = <<S as Shell>::Network as Network>::Transport;
 
-/// The operating system.
+/// The shell of the operating system.
 pub struct System {
     clock: Clock,
     readiness: Readiness,
 }
 
 impl System {
-    /// That of one thread of a run with this clock. The error is a sentence.
+    /// Makes the shell of one thread of a run with this clock. The error is a sentence.
     pub fn new(clock: Clock) -> io::Result<Self> {
         let readiness = Readiness::new()
             .map_err(|error| io::Error::new(error.kind(), format!("could not create an event loop: {error}")))?;

@@ -9,18 +9,18 @@ use ground::random::splitmix64_at;
 /// The shortest slice: shorter ones would be mostly waking and overrun.
 pub const SHORTEST: Duration = Duration::from_millis(10);
 
-/// This engine's share of the time.
+/// The slices of time that this engine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slices {
     pub length: Nanos,
-    /// Which participant this engine is, from 0, and how many there are.
+    /// The number of this engine among the participants, counted from 0, and the number of participants.
     pub index: usize,
     pub of: usize,
-    /// Of the order.
+    /// The seed from which the order is drawn.
     pub seed: u64,
 }
 
-/// This engine's slice of a round.
+/// The slice of this engine in one round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Slice {
     pub round: u64,
@@ -29,7 +29,7 @@ pub struct Slice {
 }
 
 impl Slices {
-    /// How long a round takes, in which each participant has one slice.
+    /// Returns the length of a round, in which each participant has one slice.
     pub fn round(&self) -> Nanos {
         self.length.saturating_mul(self.of as Nanos)
     }

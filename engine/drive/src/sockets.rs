@@ -10,26 +10,27 @@ use wire::statement::ResultFormat;
 use wire::target::Target;
 use wire::{Connection, OpenError, ReceiveBuffer, Scratch};
 
-/// How many connections of one thread are made at a time: enough to overlap, few enough for a listener's queue.
+/// The number of connections of one thread that are made at a time: enough to overlap, few enough for a listener's
+/// queue.
 const AT_ONCE: usize = 16;
 
-/// What the connections of a thread share.
+/// The buffers and the queue that the connections of a thread share.
 pub struct Sockets {
-    /// For reading.
+    /// The buffer for replies.
     pub buffer: ReceiveBuffer,
-    /// For encoding.
+    /// The buffers in which requests are encoded.
     pub scratch: Scratch,
     /// Indexes of clients that wait for their turn to connect.
     queue: VecDeque<usize>,
     /// Connections that are being made.
     opening: usize,
-    /// Whether one of them waits for room in a listener's queue, for which no event comes.
+    /// True if one of them waits for room in a listener's queue, for which no event comes.
     pub await_room: bool,
 }
 
 impl Sockets {
-    /// Without any connection yet; requests have the server describe their results if the load `describes`, and send them
-    /// in this format.
+    /// Makes buffers without any connection. Requests ask the server to describe their results if the load `describes`,
+    /// and to send them in this format.
     pub fn new(describes: bool, format: ResultFormat) -> Self {
         let (buffer, scratch) = (ReceiveBuffer::default(), Scratch::new(describes, format));
         Self { buffer, scratch, queue: VecDeque::new(), opening: 0, await_room: false }
@@ -40,18 +41,18 @@ impl Sockets {
         self.queue.push_back(index);
     }
 
-    /// Whether any connection is queued or being made.
+    /// Returns true if any connection is queued or being made.
     #[inline]
     pub fn are_connecting(&self) -> bool {
         self.opening | self.queue.len() != 0
     }
 
-    /// How many clients wait for their turn to connect.
+    /// Returns the number of clients that wait for their turn to connect.
     pub fn queued(&self) -> usize {
         self.queue.len()
     }
 
-    /// The next client whose connection is to be made now.
+    /// Returns the next client whose connection must be made now.
     pub fn next_in_queue(&mut self) -> Option<usize> {
         if self.opening < AT_ONCE { self.queue.pop_front() } else { None }
     }
@@ -69,7 +70,7 @@ impl Sockets {
         Ok(connection)
     }
 
-    /// Goes on with a session's start; true when the session is ready.
+    /// Goes on with a session's start; returns true when the session is ready.
     pub fn advance<N: Network>(
         &mut self,
         connection: &mut Connection<N::Transport>,
@@ -82,7 +83,7 @@ impl Sockets {
         advanced.map(|ready| ready.is_some())
     }
 
-    /// Client `index` waits no longer for its turn, nor for the connection that was being made if it `was_opening`.
+    /// Takes client `index` out of the queue, or ends the making of its connection if it `was_opening`.
     pub fn give_up(&mut self, index: usize, was_opening: bool) {
         self.opening -= usize::from(was_opening);
         self.queue.retain(|queued| *queued != index);

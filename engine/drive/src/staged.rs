@@ -19,15 +19,16 @@ use workload::{AbortReason, ActionResult, Management, StagedActions, StagedReque
 /// sysbench's load: programs connect by themselves, and act before their first transaction and after the last one.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StagedPlan {
-    /// All clients together run so many transactions.
+    /// The number of transactions that all clients run together.
     pub events: Option<u64>,
-    /// Each client runs so many.
+    /// The number of transactions that each client runs.
     pub events_each: Option<u64>,
-    /// The measured part takes so long, unless the events are done before.
+    /// The length of the measured part, unless the events are done before.
     pub time: Option<Duration>,
     /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds; `None` without a rate.
     pub interval_ns: Option<f64>,
-    /// With a rate: the run ends with an error if more transactions of this engine wait for a client.
+    /// The greatest number of transactions of this engine that can wait for a client: with more the run ends with an
+    /// error. Used only with a rate.
     pub longest_queue: Option<u64>,
 }
 
@@ -55,12 +56,13 @@ pub struct Staged {
     events: Option<u64>,
     /// Transactions of each client, if they are limited.
     events_each: Option<u64>,
-    /// With a rate: how many transactions may wait for this thread's clients, from the start of the load on.
+    /// The number of transactions that can wait for this thread's clients, from the start of the load on. Used only
+    /// with a rate.
     longest_queue: Option<u64>,
     has_started: bool,
 }
 
-/// What a client of a staged load has.
+/// The state of a client that only a staged load needs.
 pub struct StagedClient<T> {
     stage: Stage,
     /// The number of the connection in use, and the other connections.
@@ -68,7 +70,7 @@ pub struct StagedClient<T> {
     parked: Vec<(usize, Connection<T>)>,
     /// The numbers of the connections that have been made and not been closed on purpose.
     made: Vec<usize>,
-    /// Whether it has taken an event that it could not begin in its engine's slice.
+    /// True if the client has taken an event that it could not begin in its engine's slice.
     has_event: bool,
 }
 
@@ -81,10 +83,10 @@ impl<T> Default for StagedClient<T> {
 /// A stage of a client's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Before its first transaction.
+    /// The client acts before its first transaction.
     Start,
     Load,
-    /// After its last transaction.
+    /// The client acts after its last transaction.
     Stop,
 }
 
@@ -167,7 +169,7 @@ impl<S: Shell> Mode<S> for Staged {
         }
     }
 
-    /// As in sysbench, a queue that is too long ends the run.
+    /// Ends the run if the queue is too long, as in sysbench.
     fn looked_up(thread: &mut StagedThread<'_, S>, clients: &mut [Caller<S>], now: Nanos) {
         const IS_FULL: &str = "The event queue is full. This means the worker threads are unable to keep up with the specified event \
                                generation rate";
@@ -182,7 +184,7 @@ impl<S: Shell> Mode<S> for Staged {
         }
     }
 
-    /// Neither a number of events nor a rate has a say.
+    /// Returns true if the load is under way and neither a number of events nor a rate limits it.
     #[inline]
     fn goes_on(thread: &StagedThread<'_, S>, client: &Caller<S>, now: Nanos) -> bool {
         client.own.stage == Stage::Load
@@ -305,7 +307,7 @@ impl<S: Shell> StagedThread<'_, S> {
             && events.is_none_or(|events| self.shared.events.fetch_add(1, Ordering::Relaxed) < events)
     }
 
-    /// Gives a client its next scheduled start; true if that is now.
+    /// Gives a client its next scheduled start; returns true if that is now.
     #[inline(never)]
     fn next_at_rate(&mut self, client: &mut Caller<S>, now: Nanos) -> bool {
         let Some(scheduled) = self.next_start(client) else {
@@ -326,7 +328,8 @@ impl<S: Shell> StagedThread<'_, S> {
         true
     }
 
-    /// The client may not begin a transaction: the load is over, or another engine has its slice.
+    /// Makes the client wait or stop, since it must not begin a transaction: the load is over, or another engine has
+    /// its slice.
     #[cold]
     fn hold(&mut self, client: &mut Caller<S>, now: Nanos) {
         self.part(client, now);
@@ -343,7 +346,7 @@ impl<S: Shell> StagedThread<'_, S> {
     }
 }
 
-/// Makes the connection `number` the one in use; the former one is kept.
+/// Makes the connection `number` the one in use, and keeps the former one.
 fn use_connection<S: Shell>(client: &mut Caller<S>, number: usize) {
     let own = &mut client.own;
     if own.current == number {

@@ -14,18 +14,18 @@ use crate::schedule::Schedule;
 use crate::start_at::{Moment, StartAt, StartError};
 use ground::clock::Nanos;
 
-/// So long before the start the threads get the schedule: enough time to reach all of them, and too short for the system's
-/// clocks to drift apart.
+/// The time before the start at which the threads get the schedule, nanoseconds: enough to reach all of them, and too
+/// short for the system's clocks to drift apart.
 const LEAD: Nanos = 20_000_000;
 
 /// The longest line that can be a time.
 const LONGEST_LINE: usize = 100;
 
-/// The load is under way.
+/// The start of the load that is under way.
 pub struct Started {
     pub schedule: Schedule,
     pub began: Began,
-    /// What threads reported before the last one began.
+    /// The reports of threads that came before the last thread began.
     pub early: VecDeque<Report>,
 }
 
@@ -92,7 +92,7 @@ pub fn start<'run, R: Runtime<'run>>(
     Ok(Some(Started { schedule, began, early }))
 }
 
-/// When the last thread began, and what else was reported until then.
+/// Waits until the last thread has begun. Returns the time of that, and what else was reported until then.
 fn wait_for_begin<'run, R: Runtime<'run>>(
     inbox: &Inbox<'_, R>,
     jobs: usize,

@@ -1,4 +1,4 @@
-//! A start that engines agree upon: what the option says, and when that is.
+//! Starts on which engines agree: what the option says, and the time that it means.
 
 use std::io;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use ground::clock::{Clock, Clocks, Nanos, nanos};
 /// The furthest that a start may be ahead: a later one is a mistake in the time, or a wrong clock.
 const FURTHEST: Duration = Duration::from_secs(60);
 
-/// Before the seconds of the machine's monotonic clock.
+/// The prefix of a time in seconds of the machine's monotonic clock.
 const MONOTONIC: &str = "monotonic:";
 
 /// A start that is agreed upon with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartAt {
     At(Moment),
-    /// As a line on standard input says when all clients are ready.
+    /// The start is a line on standard input, which comes when all clients are ready.
     Told,
 }
 
 /// A moment by a clock that the engines have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
-    /// Since 1970.
+    /// The time since 1970 by the wall clock.
     Wall(Duration),
-    /// By the monotonic clock of the one machine that all engines run on. Nobody can set that clock.
+    /// The time by the monotonic clock of the one machine that all engines run on. Nobody can set that clock.
     Monotonic(Duration),
 }
 
@@ -45,7 +45,7 @@ pub enum StartError {
         FURTHEST.as_secs()
     )]
     TooFarAhead { text: String, ahead: Duration },
-    /// With slices.
+    /// The start is past, though slices count from it.
     #[error(
         "the clients were ready {:.3} s after the time to start at, and slices count from it on all engines: name a later \
          one",
@@ -59,15 +59,15 @@ pub enum StartError {
 }
 
 impl StartAt {
-    /// From the option's text: a moment, or `-`.
+    /// Reads the option's text: a moment, or `-`.
     pub fn read(text: &str) -> Result<Self, StartError> {
         if text == "-" { Ok(Self::Told) } else { Moment::read(text, &Clock::start().all()).map(Self::At) }
     }
 }
 
 impl Moment {
-    /// From Unix seconds with decimals, or `monotonic:` and seconds of that clock. It is at most a minute ahead of `now`, and
-    /// may be past.
+    /// Reads Unix seconds with decimals, or `monotonic:` and seconds of that clock. The moment must be at most a minute
+    /// ahead of `now`, and can be past.
     pub fn read(text: &str, now: &Clocks) -> Result<Self, StartError> {
         let text = text.trim();
         let (seconds, moment): (_, fn(Duration) -> Self) = match text.strip_prefix(MONOTONIC) {
@@ -82,18 +82,18 @@ impl Moment {
         }
     }
 
-    /// How long ago it was; `None`: it is to come.
+    /// Returns how long ago the moment was; `None`: it is to come.
     pub fn late(self, now: &Clocks) -> Option<Duration> {
         let (at, now) = self.and_now(now);
         now.checked_sub(at)
     }
 
-    /// By the clock of a run; the present if it is past.
+    /// Returns the moment by the clock of a run, or the present if the moment is past.
     pub fn by(self, now: &Clocks) -> Nanos {
         now.run.saturating_add(nanos(self.ahead(now)))
     }
 
-    /// Since 1970, by the wall clock as it is now.
+    /// Returns the moment as the time since 1970, by the wall clock as it is now.
     pub fn since_1970(self, now: &Clocks) -> Duration {
         match self {
             Self::Wall(at) => at,
@@ -101,13 +101,13 @@ impl Moment {
         }
     }
 
-    /// How long it is until then; 0 if it is past.
+    /// Returns the time until the moment; 0 if it is past.
     fn ahead(self, now: &Clocks) -> Duration {
         let (at, now) = self.and_now(now);
         at.saturating_sub(now)
     }
 
-    /// The moment and the present by its clock.
+    /// Returns the moment and the present by its clock.
     fn and_now(self, now: &Clocks) -> (Duration, Duration) {
         match self {
             Self::Wall(at) => (at, now.wall),

@@ -1,4 +1,4 @@
-//! What the clients of one thread share, and what every mode does with a client.
+//! The state that the clients of one thread share, and the steps that every mode takes with a client.
 
 use std::io;
 
@@ -19,7 +19,7 @@ use workload::Actions;
 /// The clients of the engine that one thread runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Share {
-    /// The thread's number.
+    /// The thread's number, counted from 0.
     pub thread: usize,
     pub first_client: usize,
     pub clients: usize,
@@ -36,17 +36,17 @@ pub struct Thread<'a, M: Counting, S> {
     /// The schedule of a load with a rate.
     pub throttle: Option<Throttle>,
     pub shared: &'a Shared,
-    /// Which script is next.
+    /// The generator that chooses the next script.
     choose: Random,
-    /// Clients that are not ready for the start of the load.
+    /// The number of clients that are not ready for the start of the load.
     pub unready: usize,
-    /// Clients that have not finished; with pools, the applications with tasks left.
+    /// The number of clients that have not finished; with pools, of applications with tasks left.
     pub active: usize,
     pub mode: M,
 }
 
 impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
-    /// A thread that has not begun; `mode` comes with the empty tally of what it counts.
+    /// Makes a thread that has not begun; `mode` comes with the empty tally of what it counts.
     pub fn new(
         plan: &'a Plan,
         shell: S,
@@ -75,13 +75,13 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         })
     }
 
-    /// Whether the time of a load that is limited by it is over.
+    /// Returns true if the time of a load that is limited by it is over.
     #[inline]
     pub fn is_over(&self, now: Nanos) -> bool {
         now >= self.books.schedule.end
     }
 
-    /// Whether a transaction may begin: the load is not over, and with slices the own one is on.
+    /// Returns true if a transaction can begin: the load is not over, and with slices the own one is on.
     #[inline]
     pub fn is_open(&self, now: Nanos) -> bool {
         now < self.books.gate
@@ -103,7 +103,7 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         }
     }
 
-    /// Has the client's program choose the script of its next transaction.
+    /// Lets the client's program choose the script of its next transaction.
     #[inline]
     pub fn choose_script<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         client.transaction.script = client.program.begin(&mut self.choose);
@@ -121,7 +121,7 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         self.sockets.enqueue(client.index);
     }
 
-    /// Lets the client wait until `at`.
+    /// Makes the client wait until `at`.
     pub fn wait_until<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, at: Nanos) {
         client.state = ClientState::Idle;
         self.timers.add(at, client.index);
@@ -133,7 +133,7 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         self.timers.add(self.books.next_slice(now), client.index);
     }
 
-    /// Ends the client.
+    /// Ends the client's session and its part in the load.
     pub fn leave<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         if client.takes_part {
             self.books.part(client, self.shell.now());
@@ -143,7 +143,7 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         self.active -= 1;
     }
 
-    /// Ends a client that cannot go on. Its transaction has failed.
+    /// Ends a client that cannot go on, and counts its transaction as failed.
     pub fn abort<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, command: Option<usize>, cause: Cause) {
         if let Some(sqlstate) = cause.counted_sqlstate() {
             self.books.tally.counts.fail(sqlstate);

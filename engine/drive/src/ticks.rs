@@ -10,14 +10,14 @@ use ground::clock::{Phase, seconds};
 /// Merges the threads' seconds. A second is complete when every running thread has passed it.
 pub struct Ticks {
     open: BTreeMap<(Phase, u32), Tick>,
-    /// For each thread the stretch after the last one that it reported; `None` when it has finished.
+    /// The stretch after the last one that each thread reported; `None` for a thread that has finished.
     passed: Vec<Option<(Phase, u32)>>,
-    /// Threads that have not finished.
+    /// The number of threads that have not finished.
     pub running: usize,
 }
 
 impl Ticks {
-    /// No second of so many threads.
+    /// Makes an empty sum of this number of threads.
     pub fn new(jobs: usize) -> Self {
         Self { open: BTreeMap::new(), passed: vec![Some((Phase::Warmup, 0)); jobs], running: jobs }
     }
@@ -37,7 +37,7 @@ impl Ticks {
         self.passed[thread] = Some((stretch.phase, stretch.second + 1));
     }
 
-    /// A thread has finished.
+    /// Notes that a thread has finished.
     pub fn finish(&mut self, thread: usize) {
         self.passed[thread] = None;
         self.running -= 1;
@@ -50,7 +50,7 @@ impl Ticks {
         left
     }
 
-    /// The seconds that have become complete, in their order.
+    /// Returns the seconds that have become complete, in their order.
     pub fn complete(&mut self) -> Vec<Tick> {
         let frontier = self.passed.iter().flatten().min().copied();
         let mut complete = Vec::new();

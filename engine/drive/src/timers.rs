@@ -18,18 +18,18 @@ impl Timers {
         self.moments.push(Reverse((at, index)));
     }
 
-    /// How many clients wait for a moment.
+    /// Returns the number of clients that wait for a moment.
     pub fn len(&self) -> usize {
         self.moments.len()
     }
 
-    /// When the next client is to be woken, if one waits.
+    /// Returns the time at which the next client must be woken, if one waits.
     #[inline]
     pub fn next(&self) -> Option<Nanos> {
         self.moments.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// The next client whose time has come at `now`.
+    /// Returns the next client whose time has come at `now`.
     pub fn pop(&mut self, now: Nanos) -> Option<usize> {
         let Reverse((at, index)) = *self.moments.peek()?;
         (at <= now).then(|| {
@@ -51,19 +51,19 @@ impl Timers {
         self.turns.push(index);
     }
 
-    /// How many clients wait for their turn.
+    /// Returns the number of clients that wait for their turn.
     #[cfg(test)]
     pub fn turns(&self) -> usize {
         self.turns.len()
     }
 
-    /// Whether a client waits for its turn.
+    /// Returns true if a client waits for its turn.
     #[inline]
     pub fn have_turns(&self) -> bool {
         !self.turns.is_empty()
     }
 
-    /// The clients whose turn it is.
+    /// Returns the clients whose turn it is.
     pub fn take_turns(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.turns)
     }

@@ -1,4 +1,5 @@
-//! A client's way through a transaction: the program says what is next, the request goes out, the answer comes in.
+//! The way of a client through a transaction: the program says what is next, the request is sent, and the answer is
+//! received.
 
 use ground::poll::Token;
 
@@ -21,14 +22,15 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// When the transaction of a client ended that is at its end at `now`: without an answer no clock was read.
+    /// Returns the time at which a client's transaction ended. That is `now`, unless the server was not asked: then the
+    /// clock has to be read.
     #[inline(always)]
     pub fn end_time(&mut self, client: &ClientOf<M, S>, now: Nanos) -> Nanos {
         if client.transaction.was_answered { now } else { self.read_clock() }
     }
 
-    /// When the client's next transaction starts, if that is `now`. After a transaction without the server the others
-    /// have their turn before.
+    /// Returns the start of the client's next transaction, if that is `now`. After a transaction without the server the
+    /// others have their turn before.
     #[inline(always)]
     pub fn next_after(&mut self, client: &mut ClientOf<M, S>, now: Nanos) -> Option<Nanos> {
         if !client.transaction.was_answered {
@@ -122,8 +124,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         M::ended(self, client, now)
     }
 
-    /// A request was `sent`, as far as the socket took it; `None` without a connection to send it on. Returns `None`: the
-    /// client waits.
+    /// Handles a request that was `sent` as far as the socket took it; `None` without a connection to send it on.
+    /// Returns `None`: the client waits.
     #[inline]
     pub fn sent(
         &mut self,
@@ -152,8 +154,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// The program goes on when the others have had their turn, since it may send its next query without a connection
-    /// too.
+    /// Lets the program go on when the others have had their turn, since it may send its next query without a
+    /// connection too.
     #[cold]
     fn query_without_connection(&mut self, client: &mut ClientOf<M, S>) {
         client.program.complete(ActionResult::Lost(&ConnectionError::Closed));
@@ -166,7 +168,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         self.finish_command(client, command, now)
     }
 
-    /// A command without an answer has ended. Returns the time, which is read anew only for timed commands.
+    /// Ends a command without an answer. Returns the time, which is read anew only for timed commands.
     pub fn finish_command(&mut self, client: &mut ClientOf<M, S>, command: usize, now: Nanos) -> Nanos {
         if !self.options.timed_commands {
             return now;
@@ -197,7 +199,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// The time, which is read now if it has not been read.
+    /// Returns the time, which is read now if it has not been read.
     #[inline(always)]
     fn time(&mut self, read: Option<Nanos>) -> Nanos {
         read.unwrap_or_else(|| self.read_clock())
@@ -211,7 +213,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         now
     }
 
-    /// The server did what was asked for.
+    /// Goes on after the server did what was asked for.
     #[inline(always)]
     fn answered(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited, status: u8) {
         client.note_answer(status);
@@ -230,7 +232,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         self.carry_out(client, now);
     }
 
-    /// The server did what was asked for, and that was more than a statement whose rows nobody wants.
+    /// Goes on after the server did what was asked for, where that was more than a statement whose rows nobody wants.
     #[inline(never)]
     fn answered_otherwise(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited) {
         let now = self.read_clock();
@@ -252,7 +254,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// The server rejected what was asked for.
+    /// Handles an error with which the server rejected what was asked for.
     #[cold]
     fn rejected(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited, status: u8, error: StatementError) {
         client.note_answer(status);
@@ -316,14 +318,14 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         self.drive(client, now);
     }
 
-    /// The client's connection broke.
+    /// Handles a broken connection of the client.
     fn lose(&mut self, client: &mut ClientOf<M, S>, command: Option<usize>, error: ConnectionError) {
         client.connection = None;
         let now = self.read_clock();
         M::lost(self, client, command, error, now);
     }
 
-    /// A script ended in an open transaction.
+    /// Handles a script that ended in an open transaction.
     #[cold]
     pub fn left_open(&mut self, client: &mut ClientOf<M, S>) {
         let reason = "end of script reached without completing the last transaction".to_owned();

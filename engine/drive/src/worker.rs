@@ -1,4 +1,4 @@
-//! One thread's event loop over its clients.
+//! The event loop of one thread over its clients.
 
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -28,18 +28,18 @@ pub struct Worker<'a, M: Mode<S>, S: Shell> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     New,
-    /// Its clients get ready.
+    /// The clients get ready.
     Preparing,
-    /// They are ready, and wait for the start of the load.
+    /// The clients are ready, and wait for the start of the load.
     Waiting,
     Loading,
     Ended,
 }
 
-/// What became of the rounds of the event loop.
+/// The way in which the rounds of the event loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
-    /// There are more to come ([`Shell::STEPS`]).
+    /// There are more rounds to come ([`Shell::STEPS`]).
     InPart,
     All,
     /// Waiting for events failed.
@@ -47,7 +47,7 @@ enum Served {
 }
 
 impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
-    /// The thread with its clients, whose programs are made in the thread that runs them.
+    /// Makes the thread with its clients, whose programs are made in the thread that runs them.
     pub fn new(thread: Thread<'a, M, S>, workload: &dyn Workload<ActionsOf<M, S>>, share: Share) -> Self {
         let plan = thread.plan;
         let clients = (0..share.clients).map(|index| {
@@ -175,7 +175,8 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         Ok(())
     }
 
-    /// The load ends at `end`, or with the warm-up: clients that wait for a later start of a transaction need not.
+    /// Moves the end of the load to `end`, or to the end of the warm-up. Clients that wait for a later start of a
+    /// transaction stop waiting.
     #[cold]
     fn cut(&mut self, end: Nanos) {
         if self.thread.books.cut(end) {
@@ -256,7 +257,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
 }
 
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
-    /// A client's socket can be read or written.
+    /// Reads or writes a client's socket that is ready.
     #[inline(always)]
     fn ready(&mut self, client: &mut ClientOf<M, S>) {
         if let ClientState::Awaiting(awaited) = client.state {
@@ -295,7 +296,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// The moment or the turn has come for which a client waited.
+    /// Goes on with a client whose moment or turn has come.
     fn act(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
         self.roll(now);
         match client.state {

@@ -1,20 +1,20 @@
-//! What each client of a staged run did, for sysbench's reports on how evenly the clients shared the work.
+//! The totals of each client of a staged run, for sysbench's reports on how evenly the clients shared the work.
 
 use super::own::ModeCounts;
 
-/// One client's transactions.
+/// The totals of one client's transactions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientTotals {
     pub transactions: u64,
-    /// Time in transactions, nanoseconds.
+    /// The time in transactions, nanoseconds.
     pub busy_ns: u64,
-    /// The shortest and the longest transaction, nanoseconds; 0 without any.
+    /// The shortest and the longest transaction, nanoseconds; 0 without any transaction.
     pub shortest_ns: u64,
     pub longest_ns: u64,
 }
 
 impl ClientTotals {
-    /// Adds a transaction.
+    /// Counts a transaction that took `latency_ns` nanoseconds.
     #[inline]
     pub fn add(&mut self, latency_ns: u64) {
         self.merge(&Self { transactions: 1, busy_ns: latency_ns, shortest_ns: latency_ns, longest_ns: latency_ns });
@@ -36,23 +36,23 @@ impl ClientTotals {
 /// The totals of consecutive clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PerClient {
-    /// The number of the first one.
+    /// The number of the first of these clients.
     first: usize,
     totals: Vec<ClientTotals>,
 }
 
 impl PerClient {
-    /// `count` clients with empty totals.
+    /// Makes empty totals of `count` clients, the first of which has the number `first`.
     pub fn new(first: usize, count: usize) -> Self {
         Self { first, totals: vec![ClientTotals::default(); count] }
     }
 
-    /// In the order of their numbers.
+    /// Returns the totals in the order of the clients' numbers.
     pub fn totals(&self) -> &[ClientTotals] {
         &self.totals
     }
 
-    /// Adds a transaction of the client `index`, counted from the first one here.
+    /// Counts a transaction of the client `index`, counted from the first one here.
     #[inline]
     pub fn add(&mut self, index: usize, latency_ns: u64) {
         if let Some(totals) = self.totals.get_mut(index) {
@@ -62,7 +62,7 @@ impl PerClient {
 }
 
 impl ModeCounts for PerClient {
-    /// The sum begins with client 0.
+    /// Adds the totals of other clients to this sum, which begins with client 0.
     fn merge(&mut self, other: &PerClient) {
         let clients = (self.first + self.totals.len()).max(other.first + other.totals.len());
         let mine = std::mem::replace(self, Self::new(0, clients));
@@ -72,7 +72,7 @@ impl ModeCounts for PerClient {
         }
     }
 
-    /// The same clients with empty totals.
+    /// Returns empty totals of the same clients.
     fn emptied(&self) -> Self {
         Self::new(self.first, self.totals.len())
     }

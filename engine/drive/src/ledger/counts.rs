@@ -1,4 +1,4 @@
-//! How many transactions there were of each kind: of a stretch, of a script, of a command.
+//! Counts of transactions by how they ended: in a stretch of time, of a script, or of a command.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ pub const DEADLOCK_DETECTED: &str = "40P01";
 /// Failed transactions by SQLSTATE.
 pub type Failures = BTreeMap<String, u64>;
 
-/// What became of transactions.
+/// Counts of transactions by how they ended.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
     /// Latency of committed transactions from their scheduled start: count, mean, deviation, extremes.
     pub moments: Moments,
-    /// With a rate: the time from the scheduled to the actual start of committed transactions.
+    /// The time from the scheduled to the actual start of committed transactions. Used only with a rate.
     pub lag: Moments,
-    /// By SQLSTATE, those that ended a client too.
+    /// Failed transactions by SQLSTATE, including those whose failure ended a client.
     pub failures: Failures,
-    /// Of the failures after which the client went on, those that are neither serialization failures nor deadlocks.
+    /// The failures after which the client went on and that are neither serialization failures nor deadlocks.
     pub other_failures: u64,
     /// Transactions that were not started because they were late already.
     pub skipped: u64,
@@ -36,22 +36,22 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Committed transactions.
+    /// Returns committed transactions.
     pub fn transactions(&self) -> u64 {
         self.moments.count
     }
 
-    /// Transactions that failed for good, while their clients went on.
+    /// Returns transactions that failed for good, while their clients went on.
     pub fn failed(&self) -> u64 {
         self.serialization_failures() + self.deadlocks() + self.other_failures
     }
 
-    /// Transactions that failed for good by a serialization failure.
+    /// Returns transactions that failed for good by a serialization failure.
     pub fn serialization_failures(&self) -> u64 {
         self.failures.get(SERIALIZATION_FAILURE).copied().unwrap_or(0)
     }
 
-    /// Transactions that failed for good by a deadlock.
+    /// Returns transactions that failed for good by a deadlock.
     pub fn deadlocks(&self) -> u64 {
         self.failures.get(DEADLOCK_DETECTED).copied().unwrap_or(0)
     }
@@ -67,7 +67,7 @@ impl Counts {
         self.retries += u64::from(retries);
     }
 
-    /// Adds other transactions.
+    /// Adds the counts of other transactions.
     pub fn merge(&mut self, other: &Counts) {
         self.moments.merge(&other.moments);
         self.lag.merge(&other.lag);
@@ -102,17 +102,18 @@ impl Account {
     }
 }
 
-/// One script's account and its commands'.
+/// The account of one script and the accounts of its commands.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptAccount {
     pub whole: Counts,
-    /// Of one of several scripts; those of a single one are the tally's.
+    /// The latencies of the script's transactions, if the load has several scripts. Those of a single script are in the
+    /// tally.
     pub latencies: Latencies,
     pub commands: Vec<Account>,
 }
 
 impl ScriptAccount {
-    /// The empty account of a script with so many commands.
+    /// Makes the empty account of a script with this number of commands.
     pub(crate) fn new(commands: usize) -> Self {
         Self { commands: vec![Account::default(); commands], ..Self::default() }
     }

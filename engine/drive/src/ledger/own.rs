@@ -1,56 +1,57 @@
-//! What only one mode counts. The thread that counts knows its type; what is reported says it by [`Own::get`].
+//! Counters that only one mode of the load has. The thread that counts knows their type; a reader of a report asks for
+//! it with [`Own::get`].
 
 use std::any::Any;
 use std::fmt::Debug;
 
-/// What a mode counts in a stretch of time, or in a whole run.
+/// The counters that only one mode has, for a stretch of time or for a whole run.
 pub trait ModeCounts: Any + Clone + Debug + Default + Send {
-    /// Adds another stretch, or another thread.
+    /// Adds the counters of another stretch, or of another thread.
     fn merge(&mut self, other: &Self);
 
-    /// Empty ones that count the same.
+    /// Returns empty counters that count the same.
     fn emptied(&self) -> Self {
         Self::default()
     }
 
-    /// The stretch of all threads is complete.
+    /// Completes the counters when all threads have reported the stretch.
     fn complete(&mut self) {}
 }
 
-/// A mode of the load, by what it counts beside what all modes do.
+/// A mode of the load, with the counters that it has besides those that all modes have.
 pub trait Counting {
-    /// In each stretch of time.
+    /// The mode's counters of one stretch of time.
     type Counts: ModeCounts;
-    /// In the whole run.
+    /// The mode's counters of the whole run.
     type Totals: ModeCounts;
 }
 
-/// Nothing.
+/// The counters of a mode that counts nothing of its own.
 impl ModeCounts for () {
     fn merge(&mut self, (): &Self) {}
 }
 
-/// What the mode of a load has counted, whichever mode it is.
+/// The counters of the load's mode, whichever mode it is.
 #[derive(Debug, Default)]
 pub struct Own(Option<Box<dyn AnyCounts>>);
 
 impl Own {
-    /// What this mode has counted.
+    /// Wraps the counters of this mode.
     pub fn new<T: ModeCounts>(counts: T) -> Self {
         Self(Some(Box::new(counts)))
     }
 
-    /// What this mode has counted, if it is of this mode.
+    /// Returns the counters, if they are of this mode.
     pub fn get<T: ModeCounts>(&self) -> Option<&T> {
         self.0.as_deref()?.as_any().downcast_ref()
     }
 
-    /// As [`Own::get`], to change it.
+    /// Returns the counters to be changed, if they are of this mode.
     pub fn get_mut<T: ModeCounts>(&mut self) -> Option<&mut T> {
         self.0.as_deref_mut()?.as_any_mut().downcast_mut()
     }
 
-    /// Adds another stretch of the same mode.
+    /// Adds the counters of another stretch of the same mode.
     pub(crate) fn merge(&mut self, other: &Own) {
         let Some(theirs) = other.0.as_deref() else { return };
         match &mut self.0 {
@@ -59,7 +60,7 @@ impl Own {
         }
     }
 
-    /// The stretch of all threads is complete.
+    /// Completes the counters when all threads have reported the stretch.
     pub(crate) fn complete(&mut self) {
         if let Some(counts) = self.0.as_deref_mut() {
             counts.complete_any();
@@ -73,7 +74,7 @@ impl Clone for Own {
     }
 }
 
-/// [`ModeCounts`] of any mode.
+/// [`ModeCounts`] of any mode, so that the type need not be known.
 trait AnyCounts: Debug + Send {
     fn as_any(&self) -> &dyn Any;
     fn as_any_mut(&mut self) -> &mut dyn Any;
@@ -95,7 +96,7 @@ impl<T: ModeCounts> AnyCounts for T {
         Box::new(self.clone())
     }
 
-    /// A run has one mode.
+    /// Adds the counters of another stretch. They have the same type, since a run has one mode.
     fn merge_any(&mut self, other: &dyn Any) {
         if let Some(other) = other.downcast_ref() {
             self.merge(other);

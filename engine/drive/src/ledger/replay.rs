@@ -1,5 +1,5 @@
-//! Replays: what became of the recorded sessions and of the statements of each template. Counted apart from the seconds, in
-//! each thread until its end.
+//! Counters of replays: what became of the recorded sessions, and of the statements of each template. Each thread
+//! counts them until its end, apart from the seconds.
 
 use std::borrow::Cow;
 
@@ -13,53 +13,53 @@ use workload::recorded::{Expected, StatementFailure};
 /// The kind of failure of a statement whose recorded SQLSTATE is not known.
 const UNSTATED: &str = "unstated";
 
-/// SQLSTATE of a statement in a transaction that an error before it has ended.
+/// SQLSTATE of a statement in a transaction that an earlier error has ended.
 pub const IN_FAILED_TRANSACTION: &str = "25P02";
 
-/// What became of a replay.
+/// The totals of a replay.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayTotals {
     pub sessions: SessionCounts,
-    /// Transactions that have ended, whichever way.
+    /// Transactions that have ended, however they ended.
     pub transactions: u64,
     /// Errors by SQLSTATE: those that were recorded for their statements, other ones, and recorded ones that did not come.
     pub expected: Failures,
     pub unexpected: Failures,
     pub missing: Failures,
-    /// By account.
+    /// The totals by account.
     pub accounts: Vec<ReplayAccount>,
 }
 
-/// What became of recorded sessions.
+/// Counts of recorded sessions by how they ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionCounts {
-    /// Those that got their connection.
+    /// Sessions that got their connection.
     pub begun: u64,
-    /// Those of them whose last statement was executed.
+    /// Sessions whose last statement was executed.
     pub finished: u64,
-    /// Those that got no connection.
+    /// Sessions that got no connection.
     pub refused: u64,
-    /// Those whose connection broke.
+    /// Sessions whose connection broke.
     pub lost: u64,
-    /// Those that ended a transaction that they had not begun: it began before the capture.
+    /// Sessions that ended a transaction that they had not begun: it began before the capture.
     pub begun_before: u64,
-    /// Those that left in a transaction: it ended after the capture, or with an error.
+    /// Sessions that left in a transaction: it ended after the capture, or with an error.
     pub left_open: u64,
 }
 
-/// The statements of one template.
+/// The totals of the statements of one template.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayAccount {
-    /// Those that the server has answered, or that lost their connection.
+    /// Statements that the server has answered, or that lost their connection.
     pub statements: u64,
-    /// Rows that they returned or changed.
+    /// Rows that the statements returned or changed.
     pub rows: u64,
-    /// The sum of a hash of each execution's rows, whatever the order of executions; without meaning unless rows were
-    /// hashed.
+    /// The sum of a hash of each execution's rows, which does not depend on the order of executions. It has no meaning
+    /// unless rows were hashed.
     pub hash: u64,
-    /// Those with another number of rows than recorded.
+    /// Statements that returned or changed another number of rows than recorded.
     pub other_rows: u64,
-    /// As in [`ReplayTotals`].
+    /// Errors by SQLSTATE, as in [`ReplayTotals`].
     pub expected: Failures,
     pub unexpected: Failures,
     pub missing: Failures,
@@ -68,17 +68,18 @@ pub struct ReplayAccount {
     /// error itself did not.
     pub consequences: Failures,
     pub missing_consequences: Failures,
-    /// From sending to the answer, microseconds and as a histogram; without unexpected errors.
+    /// The time from sending a statement to its answer, microseconds and as a histogram. Statements with unexpected
+    /// errors are not counted.
     pub moments: Moments,
     pub times: Latencies,
 }
 
-/// The errors of a session's transaction that later ones follow from.
+/// The errors of a session's transaction from which later errors follow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TransactionErrors {
-    /// The error that ended the transaction.
+    /// The error that ended the transaction, if one did.
     ended_by: Option<Cause>,
-    /// The recorded error that did not come.
+    /// The recorded error that did not come, if there is one.
     missing: Option<Cause>,
 }
 
@@ -95,21 +96,21 @@ impl Cause {
     }
 }
 
-/// What an execution returned or changed.
+/// The rows that an execution returned or changed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ReplyRows {
     pub rows: u64,
-    /// Of the rows; 0 unless they were hashed.
+    /// The hash of the rows; 0 unless they were hashed.
     pub hash: u64,
 }
 
 impl ReplayTotals {
-    /// Those of a replay that has not begun.
+    /// Returns the totals of a replay that has not begun.
     pub(crate) fn new(accounts: usize) -> Self {
         Self { accounts: vec![ReplayAccount::default(); accounts], ..Self::default() }
     }
 
-    /// The server has executed a statement of a transaction with these errors.
+    /// Counts a statement that the server has executed in a transaction with these errors.
     pub(crate) fn succeed(
         &mut self,
         expected: &Expected,
@@ -134,7 +135,7 @@ impl ReplayTotals {
         }
     }
 
-    /// A statement failed as it was recorded.
+    /// Counts a statement that failed as recorded.
     pub(crate) fn fail_as_recorded(
         &mut self,
         expected: &Expected,
@@ -152,7 +153,7 @@ impl ReplayTotals {
         }
     }
 
-    /// A statement failed otherwise than it was recorded. Returns whether that follows from an error before it.
+    /// Counts a statement that failed otherwise than recorded. Returns true if that follows from an earlier error.
     pub(crate) fn fail(&mut self, expected: &Expected, sqlstate: &str, errors: &mut TransactionErrors) -> bool {
         let account = &mut self.accounts[expected.account];
         account.statements += 1;
@@ -171,14 +172,14 @@ impl ReplayTotals {
         }
     }
 
-    /// Statements of all accounts, and rows.
+    /// Returns the number of statements of all accounts, and of their rows.
     pub fn statements(&self) -> (u64, u64) {
         self.accounts
             .iter()
             .fold((0, 0), |(statements, rows), account| (statements + account.statements, rows + account.rows))
     }
 
-    /// Statements with another number of rows than recorded.
+    /// Returns the number of statements with another number of rows than recorded.
     pub fn other_rows(&self) -> u64 {
         self.accounts.iter().map(|account| account.other_rows).sum()
     }
@@ -216,7 +217,7 @@ impl ReplayAccount {
         self.times.record(time);
     }
 
-    /// Statements that failed otherwise than recorded.
+    /// Returns the number of statements that failed otherwise than recorded.
     pub fn unexpected(&self) -> u64 {
         self.unexpected.values().sum()
     }
@@ -240,7 +241,7 @@ impl ReplayAccount {
     }
 }
 
-/// A recorded failure as it is counted.
+/// Returns the name under which a recorded failure is counted.
 fn name(failure: &StatementFailure) -> Cow<'_, str> {
     match failure {
         StatementFailure::Code(code) => String::from_utf8_lossy(code),

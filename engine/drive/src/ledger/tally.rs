@@ -1,4 +1,4 @@
-//! What happened in a stretch of time: counts, latencies, and what only one mode counts.
+//! The tally of a stretch of time: counts, latencies, and the counters that only one mode has.
 
 use ground::clock::{Nanos, seconds};
 use latency::Latencies;
@@ -6,30 +6,30 @@ use latency::Latencies;
 use super::counts::Counts;
 use super::own::{ModeCounts, Own};
 
-/// What happened in one stretch of time. `T` is what only the mode counts.
+/// The counts of one stretch of time. `T` has the counters that only the mode has.
 #[derive(Debug, Clone, Default)]
 pub struct Tally<T = Own> {
     pub counts: Counts,
-    /// Response time of committed transactions: from their scheduled start.
+    /// Response times of committed transactions, from their scheduled start.
     pub latencies: Latencies,
-    /// Only with a rate.
+    /// The measures of the schedule. Used only with a rate.
     pub pace: Option<Box<Pace>>,
-    /// Only with slices.
+    /// The time in which clients took part. Used only with slices.
     pub turn: Option<Turn>,
     pub own: T,
 }
 
-/// How long clients took part. Times count from the start of the load.
+/// The time in which clients took part. Times count from the start of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// The sum over the clients; with a rate of the time within the planned slice.
+    /// The sum of the times of the clients, nanoseconds. With a rate only the time within the planned slice counts.
     pub client_ns: Nanos,
     /// The first and the last moment at which some client took part.
     pub span: Option<(Nanos, Nanos)>,
 }
 
 impl Turn {
-    /// Some clients took part from `from` until `to`, their sum being `client_ns`.
+    /// Adds that some clients took part from `from` until `to`; the sum of their times is `client_ns`.
     pub fn add(&mut self, client_ns: Nanos, from: Nanos, to: Nanos) {
         self.merge(&Turn { client_ns, span: Some((from, to)) });
     }
@@ -41,16 +41,17 @@ impl Turn {
     }
 }
 
-/// How a load with a rate kept to its schedule.
+/// The measures of how a load with a rate kept to its schedule.
 #[derive(Debug, Clone, Default)]
 pub struct Pace {
-    /// Service time of committed transactions: from their actual start.
+    /// Service times of committed transactions, from their actual start.
     pub service: Latencies,
-    /// Schedule lag: from the scheduled to the actual start.
+    /// Schedule lags, from the scheduled to the actual start.
     pub lags: Latencies,
-    /// The part of it that is the client's own: the lag of transactions for which a client was free in time.
+    /// The part of the schedule lag that is the client's own: the lag of transactions for which a client was free in
+    /// time.
     pub oversleeps: Latencies,
-    /// At the end of the stretch, with slices of the own one.
+    /// The queue at the end of the stretch; with slices at the end of the own slice.
     pub queue: Option<Queue>,
 }
 
@@ -62,7 +63,7 @@ pub struct Queue {
 }
 
 impl<T: ModeCounts> Tally<T> {
-    /// An empty tally that counts the same.
+    /// Returns an empty tally that counts the same.
     pub(crate) fn emptied(&self) -> Self {
         Self {
             pace: self.pace.as_ref().map(|_| Box::default()),
@@ -72,7 +73,7 @@ impl<T: ModeCounts> Tally<T> {
         }
     }
 
-    /// As it is reported, whichever mode the load has.
+    /// Returns the tally in the form in which it is reported, whichever mode the load has.
     pub(crate) fn reported(self) -> Tally {
         let Self { counts, latencies, pace, turn, own } = self;
         Tally { counts, latencies, pace, turn, own: Own::new(own) }
@@ -90,12 +91,12 @@ impl<T> Tally<T> {
 }
 
 impl Tally {
-    /// With slices: how long one of so many clients took part on average, seconds.
+    /// Returns how long one of `clients` clients took part on average, seconds. Used only with slices.
     pub fn turn_s(&self, clients: usize) -> Option<f64> {
         self.turn.map(|turn| seconds(turn.client_ns) / clients as f64)
     }
 
-    /// Adds another stretch.
+    /// Adds the tally of another stretch.
     pub fn merge(&mut self, other: &Tally) {
         self.counts.merge(&other.counts);
         self.latencies.merge(&other.latencies);

@@ -1,4 +1,4 @@
-//! Tasks of applications with pools of connections: what became of each, and of all together.
+//! Counters of the tasks of applications with pools of connections: what became of each task, and of all together.
 
 use super::counts::Failures;
 use super::own::ModeCounts;
@@ -18,55 +18,56 @@ const HALF_OF_ATTENTION: Nanos = 5_000_000_000;
 /// (Usability Engineering, 1993, chapter 5).
 pub const CLASSES: [Nanos; 3] = [100_000_000, 1_000_000_000, 10_000_000_000];
 
-/// One task that has come to its end.
+/// A task that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// Its application's number and its own in it, both from 0.
+    /// The number of the task's application and the task's number in it, both counted from 0.
     pub app: usize,
     pub number: u32,
-    /// On the run's clock.
+    /// The time of the task's arrival on the run's clock.
     pub arrived: Nanos,
-    /// In the queue of the pool, until it got a connection or was given up.
+    /// The time in the queue of the pool, until the task got a connection or was given up, nanoseconds.
     pub waited: Nanos,
-    /// With the connection; 0 if it got none.
+    /// The time with the connection, nanoseconds; 0 if the task got none.
     pub served: Nanos,
-    /// Tasks of its application that had a connection when it ended, itself among them if it had one.
+    /// The number of the application's tasks that had a connection when this one ended. It includes this one if it had
+    /// one.
     pub running: usize,
-    /// What kind of failure it was, if it was one.
+    /// The kind of failure, if the task failed.
     pub failure: Option<Box<str>>,
 }
 
 impl Task {
-    /// From its arrival to its end.
+    /// Returns the response time: from the task's arrival to its end, nanoseconds.
     pub fn response(&self) -> Nanos {
         self.waited + self.served
     }
 
-    /// When it ended, on the run's clock.
+    /// Returns the time of the task's end on the run's clock.
     pub fn ended(&self) -> Nanos {
         self.arrived + self.response()
     }
 
-    /// Whether it failed because it got no connection.
+    /// Returns true if the task failed because it got no connection.
     pub fn got_no_connection(&self) -> bool {
         self.failure.as_deref() == Some(POOL_TIMEOUT)
     }
 }
 
-/// What pools did in one stretch of time.
+/// The counters of pools in one stretch of time.
 #[derive(Debug, Clone, Default)]
 pub struct PooledTasks {
-    /// Of completed tasks, the time in the queue and the time with the connection.
+    /// The time in the queue and the time with the connection, of completed tasks.
     pub queue: Latencies,
     pub service: Latencies,
-    /// How long tasks waited that got no connection, microseconds.
+    /// The waiting times of tasks that got no connection, microseconds.
     pub timeouts: Moments,
-    /// The tasks that ended, until the observer has seen them.
+    /// The tasks that ended. They are kept until the observer has seen them.
     pub tasks: Vec<Task>,
 }
 
 impl PooledTasks {
-    /// Adds a task.
+    /// Counts a task that has ended.
     pub fn add(&mut self, task: Task) {
         if task.failure.is_none() {
             self.queue.record(task.waited);
@@ -86,35 +87,35 @@ impl ModeCounts for PooledTasks {
         self.tasks.extend_from_slice(&other.tasks);
     }
 
-    /// Tasks come in the order in which they ended.
+    /// Sorts the tasks by the time of their end.
     fn complete(&mut self) {
         self.tasks.sort_by_key(Task::ended);
     }
 }
 
-/// All tasks of a run: exact, not from histograms.
+/// The totals of all tasks of a run. They are exact, since they are not taken from histograms.
 #[derive(Debug, Clone, Default)]
 pub struct Tasks {
-    /// How many were to be run.
+    /// The number of tasks that were to be run.
     pub planned: u64,
-    /// Response times of the completed ones, as they came.
+    /// Response times of the completed tasks, in the order in which they were counted.
     responses: Vec<Nanos>,
-    /// Of the completed ones, microseconds.
+    /// Moments of the response times of completed tasks, microseconds.
     pub response: Moments,
     pub queue: Moments,
     pub service: Moments,
     pub failures: Failures,
-    /// How long those waited that got no connection, microseconds.
+    /// The waiting times of tasks that got no connection, microseconds.
     pub timeouts: Moments,
 }
 
 impl Tasks {
-    /// Of a run of so many.
+    /// Makes the empty totals of a run with this number of tasks.
     pub fn new(planned: u64) -> Self {
         Self { planned, ..Self::default() }
     }
 
-    /// Adds a task.
+    /// Counts a task that has ended.
     pub fn add(&mut self, task: &Task) {
         let us = |time: Nanos| time as f64 / 1000.0;
         let Some(kind) = &task.failure else {
@@ -135,22 +136,23 @@ impl Tasks {
         pooled.tasks.drain(..).for_each(|task| self.add(&task));
     }
 
-    /// Tasks that did what they should.
+    /// Returns the number of tasks that were completed.
     pub fn completed(&self) -> u64 {
         self.response.count
     }
 
-    /// Tasks that failed, however they did.
+    /// Returns the number of tasks that failed for any reason.
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()
     }
 
-    /// Tasks that had not ended when the run was interrupted.
+    /// Returns the number of tasks that had not ended when the run was interrupted.
     pub fn unfinished(&self) -> u64 {
         self.planned.saturating_sub(self.completed() + self.failed())
     }
 
-    /// The median of the response times, microseconds; of an even number the mean of the middle two. `None` without any.
+    /// Returns the median of the response times, microseconds; of an even number the mean of the middle two. `None`
+    /// without any completed task.
     pub fn median(&self) -> Option<f64> {
         let mut sorted = self.responses.clone();
         sorted.sort_unstable();
@@ -158,12 +160,13 @@ impl Tasks {
         Some((*low as f64 + *high as f64) / 2000.0)
     }
 
-    /// How many were completed in less than five seconds.
+    /// Returns the number of tasks that were completed in less than five seconds.
     pub fn under_five_seconds(&self) -> u64 {
         self.responses.iter().filter(|response| **response < HALF_OF_ATTENTION).count() as u64
     }
 
-    /// How many were completed within each of [`CLASSES`] and not within the one before; the last number is the rest.
+    /// Returns the number of tasks that were completed within each of [`CLASSES`] and not within the one before. The
+    /// last number counts the other completed tasks.
     pub fn classes(&self) -> [u64; CLASSES.len() + 1] {
         let mut classes = [0; CLASSES.len() + 1];
         for response in &self.responses {

@@ -12,7 +12,7 @@ use ground::clock::Nanos;
 const MS: Nanos = 1_000_000;
 
 impl Judge<'_> {
-    /// Whether the time to start at is a mistake: no time, or past though slices count from it.
+    /// Returns true if the time to start at is a mistake: it is no time, or it is past though slices count from it.
     pub fn may_fail_to_start(&self) -> bool {
         let Some(start) = &self.scenario.extras.start else { return false };
         let is_time = start.told.as_ref().is_none_or(|told| told.is_time);
@@ -20,7 +20,7 @@ impl Judge<'_> {
         !is_time || is_past
     }
 
-    /// A load begins at its planned time, and says how late it began.
+    /// Checks that a load begins at its planned time, and says how late it began.
     pub fn judge_begin(&mut self) {
         let (Some(start), Some(began)) = (&self.scenario.extras.start, self.engine.watch.began) else { return };
         let Some(ready_at) = self.engine.watch.ready_at else { return };
@@ -45,7 +45,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What only one mode counts adds up.
+    /// Checks that the counters that only one mode has add up.
     pub fn judge_accounts(&mut self, outcome: &Outcome) {
         match self.scenario.kind {
             Kind::Pooled { .. } => self.judge_tasks(outcome),

@@ -1,4 +1,5 @@
-//! What only some simulated runs have: a planned start, logs, notes, threads that hang, and what programs do in them.
+//! Features that only some simulated runs have: a planned start, logs, notes, threads that hang, and what programs do
+//! in them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,56 +13,57 @@ use ground::random::Random;
 
 const MS: Nanos = 1_000_000;
 
-/// What the machine's clocks show when the run's shows 0.
+/// The time that the machine's clocks show when the run's clock shows 0.
 const WALL: Duration = Duration::from_secs(1_795_000_000);
 const MONOTONIC: Nanos = 5_000_000_000_000;
 
 /// Mixed into the seed, so that what is drawn here changes no other draw.
 const STREAM: u64 = 0x6a09_e667_f3bc_c908;
 
-/// What some runs have and others have not.
+/// The features that some runs have and others have not.
 #[derive(Debug, Clone, Default)]
 pub struct Extras {
     pub start: Option<PlannedStart>,
     pub log: Option<Log>,
     pub notes: Notes,
-    /// When thread 0 stops for ever: it computes without end.
+    /// The time at which thread 0 stops for ever: it computes without end.
     pub hangs_at: Option<Nanos>,
-    /// When waits for events begin to fail, and the thread for which the system has no event loop.
+    /// The time at which waits for events begin to fail, and the thread for which the system has no event loop.
     pub fails_at: Option<Nanos>,
     pub unmade: Option<usize>,
-    /// Of a reply: the server ends the session later, or says something that nobody has asked for.
+    /// The probability that after a reply the server ends the session later, or says something that nobody has asked
+    /// for.
     pub dismissal: f64,
     pub chatter: f64,
-    /// Whether servers cancel nothing.
+    /// True if servers cancel nothing.
     pub is_deaf: bool,
-    /// Whether there are scripts without a server and some that leave a transaction open; whether programs of sysbench's kind
-    /// have two connections, prepare and count by themselves, and leave; whether recorded sessions have errors and drop their
-    /// prepared statements.
+    /// True if there are scripts without a server and some that leave a transaction open; if programs of sysbench's
+    /// kind have two connections, prepare and count by themselves, and leave; and if recorded sessions have errors and
+    /// drop their prepared statements.
     pub is_rich: bool,
-    /// Whether the run ends with what clients do before their first transaction.
+    /// True if the run ends with what clients do before their first transaction.
     pub is_command: bool,
-    /// Whether the load has no server.
+    /// True if the load has no server.
     pub is_alone: bool,
 }
 
 /// A start that is agreed upon with others.
 #[derive(Debug, Clone)]
 pub struct PlannedStart {
-    /// On the run's clock, if no clock is set.
+    /// The start on the run's clock, if no clock is set.
     pub at: Nanos,
     pub is_wall: bool,
-    /// When the wall clock is set, and by how many nanoseconds.
+    /// The time at which the wall clock is set, and the nanoseconds by which it is set.
     pub set: Option<(Nanos, i64)>,
-    /// What standard input says instead of the option, at these times, and how it goes on.
+    /// The lines that standard input has instead of the option, the times at which they come, and how it goes on.
     pub told: Option<Told>,
 }
 
-/// What comes by standard input.
+/// The input that comes by standard input.
 #[derive(Debug, Clone)]
 pub struct Told {
     pub parts: Vec<(Nanos, Input)>,
-    /// Whether they are the time.
+    /// True if the pieces make a time.
     pub is_time: bool,
 }
 
@@ -77,13 +79,13 @@ pub enum Input {
 pub struct Log {
     pub aggregate: Option<Duration>,
     pub sampling_rate: f64,
-    /// Whether it cannot be opened.
+    /// True if the log cannot be opened.
     pub is_unopened: bool,
     pub failures_detailed: bool,
 }
 
 impl Extras {
-    /// The extras of a seed.
+    /// Draws the extras of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut draw = Draw(Random::seeded(seed ^ STREAM));
         let start = draw.happens(0.15).then(|| PlannedStart::draw(&mut draw));
@@ -157,7 +159,7 @@ impl PlannedStart {
         }
     }
 
-    /// As the plan has it.
+    /// Returns the start as the plan has it.
     pub fn plan(&self) -> StartAt {
         match (&self.told, self.is_wall) {
             (Some(_), _) => StartAt::Told,
@@ -166,7 +168,7 @@ impl PlannedStart {
         }
     }
 
-    /// When it comes, on the run's clock: not before `from`.
+    /// Returns the time on the run's clock at which the start comes, not before `from`.
     pub fn comes(&self, from: Nanos) -> Nanos {
         let Some((set_at, by)) = self.set else { return self.at.max(from) };
         // Before the clock is set it shows the run's time, and after it `by` more.
@@ -175,7 +177,7 @@ impl PlannedStart {
     }
 }
 
-/// What a machine's clocks show at `now` of the run, if the wall clock is `set`.
+/// Returns what a machine's clocks show at `now` of the run, if the wall clock is `set`.
 pub fn clocks(now: Nanos, set: Option<(Nanos, i64)>) -> Clocks {
     let by = set.filter(|(at, _)| *at <= now).map_or(0, |(_, by)| by);
     let wall = WALL + Duration::from_nanos(now);
@@ -185,7 +187,7 @@ pub fn clocks(now: Nanos, set: Option<(Nanos, i64)>) -> Clocks {
 }
 
 impl Log {
-    /// The plan of a log in `directory`.
+    /// Returns the plan of a log in `directory`.
     pub fn plan(&self, directory: &Path, throttled: bool) -> LogPlan {
         let name = if self.is_unopened { "missing/log" } else { "log" };
         LogPlan {

@@ -1,53 +1,54 @@
-//! What goes wrong in a simulated run, and how often.
+//! The faults of a simulated run, and how often they happen.
 
 use super::scenario::Draw;
 use ground::clock::Nanos;
 
 const MS: Nanos = 1_000_000;
 
-/// How often each fault happens, and how long things take, nanoseconds.
+/// The probability of each fault, and the time that things take, nanoseconds.
 #[derive(Debug, Clone)]
 pub struct Faults {
-    /// Of a connection: refused, by the listener or the server.
+    /// The probability that a connection is refused, by the listener or the server.
     pub refusal: f64,
-    /// Of a connection or a reply: it never comes.
+    /// The probability that a connection or a reply never comes.
     pub silence: f64,
-    /// The listener's queue is full.
+    /// The probability that the listener's queue is full.
     pub crowd: f64,
-    /// Of a system call: interrupted by a signal.
+    /// The probability that a system call is interrupted by a signal.
     pub interruption: f64,
-    /// Of a read, a write or a reply: in parts.
+    /// The probability that a read, a write or a reply is done in parts.
     pub fragment: f64,
-    /// Of a statement: an error.
+    /// The probability that a statement fails with an error.
     pub error: f64,
-    /// Of a statement: it cannot be parsed.
+    /// The probability that a statement cannot be parsed.
     pub rejection: f64,
-    /// Of a reply: the connection breaks within it.
+    /// The probability that the connection breaks within a reply.
     pub fracture: f64,
-    /// Of a reply: it comes seconds later.
+    /// The probability that a reply comes seconds later.
     pub stall: f64,
-    /// Of a reply: the server ends the session later, or says something that nobody has asked for.
+    /// The probability that after a reply the server ends the session later, or says something that nobody has asked
+    /// for.
     pub dismissal: f64,
     pub chatter: f64,
-    /// Whether the server cancels nothing.
+    /// True if the server cancels nothing.
     pub is_deaf: bool,
-    /// When waits for events begin to fail.
+    /// The time at which waits for events begin to fail.
     pub fails_at: Option<Nanos>,
     /// The least and the longest service time.
     pub service: (Nanos, Nanos),
-    /// The longest time by which a thread wakes too late; less than after what a thread is given up.
+    /// The longest time by which a thread wakes too late. It is less than the time after which a thread is given up.
     pub lateness: Nanos,
-    /// What a reading of the clock takes.
+    /// The time that a reading of the clock takes.
     pub clock_ns: Nanos,
 }
 
 impl Draw {
-    /// A rare fault, in some scenarios.
+    /// Draws the probability of a rare fault, which only some scenarios have.
     fn fault(&mut self, most: f64) -> f64 {
         if self.happens(0.3) { self.magnitude(most / 100.0, most) } else { 0.0 }
     }
 
-    /// The faults of a scenario.
+    /// Draws the faults of a scenario.
     pub fn faults(&mut self) -> Faults {
         let is_quiet = self.happens(0.25);
         let mut fault = |most: f64| if is_quiet { 0.0 } else { self.fault(most) };

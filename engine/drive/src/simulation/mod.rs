@@ -34,7 +34,7 @@ use crate::report::Shared;
 use crate::run::Run;
 use ground::random::Random;
 
-/// The seeds of `cargo test`.
+/// The seeds that `cargo test` runs.
 const SEEDS: Range<u64> = 0..3000;
 
 /// Seeds of runs that broke promises before, by what they have found: a client that was given up twice, transactions that began
@@ -99,7 +99,8 @@ fn simulate(scenario: &Scenario) -> Vec<Engine> {
     engines.collect()
 }
 
-/// What is wrong with the run of a seed, if anything is: the scenario, how to repeat it, and the broken promises.
+/// Returns what is wrong with the run of a seed, if anything is: the scenario, how to repeat it, and the broken
+/// promises.
 fn trouble(seed: u64) -> Option<String> {
     let scenario = Scenario::draw(seed);
     let broken = match catch_unwind(AssertUnwindSafe(|| broken_promises(&scenario, &simulate(&scenario)))) {
@@ -117,7 +118,7 @@ fn trouble(seed: u64) -> Option<String> {
     Some(format!("{scenario:#?}\nseed {seed}:\n{lines}repeat it: {VARIABLE}={seed} cargo test -p drive simulat\n"))
 }
 
-/// The seeds that the environment names, or those of each test.
+/// Returns the seeds that the environment names, or those of each test.
 fn seeds() -> Range<u64> {
     let Ok(text) = std::env::var(VARIABLE) else { return SEEDS };
     let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{VARIABLE} is SEED or FIRST..END, not {text}"));

@@ -1,4 +1,4 @@
-//! What every run promises, in all modes: the engine's counts against the truth.
+//! The promises of every run, in all modes: the engine's counts are compared with the truth.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ use ground::clock::{Nanos, nanos};
 const MS: Nanos = 1_000_000;
 
 impl<M: Mode<S>, S: Shell> Worker<'_, M, S> {
-    /// With a rate: scheduled starts that the clients got and did not give back.
+    /// Returns the number of scheduled starts that the clients got and did not give back. Used only with a rate.
     pub fn taken(&self) -> u64 {
         self.thread.throttle.as_ref().map_or(0, Throttle::taken)
     }
 
-    /// What a thread keeps is bounded by its clients.
+    /// Checks that what a thread keeps is bounded by its clients.
     pub fn check(&self) {
         let clients = self.clients.len();
         let timers = &self.thread.timers;
@@ -40,7 +40,7 @@ impl<M: Mode<S>, S: Shell> Worker<'_, M, S> {
     }
 }
 
-/// The promises that a scenario's engines broke.
+/// Returns the promises that a scenario's engines broke.
 pub fn broken_promises(scenario: &Scenario, engines: &[Engine]) -> Vec<String> {
     let mut broken = Vec::new();
     for engine in engines {
@@ -105,7 +105,8 @@ impl Judge<'_> {
         }
     }
 
-    /// A program that ends because a thread hangs does so soon after the interrupt, and has counted what the others did.
+    /// Checks that a program that ends because a thread hangs does so soon after the interrupt, and has counted what
+    /// the others did.
     fn judge_giving_up(&mut self, status: u8) {
         let (engine, hangs_at) = (self.engine, self.scenario.extras.hangs_at);
         self.promise(status == GIVEN_UP, || format!("the program ended with status {status}"));
@@ -122,14 +123,14 @@ impl Judge<'_> {
         self.promise(!is_whole || unfinished > 0, || "a thread hangs, and all clients have finished".to_owned());
     }
 
-    /// Whether the system refuses what a thread needs.
+    /// Returns true if the system refuses what a thread needs.
     fn may_fail(&self, message: &str) -> bool {
         let extras = &self.scenario.extras;
         (extras.fails_at.is_some() && message.contains("waiting failed"))
             || (extras.unmade.is_some() && message.contains("no event loop"))
     }
 
-    /// An interrupt ends the run; it takes no longer than the cancelling of statements does.
+    /// Checks that an interrupt ends the run, and takes no longer than the cancelling of statements does.
     fn judge_end(&mut self) {
         self.promise(self.engine.ends.are_over, || "threads were left when the run ended".to_owned());
         let Some(interrupted_at) = self.scenario.interrupt_at.filter(|_| self.engine.ends.was_interrupted) else {
@@ -144,7 +145,7 @@ impl Judge<'_> {
         });
     }
 
-    /// Where servers answer, each client goes on, and a load whose time is over ends by itself.
+    /// Checks that where servers answer each client goes on, and that a load whose time is over ends by itself.
     fn judge_progress(&mut self) {
         let (engine, faults) = (self.engine, &self.scenario.faults);
         let Some(interrupted_at) = self.scenario.interrupt_at.filter(|_| engine.ends.was_interrupted) else { return };
@@ -170,7 +171,7 @@ impl Judge<'_> {
         self.promise(stuck.is_none(), || format!("a client does nothing any more: {stuck:?}"));
     }
 
-    /// Every transaction is counted once, by what became of it.
+    /// Checks that every transaction is counted once, by what became of it.
     fn judge_counts(&mut self, outcome: &Outcome) {
         let (truth, watch) = (&self.engine.truth, &self.engine.watch);
         let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
@@ -226,7 +227,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Response times are no shorter than what servers took, and have the service time within them.
+    /// Checks that response times are no shorter than what servers took, and have the service time within them.
     fn judge_times(&mut self, outcome: &Outcome) {
         let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
         let response_us: f64 =
@@ -249,7 +250,8 @@ impl Judge<'_> {
         }
     }
 
-    /// No more transactions than asked for, none begun after the end, and the run ends with the last of them.
+    /// Checks that there are no more transactions than asked for, that none began after the end, and that the run ends
+    /// with the last of them.
     fn judge_limits(&mut self, outcome: &Outcome) {
         let engine = self.engine;
         let is_cut = engine.ends.was_interrupted || engine.ends.was_alarmed || outcome.ended_by_thread.is_some();
@@ -287,7 +289,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Starts come at the rate.
+    /// Checks that starts come at the rate.
     fn judge_rate(&mut self, outcome: &Outcome) {
         let interval_ns = match self.scenario.kind {
             Kind::Closed { interval_ns: Some(interval_ns), .. } => interval_ns,
@@ -318,7 +320,8 @@ impl Judge<'_> {
         });
     }
 
-    /// With slices a scheduled start that one client gives back is another one's: each is begun or skipped.
+    /// Checks, with slices, that a scheduled start that one client gives back is given to another one: each is begun or
+    /// skipped.
     fn judge_starts(&mut self, outcome: &Outcome) {
         let keeps_connections = match self.scenario.kind {
             Kind::Closed { interval_ns: Some(_), reconnect, .. } => !reconnect,
@@ -343,7 +346,7 @@ impl Judge<'_> {
         });
     }
 
-    /// Whether nothing goes wrong in the scenario.
+    /// Returns true if nothing goes wrong in the scenario.
     fn is_quiet(&self) -> bool {
         let faults = &self.scenario.faults;
         let all = [faults.refusal, faults.silence, faults.error, faults.rejection, faults.fracture, faults.stall];
@@ -351,7 +354,7 @@ impl Judge<'_> {
         all.iter().chain(&more).all(|fault| *fault == 0.0) && faults.lateness <= MS
     }
 
-    /// With slices no transaction begins in those of others.
+    /// Checks, with slices, that no transaction begins in the slices of others.
     fn judge_slices(&mut self) {
         let Some(slices) = self.scenario.slices else { return };
         let truth = &self.engine.truth;
@@ -369,7 +372,7 @@ impl Judge<'_> {
         });
     }
 
-    /// Clients of a closed loop whose server is equally fast for all get equally much.
+    /// Checks that clients of a closed loop whose server is equally fast for all get equally much.
     fn judge_fairness(&mut self, outcome: &Outcome) {
         let Kind::Closed { limit: Limit::Time(_), interval_ns: None, thinks: false, .. } = self.scenario.kind else {
             return;

@@ -1,4 +1,4 @@
-//! What happens in a simulated run: everything is drawn from one seed.
+//! The scenario of a simulated run: everything that happens in it is drawn from one seed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub struct Scenario {
     pub slices: Option<Slices>,
     pub exit_on_abort: bool,
     pub connect_timeout: bool,
-    /// When an interrupt comes, and when an alarm does.
+    /// The time at which an interrupt comes, and the time at which an alarm does.
     pub interrupt_at: Option<Nanos>,
     pub alarm_at: Option<Nanos>,
     pub extras: Extras,
@@ -59,7 +59,7 @@ pub enum Kind {
     Replayed { pace: ReplayPace, time: Option<Duration> },
 }
 
-/// Draws what a scenario needs.
+/// The generator from which a scenario is drawn.
 pub struct Draw(pub Random);
 
 impl Draw {
@@ -71,7 +71,7 @@ impl Draw {
         self.0.range(least as i64, most as i64) as u64
     }
 
-    /// Between the two, each order of magnitude as often as another.
+    /// Draws a number between the two, each order of magnitude as often as another.
     pub fn magnitude(&mut self, least: f64, most: f64) -> f64 {
         least * (most / least).powf(self.0.unit())
     }
@@ -138,7 +138,7 @@ impl Draw {
 }
 
 impl Scenario {
-    /// The scenario of a seed.
+    /// Draws the scenario of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut draw = Draw(Random::seeded(seed));
         let mut faults = draw.faults();
@@ -191,7 +191,7 @@ impl Scenario {
         scenario
     }
 
-    /// Some loads with a time take turns with others.
+    /// Draws slices for some of the loads that have a time, so that they take turns with others.
     fn draw_slices(&mut self, draw: &mut Draw) {
         let is_timed = match &mut self.kind {
             Kind::Closed { limit: Limit::Time(time), .. } => Some(time),
@@ -208,12 +208,13 @@ impl Scenario {
         self.slices = Some(Slices { length, index, of, seed });
     }
 
-    /// A run whose server may never answer, or which may have to wait for one for ever, is interrupted at last.
+    /// Makes sure that a run whose server may never answer, or which may have to wait for one for ever, is interrupted
+    /// at last.
     fn end_what_never_ends(&mut self, draw: &mut Draw) {
         self.interrupt_at = Some(self.interrupt_at.unwrap_or(20_000 * MS + draw.within(0, 5000) * MS));
     }
 
-    /// Some extras belong to some loads only.
+    /// Removes the extras that do not belong to the kind of load.
     fn keep_extras_that_fit(&mut self) {
         let is_script = matches!(self.kind, Kind::Closed { .. } | Kind::Pooled { .. });
         let is_staged = matches!(self.kind, Kind::Staged(_));
@@ -227,7 +228,7 @@ impl Scenario {
         extras.is_alone &= is_staged;
     }
 
-    /// Whether transactions have scheduled starts.
+    /// Returns true if transactions have scheduled starts.
     pub fn has_rate(&self) -> bool {
         match self.kind {
             Kind::Closed { interval_ns, .. } | Kind::Staged(StagedPlan { interval_ns, .. }) => interval_ns.is_some(),
@@ -235,7 +236,7 @@ impl Scenario {
         }
     }
 
-    /// The length of the measured part, if it is limited.
+    /// Returns the length of the measured part, if it is limited.
     pub fn time(&self) -> Option<Duration> {
         match &self.kind {
             Kind::Closed { limit: Limit::Time(time), .. } => Some(*time),
@@ -245,7 +246,7 @@ impl Scenario {
         }
     }
 
-    /// The plan of one engine, which writes its logs to a directory.
+    /// Returns the plan of one engine, which writes its logs to a directory.
     pub fn plan(&self, index: usize, directory: &Path) -> Plan {
         let shard = Shard { index, of: self.shards };
         let (part, apps) = match self.kind {
@@ -331,7 +332,7 @@ impl Environment for Bare {
     }
 }
 
-/// The simulated server. No socket leads there.
+/// Returns the target of the simulated server. No socket leads there.
 fn target(has_timeout: bool) -> Arc<Target> {
     let timeout = if has_timeout { " connect_timeout=2" } else { "" };
     let given =

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::world::{LineEnd, World};
 use ground::clock::Nanos;
 
-/// What errors a statement meets, and whether the session ends with it.
+/// The errors that a statement meets, and whether the session ends with each.
 const ERRORS: [(&str, bool); 7] = [
     ("40001", false),
     ("40001", false),
@@ -17,27 +17,27 @@ const ERRORS: [(&str, bool); 7] = [
     ("57P01", true),
 ];
 
-/// What a server says to a client that it does not take.
+/// The SQLSTATEs with which a server refuses a client.
 const REFUSALS: [&str; 3] = ["53300", "57P03", "28P01"];
 
-/// One session.
+/// The server's side of one session.
 pub struct SimulatedSession {
     pub process: u32,
     incoming: Vec<u8>,
     is_started: bool,
-    /// As in ReadyForQuery.
+    /// The transaction status, as in ReadyForQuery.
     status: u8,
-    /// Texts by the statement's name.
+    /// The texts of prepared statements by the statement's name.
     parsed: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The text and the first parameter of the portal.
     portal: (Vec<u8>, Vec<u8>),
-    /// Whether messages are passed over up to Sync, because of an error.
+    /// True if messages are passed over up to Sync, because of an error.
     fails: bool,
     reply: Vec<u8>,
     busy_until: Nanos,
-    /// Whether it says nothing any more.
+    /// True if the server says nothing any more.
     is_silent: bool,
-    /// Whether the session ends with the reply.
+    /// True if the session ends with the reply.
     is_ending: bool,
 }
 
@@ -58,12 +58,12 @@ impl SimulatedSession {
         }
     }
 
-    /// Whether the client waits for a part of the reply that is not there at `now`.
+    /// Returns true if the client waits for a part of the reply that is not there at `now`.
     pub fn is_busy(&self, now: Nanos) -> bool {
         self.is_silent || self.busy_until > now
     }
 
-    /// Whether its status is that of a transaction.
+    /// Returns true if the session's status is that of a transaction.
     pub fn is_in_transaction(&self) -> bool {
         self.status != b'I'
     }
@@ -92,7 +92,7 @@ impl SimulatedSession {
         self.put(b'T', &body);
     }
 
-    /// The description of a statement: its parameter, and its columns.
+    /// Writes the description of a statement: its parameter, and its columns.
     fn put_statement(&mut self, text: &[u8]) {
         self.put(b't', &[0, 0]);
         if Self::has_row(text) { self.put_description() } else { self.put(b'n', &[]) }
@@ -120,7 +120,7 @@ impl SimulatedSession {
         self.put_ready();
     }
 
-    /// Whether the text returns a row.
+    /// Returns true if the text returns a row.
     fn has_row(text: &[u8]) -> bool {
         text.starts_with(b"SELECT")
     }
@@ -162,7 +162,7 @@ impl SimulatedSession {
         self.put(b'C', tag);
     }
 
-    /// The next whole message of the client: its type, 0 for the first, and its body.
+    /// Returns the next whole message of the client: its type, 0 for the first, and its body.
     fn next_message(&mut self) -> Option<(u8, Vec<u8>)> {
         let head = usize::from(self.is_started);
         let length: [u8; 4] = self.incoming.get(head..head + 4)?.try_into().ok()?;
@@ -176,7 +176,7 @@ impl SimulatedSession {
 }
 
 impl World {
-    /// The server takes bytes of the client, and answers.
+    /// Takes the bytes of the client, and answers.
     pub fn serve(&mut self, strand: usize, id: usize, bytes: &[u8]) {
         let session = &mut self.strands[strand].lines[id].session;
         session.incoming.extend_from_slice(bytes);
@@ -325,7 +325,8 @@ impl World {
         }
     }
 
-    /// After a reply the server may say what nobody has asked for, and may end the session.
+    /// Draws whether the server says something after a reply that nobody has asked for, and whether it ends the
+    /// session.
     fn say_more(&mut self, strand: usize, id: usize) {
         let (chats, dismisses) = (self.happens(self.faults.chatter), self.happens(self.faults.dismissal));
         if !chats && !dismisses {
@@ -361,7 +362,7 @@ impl World {
         self.deliver(strand, id, at, reply, commits);
     }
 
-    /// A cancel request for the session of a server process has come.
+    /// Serves a cancel request for the session of a server process.
     pub fn cancel(&mut self, process: u32) {
         let (strand, id) = (process as usize / 1_000_000, process as usize % 1_000_000);
         self.strands[strand].is_called_off = true;
@@ -380,7 +381,7 @@ impl World {
     }
 }
 
-/// The first parameter of a Bind message, behind its names.
+/// Returns the first parameter of a Bind message, behind its names.
 fn first_parameter(rest: &[u8]) -> Vec<u8> {
     let number = |at: usize| rest.get(at..at + 2).map_or(0, |two| usize::from(u16::from_be_bytes([two[0], two[1]])));
     let formats = number(0);
@@ -394,7 +395,7 @@ fn first_parameter(rest: &[u8]) -> Vec<u8> {
     rest.get(at + 6..at + 6 + length.max(0) as usize).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
-/// Whether one of the messages is an ErrorResponse.
+/// Returns true if one of the messages is an ErrorResponse.
 fn reply_has_error(reply: &[u8]) -> bool {
     wire::frame::messages(reply).any(|(kind, _)| kind == b'E')
 }

@@ -29,13 +29,14 @@ use wire::params::Params;
 use wire::{Backend, OpenError};
 use workload::Workload;
 
-/// A run that goes on longer, steps of threads, does not end.
+/// The number of steps of threads after which a run counts as one that does not end.
 const MOST_STEPS: u64 = 3_000_000;
 
-/// One simulated thread.
+/// The shell of one simulated thread.
 pub struct SimulatedShell<'run> {
     network: SimulatedNetwork,
-    /// When the main thread has noticed the interrupt, which it then tells all threads: also one that computes meanwhile.
+    /// The time at which the main thread has noticed the interrupt. It then tells all threads, even one that computes
+    /// meanwhile.
     ends: Option<(Nanos, &'run Shared)>,
 }
 
@@ -171,7 +172,7 @@ impl Shell for SimulatedShell<'_> {
     }
 }
 
-/// The program was ended with this exit status.
+/// The panic of a program that was ended with this exit status.
 pub struct GivenUp(pub u8);
 
 /// The runtime of simulated threads.
@@ -184,7 +185,7 @@ pub struct SimulatedRuntime<'run> {
     alarm: Option<&'run AtomicBool>,
     alarm_at: Option<Nanos>,
     steps: RefCell<u64>,
-    /// When the wall clock is set, and by how much.
+    /// The time at which the wall clock is set, and by how much.
     set: Option<(Nanos, i64)>,
     input: RefCell<VecDeque<(Nanos, Input)>>,
     hangs_at: Option<Nanos>,
@@ -192,22 +193,22 @@ pub struct SimulatedRuntime<'run> {
     unmade: Option<usize>,
 }
 
-/// A thread that is gone on with by calls.
+/// A simulated thread, which calls make go on.
 struct SimulatedThread<'run> {
     strand: usize,
-    /// Whether it has nothing to do until the main thread has done something.
+    /// True if the thread has nothing to do until the main thread has done something.
     is_parked: bool,
-    /// Goes on with it; true at its end. `None`: it has ended.
+    /// The closure that makes the thread go on and returns true at its end. `None`: the thread has ended.
     go_on: Option<Box<dyn FnMut() -> bool + 'run>>,
 }
 
-/// When something happens next for a thread.
+/// Returns the time at which something happens next for a thread.
 fn next_moment(strand: &Strand) -> Nanos {
     strand.idle_until.unwrap_or(strand.now).max(strand.now)
 }
 
 impl<'run> SimulatedRuntime<'run> {
-    /// A runtime without threads; an interrupt and an alarm come at these times.
+    /// Makes a runtime without threads; an interrupt and an alarm come at these times.
     pub fn new(
         shared: &'run Shared,
         interrupt_at: Option<Nanos>,
@@ -230,12 +231,12 @@ impl<'run> SimulatedRuntime<'run> {
         }
     }
 
-    /// Whether all threads have ended.
+    /// Returns true if all threads have ended.
     pub fn are_over(&self) -> bool {
         self.threads.borrow().iter().all(|thread| thread.go_on.is_none())
     }
 
-    /// The main thread's time goes on to `now`.
+    /// Lets the main thread's time go on to `now`.
     fn pass_to(&self, now: Nanos) {
         world(|world| world.main = world.main.max(now));
         let main = world(|world| world.main);
@@ -247,7 +248,7 @@ impl<'run> SimulatedRuntime<'run> {
         }
     }
 
-    /// The thread that goes on next: its place, its time, and that of the one after it.
+    /// Returns the thread that goes on next: its place, its time, and that of the one after it.
     fn next_thread(&self) -> Option<(usize, Nanos, Nanos)> {
         let threads = self.threads.borrow();
         let runnable = threads.iter().enumerate().filter(|(_, thread)| thread.go_on.is_some() && !thread.is_parked);

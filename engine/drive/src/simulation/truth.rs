@@ -1,4 +1,5 @@
-//! What really happened in a simulated run, as its programs and servers saw it: the measure of what the engine counts.
+//! The truth about a simulated run: what really happened, as its programs and servers saw it. The engine's counts are
+//! compared with it.
 
 use std::collections::BTreeMap;
 
@@ -12,51 +13,52 @@ pub struct Truth {
     pub making: (usize, usize),
     /// The last moment at which something happened on a connection.
     pub last_activity: Nanos,
-    /// When the load was to start, and when its transactions did.
+    /// The time at which the load was to start, and the times at which its transactions did.
     pub start: Nanos,
     pub starts: Vec<Nanos>,
-    /// With a rate: scheduled starts that clients of threads that have ended got and did not give back.
+    /// The number of scheduled starts that clients of threads that have ended got and did not give back. Used only with
+    /// a rate.
     pub taken: u64,
-    /// What threads printed.
+    /// The lines that threads printed.
     pub lines: Vec<String>,
     /// Transactions that programs have counted themselves, and statements.
     pub more_events: u64,
     pub more_queries: u64,
     pub replay: ReplayTruth,
-    /// What was seen that must not be.
+    /// Descriptions of what was seen and must not be.
     pub defects: Vec<String>,
 }
 
-/// One client's transactions.
+/// The transactions of one client.
 #[derive(Debug, Clone, Default)]
 pub struct ClientTruth {
-    /// Its number in the whole run.
+    /// The client's number in the whole run.
     pub number: usize,
-    /// The last moment at which it used its connection.
+    /// The last moment at which the client used its connection.
     pub last_activity: Nanos,
     pub committed: u64,
-    /// Those that were followed by another one though they were not committed.
+    /// Transactions that were followed by another one though they were not committed.
     pub given_up: u64,
     pub retries: u64,
-    /// Whether one is under way.
+    /// True if a transaction is under way.
     pub is_open: bool,
-    /// Tries of the one under way beyond the first.
+    /// The number of tries of the transaction under way beyond the first.
     tries: u64,
     pub most_tries: u64,
-    /// Whether the answer to the statement that is sent next ends a transaction.
+    /// True if the answer to the statement that is sent next ends a transaction.
     pub is_last: bool,
-    /// Whether a transaction of its ends in an open transaction block, too.
+    /// True if a transaction of the client ends in an open transaction block, too.
     pub ends_anywhere: bool,
-    /// The servers' time of committed transactions.
+    /// The time that servers took for committed transactions.
     pub service: Nanos,
     service_so_far: Nanos,
-    /// How often the clock had been read when the last answer was.
+    /// The number of readings of the clock at the time when the last answer was read.
     pub readings: Option<u64>,
     /// The connection that its program uses now, if it has several.
     pub line: Option<usize>,
 }
 
-/// What became of recorded sessions and statements, as their programs saw it.
+/// The truth about recorded sessions and statements, as their programs saw it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReplayTruth {
     pub begun: u64,
@@ -69,12 +71,12 @@ pub struct ReplayTruth {
     pub unexpected: u64,
     pub missing: u64,
     pub other_rows: u64,
-    /// Unexpected errors that follow from an error before.
+    /// Unexpected errors that follow from an earlier error.
     pub consequences: u64,
 }
 
 impl Truth {
-    /// The place of the next program that is made, that of client `number`.
+    /// Returns the place of the next program that is made, that of client `number`.
     pub fn place(&mut self, number: usize) -> (usize, usize) {
         let place = self.making;
         self.making.1 += 1;
@@ -86,14 +88,14 @@ impl Truth {
         self.clients.entry(place).or_default()
     }
 
-    /// The last answer of a transaction has been read.
+    /// Notes that the last answer of a transaction has been read.
     pub fn commit(&mut self, strand: usize, token: usize, service: Nanos) {
         let client = self.client((strand, token));
         client.service_so_far += service;
         client.commit();
     }
 
-    /// A client's program is asked for an action of a transaction at `now`.
+    /// Notes that a client's program is asked for an action of a transaction at `now`.
     pub fn start(&mut self, place: (usize, usize), now: Nanos) {
         let client = self.client(place);
         if !client.is_open {
@@ -102,26 +104,26 @@ impl Truth {
         }
     }
 
-    /// A client uses its connection.
+    /// Notes that a client uses its connection.
     pub fn note_activity(&mut self, place: (usize, usize), now: Nanos) {
         self.last_activity = self.last_activity.max(now);
         self.client(place).last_activity = now;
     }
 
-    /// The sum over the clients.
+    /// Returns the sum over the clients.
     pub fn sum(&self, of: impl Fn(&ClientTruth) -> u64) -> u64 {
         self.clients.values().map(of).sum()
     }
 }
 
 impl ClientTruth {
-    /// The program is to begin a transaction.
+    /// Notes that the program is about to begin a transaction.
     pub fn begin(&mut self) {
         self.given_up += u64::from(std::mem::take(&mut self.is_open));
         (self.tries, self.is_last, self.service_so_far) = (0, false, 0);
     }
 
-    /// The first action of the transaction is asked for.
+    /// Notes that the first action of the transaction is asked for.
     fn start(&mut self) {
         self.is_open = true;
     }
@@ -133,12 +135,12 @@ impl ClientTruth {
         (self.is_last, self.service_so_far) = (false, 0);
     }
 
-    /// The client leaves: its transaction does not count.
+    /// Notes that the client leaves: its transaction does not count.
     pub fn leave(&mut self) {
         self.is_open = false;
     }
 
-    /// The transaction under way is committed.
+    /// Notes that the transaction under way is committed.
     pub fn commit(&mut self) {
         if std::mem::take(&mut self.is_open) {
             self.committed += 1;
@@ -146,7 +148,7 @@ impl ClientTruth {
         }
     }
 
-    /// The server has taken some time for a statement that does not end the transaction.
+    /// Adds the time that the server has taken for a statement that does not end the transaction.
     pub fn serve(&mut self, service: Nanos) {
         self.service_so_far += service;
     }

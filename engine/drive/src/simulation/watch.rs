@@ -1,4 +1,4 @@
-//! What one engine of a simulated run reported, and how it ended.
+//! The reports of one engine of a simulated run, and how the run ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::ledger::tasks::PooledTasks;
 use crate::outcome::{Abortion, Began, Cause, Observer, Outcome, RunError, Tick};
 use ground::clock::{Nanos, Phase};
 
-/// What one engine reported, and what really happened.
+/// The reports of one engine, and what really happened.
 pub struct Engine {
     pub outcome: Result<Outcome, RunError>,
     pub watch: Watch,
@@ -20,10 +20,10 @@ pub struct Engine {
     pub clients: usize,
 }
 
-/// How a run ended.
+/// The way in which a run ended.
 pub struct Ends {
     pub ended: Nanos,
-    /// Whether its threads had ended when it had.
+    /// True if the run's threads had ended when the run had.
     pub are_over: bool,
     pub was_interrupted: bool,
     pub was_alarmed: bool,
@@ -31,7 +31,7 @@ pub struct Ends {
     pub given_up: Option<u8>,
 }
 
-/// What an observer has seen.
+/// The events that an observer has seen.
 #[derive(Default)]
 pub struct Watch {
     /// Clients that were given up, and those among them that got no connection.
@@ -39,18 +39,18 @@ pub struct Watch {
     pub unconnected: u64,
     /// Clients that were given up because of their programs, not counted by an SQLSTATE.
     pub stopped: BTreeSet<usize>,
-    /// Notes that statements may still be running.
+    /// The number of notes that statements may still be running.
     pub left_running: usize,
     pub ticks: BTreeMap<Phase, Tally>,
-    /// How often each task ended, and the response times of those that were completed.
+    /// The number of times that each task ended, and the response times of those that were completed.
     pub tasks: BTreeMap<(usize, u32), usize>,
     pub responses: Vec<Nanos>,
-    /// When the clients were ready, and the load began.
+    /// The time at which the clients were ready, and the time at which the load began.
     pub ready_at: Option<Nanos>,
     pub began: Option<Began>,
-    /// Of a run that was given up: committed transactions, and clients that had not finished.
+    /// The committed transactions and the clients that had not finished, of a run that was given up.
     pub stuck: Option<(u64, usize)>,
-    /// What was seen that must not be.
+    /// Descriptions of what was seen and must not be.
     pub defects: Vec<String>,
 }
 

@@ -12,7 +12,7 @@ use super::truth::Truth;
 use ground::clock::Nanos;
 use ground::random::Random;
 
-/// The token of set times, as that of [`ground::readiness`]: no client's.
+/// The token of set times, as in [`ground::readiness`]. No client has it.
 pub const ALARM: usize = usize::MAX - 1;
 
 thread_local! {
@@ -36,17 +36,17 @@ pub struct Strand {
     /// The two times that end a wait: what was set last, and whether it is still to come.
     alarms: [(Nanos, bool); 2],
     pub lines: Vec<Line>,
-    /// When something happens on a connection: its time and the connection.
+    /// The times at which something happens on a connection, and the connection.
     edges: BinaryHeap<Reverse<(Nanos, usize)>>,
-    /// A wait that lasts longer returns, so that others go on before.
+    /// The time at which a longer wait returns, so that others go on before.
     pub horizon: Nanos,
-    /// When something happens for a thread whose last wait found nothing.
+    /// The time at which something happens for a thread whose last wait found nothing.
     pub idle_until: Option<Nanos>,
-    /// Whether the thread has waited since it was last gone on with.
+    /// True if the thread has waited since it was last gone on with.
     pub has_waited: bool,
-    /// How often it has read the clock.
+    /// The number of times that the thread has read the clock.
     pub readings: u64,
-    /// Whether its sessions are being cancelled: no transaction ends any more.
+    /// True if the thread's sessions are being cancelled: no transaction ends any more.
     pub is_called_off: bool,
 }
 
@@ -54,15 +54,15 @@ pub struct Strand {
 pub struct Line {
     pub token: usize,
     watches_write: bool,
-    /// When the socket is connected or refused; `None`: never.
+    /// The time at which the socket is connected or refused; `None`: never.
     connected_at: Option<Nanos>,
     is_refused: bool,
-    /// Until when the listener's queue is full, and whether the client knows of no room.
+    /// The time until which the listener's queue is full, and whether the client has learned that.
     full_until: Nanos,
     is_crowded: bool,
     inbound: VecDeque<Chunk>,
     end: Option<(Nanos, LineEnd)>,
-    /// Until when the socket takes nothing more.
+    /// The time until which the socket takes nothing more.
     blocked_until: Nanos,
     is_open: bool,
     pub session: SimulatedSession,
@@ -73,11 +73,11 @@ struct Chunk {
     at: Nanos,
     bytes: Vec<u8>,
     read: usize,
-    /// Whether a transaction is committed for its client with the last byte, and how long the server took for the statement.
+    /// The time that the server took for the statement, if the last byte commits a transaction for its client.
     commits: Option<Nanos>,
 }
 
-/// How a connection ends.
+/// The way in which a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineEnd {
     Closed,
@@ -96,19 +96,19 @@ pub fn begin(faults: Faults, chance: Random) {
 }
 
 impl Strand {
-    /// A thread that begins at `now`.
+    /// Makes a thread that begins at `now`.
     pub fn new(now: Nanos) -> Self {
         Self { now, ..Self::default() }
     }
 }
 
 impl World {
-    /// Whether something happens that has this probability.
+    /// Draws whether something happens that has this probability.
     pub fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.chance.unit() < probability
     }
 
-    /// A time between `least` and `most`, short ones more often.
+    /// Draws a time between `least` and `most`, short ones more often.
     pub fn time(&mut self, least: Nanos, most: Nanos) -> Nanos {
         least + ((most - least) as f64 * self.chance.unit().powi(3)) as Nanos
     }
@@ -127,7 +127,7 @@ impl World {
         self.strands[strand].now
     }
 
-    /// A thread sleeps until `at`.
+    /// Lets a thread sleep until `at`.
     pub fn sleep(&mut self, strand: usize, at: Nanos) {
         self.truth.start = at;
         if at > self.strands[strand].now {
@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// How much too late a thread wakes.
+    /// Draws how much too late a thread wakes.
     fn lateness(&mut self) -> Nanos {
         match self.chance.unit() {
             rare if rare < 0.002 => self.time(0, self.faults.lateness),
@@ -196,7 +196,7 @@ impl World {
         }
     }
 
-    /// A thread begins to connect; the number of the connection, or an error.
+    /// Begins to connect for a thread; returns the number of the connection, or an error.
     pub fn connect(&mut self, strand: usize) -> io::Result<usize> {
         self.pass(strand, 5_000);
         let now = self.strands[strand].now;
@@ -226,7 +226,7 @@ impl World {
         Ok(id)
     }
 
-    /// The poll of a thread reports a connection under `token` from now on.
+    /// Lets the poll of a thread report a connection under `token` from now on.
     pub fn register(&mut self, strand: usize, id: usize, token: usize, writable: bool) {
         let thread = &mut self.strands[strand];
         let line = &mut thread.lines[id];
@@ -319,17 +319,17 @@ impl World {
         if taken == 0 && !bytes.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
     }
 
-    /// The connection that a client, its thread and token, has made last.
+    /// Returns the connection that a client, its thread and token, has made last.
     pub fn newest_line(&self, (strand, token): (usize, usize)) -> Option<usize> {
         self.strands[strand].lines.iter().rposition(|line| line.token == token && line.is_open)
     }
 
-    /// Whether a client's session is in a transaction.
+    /// Returns true if a client's session is in a transaction.
     pub fn is_in_transaction(&self, place: (usize, usize)) -> bool {
         self.newest_line(place).is_some_and(|line| self.strands[place.0].lines[line].session.is_in_transaction())
     }
 
-    /// The client closes a connection.
+    /// Closes a connection for the client.
     pub fn close(&mut self, strand: usize, id: usize) {
         let line = &mut self.strands[strand].lines[id];
         line.is_open = false;
@@ -347,7 +347,7 @@ impl World {
         thread.edges.push(Reverse((at, id)));
     }
 
-    /// The server ends the connection at `at`.
+    /// Ends the connection for the server at `at`.
     pub fn end_line(&mut self, strand: usize, id: usize, at: Nanos, end: LineEnd) {
         let thread = &mut self.strands[strand];
         let known = &mut thread.lines[id].end;
@@ -357,7 +357,7 @@ impl World {
         thread.edges.push(Reverse((at, id)));
     }
 
-    /// What the server has sent, and is not there by now, never comes.
+    /// Removes the bytes that the server has sent and that have not arrived: they will not arrive any more.
     pub fn withdraw(&mut self, strand: usize, id: usize) {
         let thread = &mut self.strands[strand];
         let now = thread.now;
@@ -366,7 +366,7 @@ impl World {
 }
 
 impl Line {
-    /// Whether a poll reports it.
+    /// Returns true if a poll reports the connection at `now`.
     fn is_ready(&self, now: Nanos) -> bool {
         let can_read = self.inbound.front().is_some_and(|chunk| chunk.at <= now);
         let is_connected = self.connected_at.is_some_and(|at| at <= now);

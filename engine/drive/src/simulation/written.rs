@@ -10,19 +10,19 @@ use crate::ledger::Tally;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 
-/// The logs of all threads of a run.
+/// Returns the logs of all threads of a run.
 pub fn logs(plan: &Plan) -> Vec<String> {
     let Some(log) = &plan.options().log else { return Vec::new() };
     (0..plan.jobs).filter_map(|thread| fs::read_to_string(log.path(thread)).ok()).collect()
 }
 
 impl Judge<'_> {
-    /// Whether the log cannot be opened.
+    /// Returns true if the log cannot be opened.
     pub fn has_no_log(&self) -> bool {
         self.scenario.extras.log.as_ref().is_some_and(|log| log.is_unopened)
     }
 
-    /// The log has each transaction of the measured part once, with what became of it.
+    /// Checks that the log has each transaction of the measured part once, with what became of it.
     pub fn judge_log(&mut self, outcome: &Outcome) {
         let Some(log) = self.scenario.extras.log.clone() else { return };
         if self.engine.truth.starts.is_empty() {
@@ -82,7 +82,7 @@ impl Judge<'_> {
         self.promise(gap.is_none(), || format!("the transactions of a client in the log: {gap:?}"));
     }
 
-    /// Intervals follow each other without a gap, and have no transaction that was not counted.
+    /// Checks that intervals follow each other without a gap, and have no transaction that was not counted.
     fn judge_intervals(&mut self, outcome: &Outcome, length: Duration) {
         let measured = |of: &dyn Fn(&Tally) -> u64| of(&outcome.measure) + of(&outcome.drain);
         let (mut committed, mut skipped) = (0, 0);
@@ -107,7 +107,7 @@ impl Judge<'_> {
         });
     }
 
-    /// Each transaction, retry and failure that goes on has its note.
+    /// Checks that each transaction, retry and failure that goes on has its note.
     pub fn judge_notes(&mut self, outcome: &Outcome) {
         let (truth, notes) = (&self.engine.truth, self.scenario.extras.notes);
         let count = |what: &str| truth.lines.iter().filter(|line| line.contains(what)).count() as u64;

@@ -1,4 +1,4 @@
-//! What is logged of a transaction, and in which form.
+//! The entries of the transaction log, and the options that say which are written and in which form.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,31 +6,32 @@ use std::time::Duration;
 use crate::ledger::counts::{DEADLOCK_DETECTED, SERIALIZATION_FAILURE};
 use ground::clock::Nanos;
 
-/// What is logged, and where.
+/// The options of the transaction log: what is logged, and where.
 #[derive(Debug, Clone)]
 pub struct LogPlan {
-    /// Names of files begin with it; the process number and, but for the first, the thread's number follow.
+    /// The beginning of the names of the log's files. The process number and, except for the first thread, the thread's
+    /// number follow.
     pub prefix: String,
-    /// One line for each interval instead of each transaction.
+    /// The length of an interval, if the log has one line for each interval instead of each transaction.
     pub aggregate: Option<Duration>,
-    /// The share of transactions that are logged, above 0 to 1.
+    /// The share of transactions that are logged, more than 0 and at most 1.
     pub sampling_rate: f64,
-    /// Whether the load has a rate, so that lag and skipped transactions have columns.
+    /// True if the load has a rate, so that lag and skipped transactions have columns.
     pub throttled: bool,
-    /// Whether there is a latency limit.
+    /// True if there is a latency limit.
     pub limited: bool,
-    /// Whether transactions are tried more than once, so that retries have columns.
+    /// True if transactions are tried more than once, so that retries have columns.
     pub retried: bool,
-    /// Whether the kinds of failures are distinguished.
+    /// True if the kinds of failures are distinguished.
     pub failures_detailed: bool,
-    /// Whether clients go on after other errors, so that these have a column in the lines of intervals.
+    /// True if clients go on after other errors, so that these have a column in the lines of intervals.
     pub other_failures: bool,
-    /// The origin of the run's clock, since 1970.
+    /// The origin of the run's clock, as the time since 1970.
     pub origin: Duration,
 }
 
 impl LogPlan {
-    /// The file of thread `thread`.
+    /// Returns the path of the log file of thread `thread`.
     pub fn path(&self, thread: usize) -> PathBuf {
         let pid = std::process::id();
         ground::text::path(&match thread {
@@ -40,25 +41,25 @@ impl LogPlan {
     }
 }
 
-/// One transaction's end.
+/// The end of one transaction, as the log needs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     pub client: usize,
-    /// Counts the client's transactions from 0.
+    /// The transaction's number among those of its client, counted from 0.
     pub number: u64,
     pub script: usize,
-    /// On the run's clock.
+    /// The time of the transaction's end on the run's clock.
     pub ended: Nanos,
     pub end: TransactionEnd,
-    /// From the scheduled to the actual start, nanoseconds.
+    /// The time from the scheduled to the actual start, nanoseconds.
     pub lag: Nanos,
     pub retries: u32,
 }
 
-/// How a transaction ended.
+/// The way in which a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionEnd {
-    /// After so many nanoseconds since its scheduled start.
+    /// The transaction was committed, this number of nanoseconds after its scheduled start.
     Committed {
         latency: Nanos,
     },
@@ -75,7 +76,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// The kind of failure with this SQLSTATE.
+    /// Returns the kind of failure with this SQLSTATE.
     pub fn of(sqlstate: &str) -> Self {
         match sqlstate {
             SERIALIZATION_FAILURE => Self::Serialization,
@@ -84,7 +85,7 @@ impl FailureKind {
         }
     }
 
-    /// Its SQLSTATE, if all of its failures have the same.
+    /// Returns the SQLSTATE of this kind, if all of its failures have the same.
     pub fn sqlstate(self) -> Option<&'static str> {
         match self {
             Self::Serialization => Some(SERIALIZATION_FAILURE),
@@ -94,7 +95,7 @@ impl FailureKind {
     }
 }
 
-/// Nanoseconds rounded to microseconds.
+/// Converts nanoseconds to microseconds, rounded.
 #[inline]
 pub(super) fn microseconds(ns: Nanos) -> u64 {
     ns.saturating_add(500) / 1000

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use ground::output::could_not;
 
-/// Bytes that are written at once.
+/// The number of bytes that are written at once.
 const FULL: usize = 64 * 1024;
 
-/// More than any line.
+/// An upper limit for the length of a line, bytes.
 const LONGEST_LINE: usize = 1024;
 
 /// A file that remembers its first error and takes no more after that.
@@ -21,19 +21,19 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Makes the file anew.
+    /// Creates the file, or empties it if it exists.
     pub fn create(path: PathBuf) -> io::Result<Self> {
         let file = ground::trust::create_file(&path).map_err(|error| sentence("open", &path, error))?;
         Ok(Self { path, file, buffer: Vec::with_capacity(FULL + LONGEST_LINE), error: None })
     }
 
-    /// Where the next line goes.
+    /// Returns the buffer to which the next line is appended.
     #[inline]
     pub fn line(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// The line is complete.
+    /// Notes that the line is complete.
     #[inline]
     pub fn end_line(&mut self) {
         if self.buffer.len() >= FULL {
@@ -41,7 +41,7 @@ impl LogFile {
         }
     }
 
-    /// Writes what is left; the error is the first.
+    /// Writes what is left. Returns the first error of the file, if there was one.
     pub fn finish(mut self) -> io::Result<()> {
         self.flush();
         self.error.map_or(Ok(()), Err)

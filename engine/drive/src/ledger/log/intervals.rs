@@ -9,24 +9,24 @@ use crate::ledger::counts::Counts;
 use ground::clock::SECOND;
 use latency::Moments;
 
-/// The current interval.
+/// The current interval and its sums.
 pub struct Intervals {
-    /// Seconds.
+    /// The length of an interval, seconds.
     length: u64,
-    /// Seconds since 1970; `None` before the run.
+    /// The time at which the current interval begins, seconds since 1970; `None` before the run.
     begins: Option<u64>,
-    /// What happened in it.
+    /// Counts of the transactions that ended in the current interval.
     counts: Counts,
     plan: LogPlan,
 }
 
 impl Intervals {
-    /// Intervals of `length`, in whole seconds.
+    /// Makes intervals of this length, which is rounded to whole seconds.
     pub fn new(plan: &LogPlan, length: Duration) -> Self {
         Self { length: length.as_secs().max(1), begins: None, counts: Counts::default(), plan: plan.clone() }
     }
 
-    /// The run begins at `at_ns`, nanoseconds since 1970.
+    /// Begins the first interval when the run begins at `at_ns`, nanoseconds since 1970.
     pub fn begin(&mut self, at_ns: u64) {
         self.begins = Some(at_ns / SECOND);
     }

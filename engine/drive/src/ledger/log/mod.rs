@@ -14,7 +14,7 @@ use ground::random::Random;
 use intervals::Intervals;
 use wire::value::Value;
 
-/// One thread's log.
+/// The transaction log of one thread.
 pub struct TransactionLog {
     file: LogFile,
     sample: Random,
@@ -35,14 +35,14 @@ impl TransactionLog {
         })
     }
 
-    /// The measured part begins at `at` on the run's clock: the first interval starts with that second.
+    /// Begins the log with the measured part, at `at` on the run's clock: the first interval starts with that second.
     pub fn begin(&mut self, at: Nanos) {
         if let Some(intervals) = &mut self.intervals {
             intervals.begin(self.origin_ns + at);
         }
     }
 
-    /// Notes a transaction.
+    /// Writes the end of a transaction to the log.
     #[inline]
     pub fn note(&mut self, entry: &Entry) {
         if self.plan.sampling_rate < 1.0 && self.sample.unit() > self.plan.sampling_rate {
@@ -140,7 +140,7 @@ mod tests {
         Entry { client: 3, number, script: 1, ended, end, lag: 62_400, retries: 2 }
     }
 
-    /// What is logged of the entries in a run of five seconds that begins at once.
+    /// Returns the log of these entries in a run of five seconds that begins at once.
     fn logged(change: impl FnOnce(&mut LogPlan), entries: &[Entry]) -> String {
         let directory = tempfile::tempdir().unwrap();
         let mut plan = plan(directory.path());

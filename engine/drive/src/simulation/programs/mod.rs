@@ -55,10 +55,10 @@ const SCRIPTS: [&[Step]; 5] = [
 /// The script that leaves a transaction open.
 const OPEN_SCRIPT: usize = 4;
 
-/// What the clients of a scenario do.
+/// The workloads of a scenario's clients.
 pub struct Workloads {
     mode: QueryMode,
-    /// Which of the scripts there are.
+    /// The numbers of the scripts that the scenario has.
     scripts: Vec<usize>,
     is_timed: bool,
     is_announced: bool,
@@ -68,7 +68,7 @@ pub struct Workloads {
 }
 
 impl Workloads {
-    /// Those of `scenario`.
+    /// Makes the workloads of `scenario`.
     pub fn of(scenario: &Scenario) -> Self {
         let statements = SCRIPTS.iter().enumerate().map(|(number, steps)| {
             let all = steps.iter().enumerate().map(|(index, step)| statement(number * 10 + index, *step));
@@ -88,7 +88,7 @@ impl Workloads {
     }
 }
 
-/// The statement of a step. Its number returns with its row.
+/// Returns the statement of a step. Its number returns with its row.
 fn statement(id: usize, step: Step) -> Statement {
     let hole = || vec![Hole { slot: 0, name: "number".to_owned() }];
     let (pieces, holes): (Vec<&str>, _) = match step {
@@ -158,7 +158,7 @@ fn truth<R>(place: (usize, usize), change: impl FnOnce(&mut ClientTruth) -> R) -
     world(|world| change(world.truth.client(place)))
 }
 
-/// A transaction begins: after an answer the clock must have been read.
+/// Notes that a transaction begins: after an answer the clock must have been read.
 fn begin(place: (usize, usize)) {
     world(|world| {
         let readings = world.strands[place.0].readings;
@@ -171,7 +171,7 @@ fn begin(place: (usize, usize)) {
     });
 }
 
-/// A program is asked for an action of its transaction, the first one or a later one.
+/// Notes that a program is asked for an action of its transaction, the first one or a later one.
 fn start(place: (usize, usize)) {
     world(|world| {
         let now = world.strands[place.0].now;

@@ -18,13 +18,13 @@ pub struct Replay {
     statements: Arc<Vec<Vec<Statement>>>,
     random: Random,
     mode: QueryMode,
-    /// Whether statements have recorded errors and drop the prepared ones.
+    /// True if statements have recorded errors and drop the prepared ones.
     is_rich: bool,
     at: ReplayPlace,
-    /// What was recorded of the statement that is next, and whether it is under way.
+    /// The recorded facts of the statement that is next, and whether it is under way.
     expected: Expected,
     is_asked: bool,
-    /// Whether an error has ended the transaction under way.
+    /// True if an error has ended the transaction under way.
     has_failed: bool,
 }
 
@@ -57,7 +57,7 @@ fn note(change: impl FnOnce(&mut ReplayTruth)) {
 }
 
 impl Replay {
-    /// A client before its first session.
+    /// Makes a client before its first session.
     pub fn new(
         place: (usize, usize),
         statements: Arc<Vec<Vec<Statement>>>,
@@ -69,7 +69,7 @@ impl Replay {
         Self { place, statements, random, mode, is_rich, at, expected, is_asked: false, has_failed: false }
     }
 
-    /// What was recorded of the next statement.
+    /// Draws what was recorded of the next statement.
     fn draw_expected(&mut self) -> Expected {
         let ends_block = self.at.statement % 4 == 3;
         let mut expected = Expected { ends_block, ..Expected::default() };
@@ -87,7 +87,7 @@ impl Replay {
         expected
     }
 
-    /// The statement under way was executed, if there is one.
+    /// Notes that the statement under way was executed, if there is one.
     fn note_success(&mut self) {
         if !std::mem::take(&mut self.is_asked) {
             return;
@@ -102,7 +102,7 @@ impl Replay {
         self.note_end();
     }
 
-    /// What an error has ended is over with the transaction.
+    /// Notes the end of a transaction, which ends the effect of its error.
     fn note_end(&mut self) {
         self.has_failed &= world(|world| world.is_in_transaction(self.place));
     }

@@ -1,4 +1,4 @@
-//! Programs of scripts, as pgbench's.
+//! Programs that run scripts, as pgbench's do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use workload::{AbortReason, Action, Program, ScriptStep, StartPipeline};
 pub struct Script {
     place: (usize, usize),
     statements: Arc<Vec<Vec<Statement>>>,
-    /// Which of the scripts it runs.
+    /// The numbers of the scripts that the client runs.
     pub scripts: Vec<usize>,
-    /// Whether its commands are timed, and whether those without the server are announced.
+    /// True if the client's commands are timed, and those without the server are announced.
     pub is_timed: bool,
     pub is_announced: bool,
-    /// Whether it fails at times, and whether a task that leaves a transaction open is lost.
+    /// True if the client fails at times, and if a task that leaves a transaction open is lost.
     pub is_rich: bool,
     pub is_pooled: bool,
     has_announced: bool,
@@ -33,7 +33,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// A client that runs the first script.
+    /// Makes a client that runs the first script.
     pub fn new(place: (usize, usize), statements: Arc<Vec<Vec<Statement>>>, random: Random) -> Self {
         Self {
             place,
@@ -113,7 +113,7 @@ impl Program for Script {
         }
     }
 
-    /// The row is that of the statement, and no older one.
+    /// Checks that the row is that of the statement, and no older one.
     fn store(&mut self, results: &[ResultSet]) -> Result<(), AbortReason> {
         let mut wanted = Vec::new();
         self.values[0].write_text(&mut wanted);

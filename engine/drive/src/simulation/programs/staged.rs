@@ -13,7 +13,7 @@ use wire::value::Value;
 use workload::queries::Queries;
 use workload::{AbortReason, Action, ActionResult, Management, Program, StagedActions, StagedRequest};
 
-/// Why a client gives up.
+/// The reason for which a client gives up.
 static NO_CONNECTION: AbortReason = AbortReason::Script { reason: String::new() };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,14 +28,14 @@ pub struct Staged {
     place: (usize, usize),
     statements: Arc<Vec<Vec<Statement>>>,
     random: Random,
-    /// Whether it has two connections, prepares and counts by itself, and leaves.
+    /// True if the client has two connections, prepares and counts by itself, and leaves.
     is_rich: bool,
     stage: Stage,
     at: usize,
     /// The connection in use, and the sockets of those that are open.
     current: usize,
     lines: [Option<usize>; 2],
-    /// What it does before anything else, the last one first.
+    /// The actions of the client before anything else, in reverse order.
     next: Vec<Preparation>,
     was_refused: bool,
     has_tried: bool,
@@ -43,7 +43,7 @@ pub struct Staged {
     values: [Value; 1],
 }
 
-/// What a client does on a new connection, or with its connections before a transaction.
+/// An action of a client on a new connection, or with its connections before a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Preparation {
     Use(usize),
@@ -55,7 +55,7 @@ enum Preparation {
 }
 
 impl Staged {
-    /// A client that has no connection yet.
+    /// Makes a client that has no connection yet.
     pub fn new(place: (usize, usize), statements: Arc<Vec<Vec<Statement>>>, random: Random, is_rich: bool) -> Self {
         Self {
             place,
@@ -81,13 +81,14 @@ impl Staged {
         self.at = 0;
     }
 
-    /// What follows is sent on the connection in use.
+    /// Notes that what follows is sent on the connection in use.
     fn note_line(&self) {
         let line = self.lines[self.current];
         truth(self.place, |client| client.line = line.filter(|_| self.is_rich));
     }
 
-    /// Before a transaction: the other connection, what it has counted, its leaving.
+    /// Draws what the client does before a transaction: it uses the other connection, reports what it has counted, or
+    /// leaves.
     fn draw_preparations(&mut self) {
         if self.random.unit() < 0.3 {
             self.next.push(Preparation::Use(self.random.range(0, 1) as usize));
