@@ -1,1 +1,1 @@
-"""The one room that decides: what a study compares, what its looks say, and what forbids a verdict."""
+"""The only package that decides: what a study compares, what its looks say, and which findings forbid a verdict."""

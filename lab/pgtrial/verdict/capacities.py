@@ -1,4 +1,4 @@
-"""The capacity of a trial as a metric, and where its probes were too short for it."""
+"""The capacity of a trial as a metric, and the objection to a capacity whose probes were too short."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pgtrial.verdict.speed import goodput
 
 
 def capacity_of(plan: Plan) -> Metric:
-    """The capacity as a metric, transactions per second."""
+    """Returns the capacity as a metric, in transactions per second."""
     return Metric("capacity", "1/s", partial(capacity, plan))
 
 
 def capacity(plan: Plan, trial: Trial) -> float:
-    """The highest rate that kept the promise; 0 for a failed trial."""
+    """Returns the highest rate at which a trial kept the promise, transactions per second; 0 for a failed trial."""
     return trial.capacity or 0.0 if goodput(plan, trial) else 0.0
 
 
 def few_slower(trials: Sequence[Trial]) -> str | None:
-    """Why a claim does not stand: the probes of a trial have too few transactions beyond the percentile; None: it does.
+    """Returns why a claim does not stand: a trial's probes have too few transactions beyond the percentile. Else None.
 
-    Probes count together, since the capacity is a fit of all of them.
+    The transactions of all probes of a trial count together, since the capacity is a fit of all of them.
     """
     counts = [(sum(probe.transactions for probe in trial.probes) * _slower(trial), trial) for trial in trials]
     least, trial = min(counts, key=lambda pair: pair[0], default=(None, None))

@@ -32,22 +32,25 @@ Slices = Mapping[int, Sequence[SliceRow]]
 
 @dataclass(frozen=True)
 class Speeds:
-    """Logarithms of an arm's speeds in one trial, transactions by seconds."""
+    """The logarithms of an arm's speeds in one trial, where a speed is transactions divided by seconds."""
 
     alone: float
-    """Among its own slices alone, as extrapolated from runs of one and of two slices."""
+    """The speed that the arm would have among its own slices alone, extrapolated from runs of one and of two slices."""
     whole: float
-    """In all its runs."""
+    """The speed over all runs of the arm."""
     after: dict[str, float]
-    """In its runs of one slice, by the arm before them."""
+    """The speed over the arm's runs of one slice, by the arm whose slice came before."""
 
 
 CellSpeeds = Mapping[tuple[int, int, str], Speeds]
-"""By block, load point and arm."""
+"""The speeds of trials, by block, load point and arm."""
 
 
 def carry_over(grid: Grid, speeds: CellSpeeds) -> list[CarryOver]:
-    """What each arm leaves behind for each other one, by load point; empty for a study that is not interleaved."""
+    """Returns by how much each arm's speed after a slice of each other arm differs from its speed among its own slices.
+
+    There is one entry for each pair of arms and load point, and none if the study is not interleaved.
+    """
     losses = []
     for point, (arm, other) in product(grid.points, permutations(grid.plan.arms, 2)):
         logs = {
@@ -62,9 +65,9 @@ def carry_over(grid: Grid, speeds: CellSpeeds) -> list[CarryOver]:
 
 
 def shifts(grid: Grid, speeds: CellSpeeds) -> list[CarryOverShift]:
-    """How far carry-over moves each comparison, by load point and (of several) as the mean over all of them.
+    """Returns how far carry-over moves each comparison: at each load point and, if there are several, in their mean.
 
-    An equal loss of both arms leaves their ratio as it is; what moves it is the difference of the losses.
+    A loss that both arms share leaves their ratio as it is; only the difference of the losses moves it.
     """
     baseline, points = grid.plan.baseline, grid.points
     moved = []
@@ -85,7 +88,7 @@ def _shift(speeds: CellSpeeds, arm: str, baseline: str, block: int, point: int) 
 
 
 def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
-    """The speeds of all trials that alternated, without failed ones and those that have no run of either length."""
+    """Returns the speeds of trials that alternated, except failed trials and trials that lack runs of one length."""
     if grid.plan.interleaving is None:
         return {}
     speeds: dict[tuple[int, int, str], Speeds] = {}
@@ -98,9 +101,9 @@ def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
 
 
 def speeds_of(rows: Mapping[str, Sequence[SliceRow]], slice_s: float, *, paced: bool = False) -> dict[str, Speeds]:
-    """The speeds of trials that alternated, by arm; an arm without a run of either length is left out.
+    """Returns the speeds of trials that alternated, by arm; an arm that lacks runs of one of the lengths is left out.
 
-    `paced`: at a rate, so that response times differ and not the transactions.
+    `paced` is true for a load at a given rate, in which the arms differ in response times and not in transactions.
     """
     arms = {_slot(row, slice_s): arm for arm, slices in rows.items() for row in slices}
     of_arms = {arm: _speeds_of_runs(list(_runs(slices, arms, slice_s)), paced=paced) for arm, slices in rows.items()}
@@ -109,19 +112,19 @@ def speeds_of(rows: Mapping[str, Sequence[SliceRow]], slice_s: float, *, paced: 
 
 @dataclass(frozen=True)
 class _Run:
-    """Own slices without another arm's between them."""
+    """Consecutive slices of one arm, with no other arm's slice between them."""
 
     after: str
     rows: Sequence[SliceRow]
 
 
 def _slot(row: SliceRow, slice_s: float) -> int:
-    """The number of a slice among those of all arms."""
+    """Returns the number of a slice in the sequence of all arms' slices."""
     return round(row.planned_begin_s / slice_s)
 
 
 def _runs(slices: Sequence[SliceRow], arms: Mapping[int, str], slice_s: float) -> Iterator[_Run]:
-    """The runs within the measured part; without those of which it is not known which arm was before them."""
+    """Yields the runs within the measured part, except those whose preceding arm is not known."""
     ordered = sorted(slices, key=lambda row: row.planned_begin_s)
     for _, group in groupby(enumerate(ordered), lambda numbered: _slot(numbered[1], slice_s) - numbered[0]):
         rows = [row for _, row in group]
@@ -144,9 +147,9 @@ def _speeds_of_runs(runs: Sequence[_Run], *, paced: bool) -> Speeds | None:
 
 
 def log_speed(rows: Sequence[SliceRow], *, paced: bool) -> float | None:
-    """Logarithm of the speed of slices together, at a rate of their inverse response time; None without transactions.
+    """Returns the logarithm of the speed of some slices together; None without transactions.
 
-    The speed is transactions by the time of the clients.
+    The speed is transactions divided by the time of the clients or, at a given rate, the inverse mean response time.
     """
     if paced:
         rows = [row for row in rows if row.mean_us]

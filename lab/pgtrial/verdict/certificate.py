@@ -1,4 +1,4 @@
-"""What the blocks of a self-test say about the machine: consecutive studies, measured differences, and their reach.
+"""The evaluation of a self-test's blocks: consecutive studies, measured differences, and the reach of the machine.
 
 The blocks are recorded once and read in three ways.
 
@@ -31,9 +31,9 @@ from pgtrial.verdict.series import as_difference
 
 _DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.1)
 SAME_BLOCKS = 12
-"""Blocks of an A/A study, whose looks are at 8, 10 and 12."""
+"""The number of blocks of an A/A study, whose looks are at 8, 10 and 12."""
 PLANTED_BLOCKS = 40
-"""Most blocks of a study with a planted difference."""
+"""The largest number of blocks of a study with a planted difference."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Series:
 
     log_ratios: list[float]
     seconds: list[float]
-    """Wall time of each block of two arms."""
+    """The wall time of each block of two arms, seconds."""
 
     @property
     def spread(self) -> float:
@@ -56,16 +56,17 @@ class Series:
 
 
 def series(grid: Grid, arm: str) -> Series:
-    """The complete blocks of an arm and the baseline. All arms have an equal share of a block's time."""
+    """Returns the complete blocks of an arm and the baseline. All arms have an equal share of a block's time."""
     times, share = block_seconds(grid), 2 / len(grid.plan.arms)
     known = counting(grid.ratios(arm, grid.points))
     return Series(list(known.values()), [share * times[block] for block in known])
 
 
 def consecutive(of: Series, longest: int, margin: float) -> list[StudyRun]:
-    """The studies that these blocks hold, in their order. A study is planned for `longest` blocks, or for the rest.
+    """Returns the studies into which these blocks divide, one after the other.
 
-    A rest that is too short for a verdict is no study.
+    Each study is planned for `longest` blocks, or for all that remain. Too few remaining blocks for a verdict are no
+    study.
     """
     runs = []
     at = 0
@@ -112,7 +113,10 @@ def _gap(of: Series, planted: Planted) -> Estimate | None:
 
 
 def reach(deviation: float, block_s: float) -> list[Reach]:
-    """The blocks and the time in which differences are found; those that take more than can be run are left out."""
+    """Returns the blocks and the time that a study needs to find a difference, for differences of several sizes.
+
+    Differences that would need more blocks than a study can have are left out.
+    """
     needed = {size: blocks_for(math.inf, 1, deviation, difference=size) for size in _DIFFERENCES}
     return [
         Reach(difference=size, blocks=blocks, seconds=blocks * block_s)

@@ -1,4 +1,4 @@
-"""How speed changed within trials: changes of regime by arm and load point, and the trend of the other trials."""
+"""Changes of speed within trials: changes of regime by arm and load point, and the trend of the other trials."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import Metric
 
 Seconds = Mapping[int, Sequence[int]]
-"""Committed transactions in each second of the measured part, by index of the trial."""
+"""The committed transactions in each second of the measured part, by index of the trial."""
 
 Regimes = Mapping[int, Regime]
-"""By index of the trial, of those that are long enough."""
+"""The regimes of the trials that are long enough to have one, by index of the trial."""
 
 TOLERATED_BLOCKS = 2 * TOLERATED
-"""Share of blocks that may hold a trial whose regime changes: one in four, as many as two spoilt arms may spoil.
+"""The share of blocks that may hold a trial whose regime changes: one in four, as many as two spoilt arms may spoil.
 
 For a comparison a block counts once, whichever of its two trials changes: then the choice between one claim and one for
 each regime does not depend on which arm is which, and the coin stays fair under it.
@@ -38,29 +38,29 @@ each regime does not depend on which arm is which, and the coin stays fair under
 WHEN: tuple[When, ...] = ("before", "after")
 
 _CHANGING: tuple[Shape, ...] = ("warm-up", "slow-down", "collapse", "recovery", "no steady state")
-"""Classes that end on another level than they began with. A cyclic trial comes back, and its average is a level."""
+"""The shapes of trials that end on another level than they began on. A cyclic trial returns, so its mean is a level."""
 
 _NEGLIGIBLE = 0.01
-"""A trend within a trial, as a share, that is not called a trend."""
+"""The change of tps within a trial, as a share, up to which it does not count as a trend."""
 
 _FEWEST_SECONDS = 4
-"""Whole seconds below which a slope says nothing."""
+"""The number of whole seconds below which a slope is not computed."""
 
 _MOST_SPANS = 600
 
 _FEWEST_BLOCKS = 6
-"""Blocks below which the sign test cannot find a trend, so that finding none means nothing."""
+"""The number of blocks below which the sign test cannot find a trend, so that finding none means nothing."""
 
 
 def may_change(plan: Plan) -> bool:
-    """Whether trials have regimes: the throughput at a given rate is steady by construction."""
+    """True if trials of a study can change their regime; at a given rate the throughput is steady by construction."""
     return plan.measure == "goodput"
 
 
 def regime_of(trial: Trial, committed: Sequence[int]) -> Regime | None:
-    """The regime of a trial that delivered something, from its seconds; None for too few of them.
+    """Returns the regime of a trial, from its commits in each second; None if it failed or has too few seconds.
 
-    Only whole seconds count; one without a row had no commit.
+    Only whole seconds count; a second without a row had no commit.
     """
     if trial.status == "failed" or trial.measured is None:
         return None
@@ -71,13 +71,13 @@ def regime_of(trial: Trial, committed: Sequence[int]) -> Regime | None:
 
 
 def regimes_of(trials: Iterable[Trial], seconds: Seconds) -> dict[int, Regime]:
-    """The regimes of all trials whose seconds are given."""
+    """Returns the regimes of all trials whose seconds are given, by index of the trial."""
     known = {trial.index: regime_of(trial, seconds[trial.index]) for trial in trials if trial.index in seconds}
     return {index: regime for index, regime in known.items() if regime is not None}
 
 
 class Changes:
-    """The regimes of a study's trials. Without them nothing is known, and nothing changes.
+    """The regimes of a study's trials. If they are not given, no trial counts as one that changes.
 
     The seconds show the trend of trials that keep one level.
     """
@@ -90,18 +90,18 @@ class Changes:
         self._ratios: dict[tuple[str, int | None, frozenset[int], When], list[BlockRatio]] = {}
 
     def changes(self, trial: Trial) -> bool:
-        """Whether the trial ended in another regime than it began in."""
+        """True if the trial ended in another regime than it began in."""
         regime = self._regimes.get(trial.index)
         return regime is not None and regime.shape in _CHANGING
 
     def between(self, arm: str, point: int, blocks: Collection[int]) -> bool:
-        """Whether `arm` and the baseline have to be compared by regime at a load point, as these blocks show it."""
+        """True if these blocks show that `arm` and the baseline have to be compared by regime at a load point."""
         changed = self._changed_blocks(arm, point)
         known = [changed[block] for block in blocks if block in changed]
         return _many(sum(known), len(known))
 
     def _changed_blocks(self, arm: str, point: int) -> dict[int, bool]:
-        """By block with both trials, whether one of them changes its regime."""
+        """Returns for each block that has both trials whether one of them changes its regime."""
         if (arm, point) not in self._changed:
             pairs = ((block, *self._grid.pair(block, point, arm)) for block in self._grid.blocks)
             self._changed[arm, point] = {
@@ -112,11 +112,11 @@ class Changes:
         return self._changed[arm, point]
 
     def ratios(self, arm: str, point: int | None, blocks: Collection[int]) -> dict[When, list[BlockRatio]]:
-        """The log-ratios of all stored blocks by regime, at a load point or (None) as the mean over all.
+        """Returns the log-ratios of all stored blocks by regime, at a load point or (None) as the mean over all.
 
-        What is compared follows from the given `blocks`, those of a look: nothing if the regime does not change in
-        them; only the regime before the change, if more than the tolerated blocks have no level after it. Load points
-        at which the regime does not change count with their whole trials.
+        `blocks` are those of a look, and decide which regimes are compared: none if the regime does not change in these
+        blocks, and only the regime before the change if more than the tolerated blocks have no level after it. Load
+        points at which the regime does not change count with their whole trials.
         """
         split = frozenset(p for p in self._grid.over(point) if self.between(arm, p, blocks))
         if not split:
@@ -127,7 +127,7 @@ class Changes:
         return {"before": before} if _many(unknown, len(at_look)) else {"before": before, "after": after}
 
     def _by_regime(self, arm: str, point: int | None, split: frozenset[int], when: When) -> list[BlockRatio]:
-        """The block log-ratios in one regime; `split` holds the load points at which it changes. Computed once."""
+        """Returns the blocks' log-ratios in one regime, computed once; it changes at the load points in `split`."""
         key = (arm, point, split, when)
         if key not in self._ratios:
 
@@ -141,7 +141,7 @@ class Changes:
         return self._ratios[key]
 
     def _speed(self, trial: Trial, when: When) -> float | None:
-        """Goodput in one regime. A trial that has not changed counts as before the change."""
+        """Returns a trial's goodput in one regime. A trial without a change is wholly in the regime before it."""
         if not self.changes(trial):
             return self._grid.goodput(trial) if when == "before" else None
         regime = self._regimes[trial.index]
@@ -152,7 +152,7 @@ class Changes:
         return (last.committed - last_but_one.committed) / (last.end_s - last.start_s) if regime.settled else None
 
     def cell(self, arm: str, point: int) -> CellRegimes:
-        """One arm at one load point."""
+        """Returns the regimes of one arm at one load point."""
         known = [(t, self._regimes[t.index]) for t in self._grid.of(arm, point) if t.index in self._regimes]
         changed = [regime for trial, regime in known if self.changes(trial)]
         settled = [regime.segments[-1] for regime in changed if regime.settled]
@@ -176,17 +176,17 @@ class Changes:
         )
 
     def cells(self) -> list[CellRegimes]:
-        """All arms at the load points where some trial did not keep one level."""
+        """Returns the regimes of all arms at the load points where some trial did not keep one level."""
         plan = self._grid.plan
         of_points = [[self.cell(arm, point) for arm in plan.arms] for point in self._grid.points]
         return [cell for cells in of_points if any(cell.not_flat for cell in cells) for cell in cells]
 
     def steadiness(self) -> list[Steadiness]:
-        """By arm, whether tps still moved within the trials whose regime does not change; empty without the seconds."""
+        """Returns for each arm whether tps moved within trials that keep their regime; empty without the seconds."""
         return [self._steadiness(arm) for arm in self._grid.plan.arms] if self.seconds is not None else []
 
     def _steadiness(self, arm: str) -> Steadiness:
-        """A sign test over blocks: do more than half of them rise, or fall, by more than 1%? 5% error, two-sided."""
+        """Tests by signs, at 5% two-sided, whether tps rises or falls by over 1% in more than half of the blocks."""
         trends = []
         for block in self._grid.counted:
             unchanged = [trial for trial in self._grid.in_block(arm, block) if not self.changes(trial)]
@@ -218,10 +218,10 @@ def _many(blocks: int, of: int) -> bool:
 
 
 def trend(trial: Trial, committed: Sequence[int]) -> float | None:
-    """Change of ln tps from start to end of the measured part by the Theil-Sen slope; None for too few seconds.
+    """Returns the change of ln tps over the measured part, by the Theil-Sen slope; None for too few seconds.
 
-    The last second counts only if it is whole. A second without a commit counts as half a transaction. Of a long trial
-    spans of several seconds count, so that the pairs of them are no more than those of _MOST_SPANS seconds.
+    The last second counts only if it is whole. A second without a commit counts as half a transaction. In a long trial,
+    seconds are joined to at most _MOST_SPANS spans, which limits the number of pairs.
     """
     if trial.measured is None:
         return None
@@ -237,7 +237,7 @@ def trend(trial: Trial, committed: Sequence[int]) -> float | None:
 
 @lru_cache(maxsize=8)
 def _pairs(spans: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Returns all pairs of so many spans: the first, the second, and how far they are apart."""
+    """Returns all pairs of spans as three arrays: the first of each pair, the second, and their distance."""
     first, second = np.triu_indices(spans, 1)
     return first, second, second - first
 

@@ -1,4 +1,4 @@
-"""A claim as it is stored: what the looks said of a subject, and the values beside its interval."""
+"""Claims as they are stored: the verdict of the looks on a subject, and the values that stand beside its interval."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from pgtrial.verdict.metrics.queries import undecided_queries
 from pgtrial.verdict.series import as_difference, established_margin
 
 _ODD = 3.5
-"""Modified z-score of an odd block (Iglewicz and Hoaglin 1993, How to detect and handle outliers)."""
+"""The modified z-score from which a block is odd (Iglewicz and Hoaglin 1993, How to detect and handle outliers)."""
 
 
 def comparisons(grid: Grid, regimes: Regimes | None = None) -> list[Comparison]:
-    """Whether the primary claims are decided, as in the study's result, without computing anything else of it."""
+    """Returns whether each primary claim is decided, as in the study's result, without computing the whole result."""
     changes = Changes(grid, regimes)
     return [
         Comparison(
@@ -41,12 +41,12 @@ def comparisons(grid: Grid, regimes: Regimes | None = None) -> list[Comparison]:
 
 
 def _one_sided(grid: Grid) -> bool:
-    """True if the study ends where an arm is not worse, whatever else there is to know of it."""
+    """True if the study ends as soon as an arm is known not to be worse."""
     return grid.plan.spending is not None and grid.plan.spending.one_sided
 
 
 def decided_arms(grid: Grid, regimes: Regimes | None = None) -> list[str]:
-    """The arms of which every claim is decided: the primary one, those of all load points, and declared ones."""
+    """Returns the arms whose claims are all decided: primary claims, those at load points, and on declared metrics."""
     changes = Changes(grid, regimes)
     parts = [part for about in chain(*subjects(grid.plan)) for part in parts_of(grid, changes, about)]
     undecided = {part.about.arm for part in parts if not part.series.decided}
@@ -55,15 +55,18 @@ def decided_arms(grid: Grid, regimes: Regimes | None = None) -> list[str]:
 
 
 def make_claim(grid: Grid, changes: Changes, about: Subject, block_s: float, *, withheld: bool) -> Claim:
-    """The claim on a subject, in parts if the regime changes within trials or sizes lie on both sides of a cliff."""
+    """Returns the claim on a subject.
+
+    It has parts if the regime changes within trials, or if sizes lie on both sides of a cliff.
+    """
     claims = [_claim(grid, part, block_s, withheld=withheld) for part in parts_of(grid, changes, about)]
     return claims[0] if claims[0].regime is None else _whole(about, claims)
 
 
 def _whole(about: Subject, parts: list[Claim]) -> Claim:
-    """The claims before and (if levels are known there) after a change, or on both sides of a cliff, as one claim.
+    """Joins the claims before and (if levels are known there) after a change, or on both sides of a cliff, into one.
 
-    It has no figure of its own: that would be an average across the change.
+    The joint claim has no difference of its own, which would be an average across the change.
     """
     verdicts = {part.verdict for part in parts}
     both = len(parts) == 2
@@ -149,7 +152,7 @@ def _odd_blocks(used: list[tuple[int, float]]) -> list[int]:
 
 
 def _totals(grid: Grid, arm: str, point: int | None, blocks: Collection[int]) -> float | None:
-    """Committed transactions of the arm over those of the baseline, in total, as a difference."""
+    """Returns the relative difference of the arm's committed transactions, in total, from the baseline's."""
     sums = {arm: 0, grid.plan.baseline: 0}
     for name in sums:
         stored = (trial for trial in grid.of(name, point) if trial.block in blocks)

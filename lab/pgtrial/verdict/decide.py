@@ -1,4 +1,4 @@
-"""From all that is known of a study to its decision; the same files give the same one."""
+"""Makes the decision of a study from all that is known of it; the same files always give the same decision."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from pgtrial.verdict.rules.use import beside_the_claims
 from pgtrial.verdict.where_it_ran import where_it_ran
 
 _AS_PLANNED = ("name", "pgtrial", "baseline", "arms", "load_points", "margin", "scope", "seed", "left", "deployments")
-"""Keys of a result that are those of its plan."""
+"""The keys that a result copies from its plan."""
 
 
 def decide(case: Case) -> StudyResult:
-    """The result of the trials so far, without its sentences. Trials may be missing: only complete blocks count."""
+    """Returns the result of the trials so far, without sentences. Trials may be missing: only complete blocks count."""
     plan, grid = case.plan, case.grid
     overall, at_points = subjects(plan)
     block_s = block_time(plan, grid.trials)
@@ -70,37 +70,37 @@ def decide(case: Case) -> StudyResult:
 
 
 def withholds(finding: Finding, arm: str, baseline: str) -> bool:
-    """Whether a finding forbids a verdict on an arm: a grave one that names it, or no other arm than the baseline."""
+    """True if a finding forbids a verdict on an arm: it is grave, and names that arm or none but the baseline."""
     return finding.severity == "withhold" and (arm in finding.arms or not set(finding.arms) - {baseline})
 
 
 @dataclass(frozen=True)
 class _Objections:
-    """What the rules found, and where that forbids a verdict."""
+    """The findings of all rules, and the arms and load points on which they forbid a verdict."""
 
     plan: Plan
     findings: list[Finding]
-    """The gravest first."""
+    """All findings, the gravest first."""
     everywhere: list[Finding]
-    """Those that speak against all claims of their arms."""
+    """The findings that concern all claims on their arms, at every load point."""
     cells: set[tuple[str, int]]
-    """Arms and load points where a rule forbids to compare."""
+    """The arms and load points at which a rule forbids a comparison."""
 
     def forbid(self, about: Subject) -> bool:
-        """Whether there is no verdict on a subject. A load point speaks against its own claims and the mean's."""
+        """True if there is no verdict on a subject. An objection at a load point also applies to the mean over all."""
         baseline = self.plan.baseline
         return any(withholds(finding, about.arm, baseline) for finding in self.everywhere) or any(
             arm in (about.arm, baseline) and about.point in (None, point) for arm, point in self.cells
         )
 
     def reasons(self) -> list[str]:
-        """Why there is no verdict, arm by arm, each sentence once."""
+        """Returns why there is no verdict, arm by arm, with each sentence once."""
         of_arms = (reasons(self.findings, arm, self.plan.baseline) for arm in self.plan.others)
         return list(dict.fromkeys(reason for of_arm in of_arms for reason in of_arm))
 
 
 def reasons(findings: Sequence[Finding], arm: str, baseline: str) -> list[str]:
-    """Why there is no verdict on an arm: what was found, and what to do about it."""
+    """Returns why there is no verdict on an arm: what was found, and what to do about it."""
     return [f"{finding.message} {finding.cure}" for finding in findings if withholds(finding, arm, baseline)]
 
 

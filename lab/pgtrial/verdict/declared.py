@@ -1,4 +1,4 @@
-"""The metrics that a study declares for its claims, as they are measured, and where a claim on one of them stands."""
+"""The metrics that a study declares for its claims: how they are measured, and why a claim on one may not stand."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _TINY_MB = 0.01
 
 
 def primary_metric(plan: Plan) -> Metric:
-    """What the primary claims of a study compare."""
+    """Returns the metric that the primary claims of a study compare."""
     return declared_metric(plan, plan.metrics[0]) if plan.metrics else speed_of(plan)
 
 
 def declared_metric(plan: Plan, name: str) -> Metric:
-    """A metric by its name in the study."""
+    """Returns a metric by its name in the study."""
     match METRICS[name].kind:
         case "percentile":
             return percentile_of(plan, name)
@@ -45,17 +45,17 @@ def declared_metric(plan: Plan, name: str) -> Metric:
 
 
 def _per_cent(plan: Plan, trial: Trial) -> float:
-    """Committed transactions for a hundredth of the currency; 0 for a failed trial."""
+    """Returns the committed transactions for a hundredth of the currency; 0 for a failed trial."""
     return 3600 * goodput(plan, trial) / plan.prices[trial.arm]
 
 
 def _cost(plan: Plan, kind: Kind, trial: Trial) -> float | None:
-    """A cost of a transaction; infinite if the trial failed, None where it is not known."""
+    """Returns a cost of a transaction; infinite if the trial failed, None if the cost is not known."""
     return kind.of(trial) if goodput(plan, trial) else math.inf
 
 
 def _of_job(plan: Plan, field: str, trial: Trial) -> float | None:
-    """What a job did, megabytes; infinite if the trial failed, None where it is not known."""
+    """Returns a quantity of a trial's job, megabytes; infinite if the trial failed, None if it is not known."""
     if not goodput(plan, trial):
         return math.inf
     value: float | None = getattr(trial.job, field, None)
@@ -63,7 +63,7 @@ def _of_job(plan: Plan, field: str, trial: Trial) -> float | None:
 
 
 def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
-    """Why a claim on a metric does not stand on these trials, which served something; None: it stands."""
+    """Returns why a claim on a metric does not stand on these trials, none of which failed; None if it stands."""
     metric = METRICS[name]
     if metric.kind == "percentile" and (why := _too_few_slower(name, trials) or _cut_off(plan, name, trials)):
         return why

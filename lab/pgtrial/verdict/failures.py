@@ -1,8 +1,9 @@
-"""Whether an arm fails a larger share of its transactions than the baseline: a claim beside that on its speed.
+"""The claim that an arm fails another share of its transactions than the baseline, beside the claim on its speed.
 
-Whoever fails the transactions that would take long looks fast. So a study makes two primary claims on an arm as soon as
-a transaction has failed in either of them, its speed and its share of failures, which share the error of each look.
-Compared are the shares of a block by their difference, whose sign is a fair coin if the arms do not differ.
+An arm that fails the transactions that would take long looks fast. So as soon as a transaction has failed in an arm or
+in the baseline, the study makes two primary claims on the arm: one on its speed and one on its share of failures. They
+share the error of each look. The shares of failures are compared block by block, by their difference, whose sign is a
+fair coin if the arms do not differ.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pgtrial.verdict.series import Question, Series, follow
 
 @dataclass(frozen=True)
 class Shares:
-    """The shares of failed transactions of an arm and of the baseline, and what the looks say of them."""
+    """The shares of failed transactions of an arm and of the baseline, and the looks' readings of their difference."""
 
     arm: float
     baseline: float
@@ -26,18 +27,18 @@ class Shares:
 
     @property
     def excess(self) -> float:
-        """By how much the arm's share is larger; negative if it is smaller."""
+        """Returns by how much the arm's share is larger than the baseline's; negative if it is smaller."""
         return self.arm - self.baseline
 
     def differ_notably(self, margin: float) -> bool:
-        """True if a look found that the shares differ, or they are further apart than a difference that counts."""
+        """True if a look found that the shares differ, or if they are further apart than the margin."""
         return self.series.decided or abs(self.excess) > margin
 
 
 def failed_in(grid: Grid, arm: str, points: Sequence[int], blocks: Collection[int]) -> bool:
     """True if a transaction of an arm or of the baseline failed in these blocks; never for a study by the rule P8.
 
-    Both arms are asked alike, so what follows from the answer does not favour one.
+    The answer does not depend on which of the two arms is which, so what follows from it favours neither.
     """
     if grid.plan.spending is None:
         return False
@@ -72,7 +73,7 @@ def shares(grid: Grid, arm: str, family: int) -> Shares | None:
 
 
 def _gain(grid: Grid, arm: str, block: int) -> float | None:
-    """Returns by how much the share of failures in a block is smaller on the arm; None if a trial of it failed."""
+    """Returns by how much the arm's share of failures in a block is smaller; None if a trial of the block failed."""
     ours, theirs = grid.in_block(arm, block), grid.in_block(grid.plan.baseline, block)
     if any(not grid.goodput(trial) for trial in (*ours, *theirs)):
         return None

@@ -1,4 +1,4 @@
-"""Which claims a study makes about its arms, and which of them share an error; a regime, or a side of a cliff, is an
+"""The claims that a study makes about its arms, and which of them share an error. A regime, or a side of a cliff, is an
 attribute of a claim."""
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from pgtrial.verdict.sweeps import sides
 
 @dataclass(frozen=True)
 class Subject:
-    """What a claim is about: an arm against the baseline, at a load point or (None) as the mean over all of them."""
+    """The subject of a claim: an arm against the baseline, at a load point or (None) as the mean over all of them."""
 
     arm: str
     point: int | None
     family: int
-    """Number of claims that share the error of each look."""
+    """The number of claims that share the error of each look."""
 
 
 def subjects(plan: Plan) -> tuple[list[Subject], list[Subject]]:
-    """What a study makes claims about: over all load points, the primary claims, and at each load point of each arm."""
+    """Returns the subjects of the primary claims, which are about all load points, and those at each load point."""
     arms, points = plan.others, range(len(plan.load_points))
     at_points = [Subject(arm, point, sharing(plan)) for arm in arms for point in points]
     return [Subject(arm, None, primary_sharing(plan)) for arm in arms], at_points
 
 
 def primary_sharing(plan: Plan) -> int:
-    """Number of primary claims that share the error of each look, in all studies that share the 5%; at least one."""
+    """Returns how many primary claims share the error of each look, in all studies that share the 5%; at least one."""
     return plan.sharing(max(1, len(plan.others))) * plan.studies
 
 
 def sharing(plan: Plan) -> int:
-    """Number of claims at load points that share the error of each look."""
+    """Returns how many claims at load points share the error of each look."""
     points = len(plan.load_points)
     return plan.studies * (
         plan.sharing(points, in_each_comparison=True) if points > 1 else plan.sharing(max(1, len(plan.others)))
@@ -46,7 +46,7 @@ def sharing(plan: Plan) -> int:
 
 
 Key = When | Side | None
-"""Which claim of a subject: on a regime, on a side of a cliff, or (None) on whole trials of all sizes."""
+"""The part of its subject that a claim is on: a regime, a side of a cliff, or (None) whole trials of all sizes."""
 
 
 @dataclass(frozen=True)
@@ -56,16 +56,16 @@ class Part:
     about: Subject
     regime: Key
     ratios: list[BlockRatio]
-    """By unit."""
+    """The log-ratio of each unit of analysis."""
     series: Series
 
 
 def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
-    """The claims about a subject after the looks so far: one, or one for each regime or side of a cliff.
+    """Returns the claims about a subject after the looks so far: one, or one for each regime or side of a cliff.
 
-    Each look chooses which of them it reads from its own blocks alone, by a rule in which both arms are alike. The
-    first look that decides one of them also settles of which kind they are: later looks that choose otherwise say
-    nothing. So no look spends its error twice, and what is decided stays.
+    Each look chooses from its own blocks alone which claims it reads, by a rule in which both arms are alike. The first
+    look that decides a claim also settles the kind of the claims: later looks that choose another kind are not read. So
+    no look spends its error twice, and a claim that is decided stays decided.
     """
     ratios: dict[Key, list[BlockRatio]] = {}
 
@@ -96,10 +96,10 @@ def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
 
 
 def _kinds(keys: Iterable[Key]) -> set[str]:
-    """Of which kind claims are: on whole trials of all sizes, on regimes, or on sides of a cliff."""
+    """Returns the kinds of these claims: on whole trials of all sizes, on regimes, or on sides of a cliff."""
     return {"whole" if key is None else "side" if key in SIDES else "regime" for key in keys}
 
 
 def counting(ratios: list[BlockRatio]) -> dict[int, float]:
-    """The blocks or units that count and say something, each with its log-ratio, in order."""
+    """Returns the log-ratios of the blocks or units that count and have one, in order."""
     return {ratio.block: ratio.log_ratio for ratio in ratios if ratio.counted and ratio.log_ratio is not None}

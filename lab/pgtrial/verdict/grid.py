@@ -1,4 +1,4 @@
-"""The stored trials by block, load point and arm, and what a metric says of each block."""
+"""The stored trials by block, load point and arm, and the log-ratios of a metric in each block."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Grid:
         self.points = range(len(plan.load_points))
         """The load points, by index."""
         self.primary = primary_metric(plan)
-        """What the primary claims compare."""
+        """The metric that the primary claims compare."""
         self.trials: list[Trial] = []
-        """In the order of execution."""
+        """The stored trials, in the order of execution."""
         self.blocks: list[int] = []
-        """Those with a stored trial."""
+        """The blocks that have a stored trial, in order."""
         self.counted: list[int] = []
         """The complete blocks before the first that is not: a look reads the first n, and filling a gap later would
         change looks already read."""
@@ -49,7 +49,7 @@ class Grid:
         self.add(trials)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Trials that were stored since. What is known of complete blocks is kept."""
+        """Adds trials that were stored since. Results that were computed for complete blocks are kept."""
         for trial in trials:
             point = self._points[trial.index] = _place(self.plan, trial)
             self._goodput[trial.index] = goodput(self.plan, trial)
@@ -64,38 +64,38 @@ class Grid:
 
     @property
     def by_block(self) -> dict[int, list[Trial]]:
-        """The trials of each complete block, in order."""
+        """Returns the trials of each complete block, in order."""
         return {block: self._in_blocks[block] for block in self.counted}
 
     def point_of(self, trial: Trial) -> int:
-        """Index of the trial's load point in the plan. Raises ValueError if it has none."""
+        """Returns the index of the trial's load point in the plan. Raises ValueError if the plan does not have it."""
         point = self._points[trial.index]
         if point is None:
             raise ValueError(f"trial {trial.index} has a load point that is not in the plan")
         return point
 
     def over(self, point: int | None) -> Sequence[int]:
-        """The load points that a claim is about: one, or (None) all."""
+        """Returns the load points that a claim is about: one, or (None) all."""
         return self.points if point is None else [point]
 
     def trial(self, block: int, point: int, arm: str) -> Trial | None:
-        """The stored trial, if there is one."""
+        """Returns the stored trial of an arm at a load point of a block, if there is one."""
         return self._cells.get((block, point, arm))
 
     def in_block(self, arm: str, block: int) -> list[Trial]:
-        """An arm's stored trials of a block, in the order of the load points."""
+        """Returns an arm's stored trials of a block, in the order of the load points."""
         return [trial for point in self.points if (trial := self.trial(block, point, arm)) is not None]
 
     def pair(self, block: int, point: int, arm: str) -> tuple[Trial | None, Trial | None]:
-        """The stored trials of an arm and of the baseline."""
+        """Returns the stored trials of an arm and of the baseline at a load point of a block."""
         return self.trial(block, point, arm), self.trial(block, point, self.plan.baseline)
 
     def of(self, arm: str, point: int | None = None) -> list[Trial]:
-        """An arm's trials, at one load point or at all, in the order of execution."""
+        """Returns an arm's trials, at one load point or at all, in the order of execution."""
         return list(self._of.get((arm, point), []))
 
     def block_means(self, points: Sequence[int], value: Callable[[int, int], float | None]) -> dict[int, float]:
-        """By complete block the mean over load points of a value of a block and a load point, where all are known."""
+        """Returns the mean of a value over load points, for each complete block in which all these values are known."""
         means = {}
         for block in self.counted:
             known = [of_point for point in points if (of_point := value(block, point)) is not None]
@@ -104,14 +104,14 @@ class Grid:
         return means
 
     def goodput(self, trial: Trial) -> float:
-        """Committed transactions per second of the measured part; 0 for a failed trial."""
+        """Returns the committed transactions per second of the measured part; 0 for a failed trial."""
         return self._goodput[trial.index]
 
     def ratios(self, arm: str, points: Sequence[int], metric: Metric | None = None) -> list[BlockRatio]:
-        """Every stored block's gain of `arm` over the baseline, the mean over these load points.
+        """Returns the gain of `arm` over the baseline in every stored block, as the mean over these load points.
 
-        By the metric of the primary claims unless another is given. A block of which it is not known has no log-ratio.
-        A complete one is computed once for each metric.
+        The metric is that of the primary claims unless another is given. A block whose gain is not known has no
+        log-ratio. The gain of a complete block is computed once for each metric.
         """
         key = arm, tuple(points), metric or self.primary
         known, counted = self._ratios[key], set(self.counted)
@@ -125,12 +125,12 @@ class Grid:
         return ratios
 
     def gains(self, arm: str, points: Sequence[int], metric: Metric) -> dict[int, float]:
-        """By complete block, of those that say something, how much better the arm is by a metric."""
+        """Returns how much better the arm is by a metric, for each complete block in which that is known."""
         gains = ((block, _gain(self._pairs(block, arm, points), metric)) for block in self.counted)
         return {block: gain for block, gain in gains if gain is not None}
 
     def cut(self, arm: str, points: Sequence[int], metric: Metric) -> dict[int, frozenset[str]]:
-        """Returns by complete block the arms whose value of a metric is only known to be at least as bad."""
+        """Returns for each complete block the arms whose value of a metric is only a bound: the truth may be worse."""
         arms = ((block, self._cut(self._pairs(block, arm, points), metric)) for block in self.counted)
         return {block: frozenset(of_block) for block, of_block in arms if of_block}
 
@@ -140,7 +140,7 @@ class Grid:
         return list(dict.fromkeys(trial.arm for pair in pairs for trial in pair if metric.is_bound(trial)))
 
     def _ratio(self, block: int, arm: str, points: Sequence[int], metric: Metric) -> BlockRatio | None:
-        """None if a trial of one of these load points is not stored."""
+        """Returns the gain of an arm in a block; None if a trial of one of these load points is not stored."""
         pairs = self._pairs(block, arm, points)
         if not pairs:
             return None
@@ -155,14 +155,14 @@ class Grid:
         )
 
     def _pairs(self, block: int, arm: str, points: Sequence[int]) -> list[tuple[Trial, Trial]]:
-        """The trials of an arm and of the baseline at each load point; none if one of them is not stored."""
+        """Returns the trials of an arm and of the baseline at each load point; none if one of them is not stored."""
         pairs = [self.pair(block, point, arm) for point in points]
         stored = [(trial, base) for trial, base in pairs if trial is not None and base is not None]
         return stored if len(stored) == len(pairs) else []
 
 
 def _gain(pairs: Sequence[tuple[Trial, Trial]], metric: Metric) -> float | None:
-    """The mean over a block's pairs of how much better the first is; None: they say nothing."""
+    """Returns by how much the first trial of a block's pairs is better, on average; None if the pairs say nothing."""
     values = [metric.values(trial, base) for trial, base in pairs]
     known = [pair for pair in values if metric.is_known(*pair)]
     counts = known if len(known) == len(pairs) or not metric.at_every_point else []
@@ -171,7 +171,10 @@ def _gain(pairs: Sequence[tuple[Trial, Trial]], metric: Metric) -> float | None:
 
 
 def _place(plan: Plan, trial: Trial) -> int | None:
-    """Index of a trial's load point in the plan; None if it has none. To hash a load point takes ten times as long."""
+    """Returns the index of a trial's load point in the plan; None if the plan does not have it.
+
+    The planned index is tried first, because hashing a load point takes ten times as long.
+    """
     if trial.index < len(plan.trials):
         planned = plan.trials[trial.index].load_point
         if plan.load_points[planned] == trial.load_point:

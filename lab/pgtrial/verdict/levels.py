@@ -1,4 +1,4 @@
-"""Each arm by itself: tps, latency and failures. Descriptive, except for the test whether failures differ."""
+"""Descriptions of each arm by itself: tps, latency and failures. Only the failures of two arms are tested."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ from pgtrial.verdict.series import read
 from pgtrial.verdict.statement_errors import statement_errors
 
 _LATENCIES = {"mean": 0.0, **PERCENTILES}
-"""Shown name, without its point the field of records.Latency -> the share of transactions that are faster."""
+"""The share of transactions that are faster than each statistic, by its shown name.
+
+Without its point, the name is that of the field in records.Latency.
+"""
 
 NOTABLE_SHARE = 0.001
-"""Failed transactions beyond this share come before the verdict."""
+"""The share of failed transactions above which a result shows the failures before the verdict."""
 
 
 def level(grid: Grid, regimes: CellRegimes) -> Level:
-    """One arm at one load point; if its regime changes, the levels before and after in place of one tps."""
+    """Returns the level of one arm at one load point. If its regime changes, it has the tps before and after instead of
+    one tps."""
     arm, point = regimes.arm, regimes.load_point
     trials = grid.of(arm, point)
     delivering = [trial for trial in trials if grid.goodput(trial)]
@@ -53,7 +57,7 @@ def level(grid: Grid, regimes: CellRegimes) -> Level:
 
 
 def failures(grid: Grid, arm: str) -> Failures:
-    """An arm's failures over all its trials; of replays those that were not recorded."""
+    """Returns an arm's failures over all its trials; in replays, errors that were recorded do not count."""
     trials = grid.of(arm)
     kinds: Counter[str] = Counter()
     for trial in trials:
@@ -77,12 +81,15 @@ def failures(grid: Grid, arm: str) -> Failures:
 
 
 def _failed_transactions(trial: Trial) -> Mapping[str, int]:
-    """Failed transactions of a trial by SQLSTATE or kind. The engine counts no error of a replay that was recorded."""
+    """Returns a trial's failed transactions by SQLSTATE or kind. The engine leaves out a replay's recorded errors."""
     return trial.measured.failures if trial.measured is not None else {}
 
 
 def leading_failures(grid: Grid, counts: list[Failures]) -> list[str]:
-    """The arms whose failures come before the verdict: many, a whole trial, or unlike the baseline's."""
+    """Returns the arms whose failures a result shows before the verdict.
+
+    They are many, or fail a whole trial, or differ from the baseline's.
+    """
     return [
         arm.arm
         for arm in counts
@@ -91,7 +98,10 @@ def leading_failures(grid: Grid, counts: list[Failures]) -> list[str]:
 
 
 def _differ(grid: Grid, arm: str) -> bool:
-    """By ln((failed_arm + 0.5) / (failed_baseline + 0.5)) in each block, with an error of its own."""
+    """True if an arm's failures differ from the baseline's, tested with an error of its own.
+
+    Blocks are compared by ln((failed_arm + 0.5) / (failed_baseline + 0.5)).
+    """
     if arm == grid.plan.baseline:
         return False
     pairs = {block: (_failed(grid, arm, block), _failed(grid, grid.plan.baseline, block)) for block in grid.counted}
@@ -105,7 +115,7 @@ def _failed(grid: Grid, arm: str, block: int) -> int:
 
 
 def failed_trials(grid: Grid) -> list[FailedTrial]:
-    """Every trial that failed or committed nothing, in the order of execution."""
+    """Returns every trial that failed or committed nothing, in the order of execution."""
     failed = []
     for trial in grid.trials:
         if grid.goodput(trial):

@@ -1,4 +1,4 @@
-"""What blocks take and how they vary: their time, the spread of their log-ratios, what was reached after each."""
+"""The time that blocks take, the spread of their log-ratios, and the interval that was reached after each block."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from pgtrial.verdict.series import as_difference
 
 
 def measured_spread(grid: Grid) -> tuple[float, int] | None:
-    """The spread of the primary claims' complete blocks, and their number; None while there are fewer than four.
+    """Returns the spread of the complete blocks' log-ratios in the primary claims, and the number of these blocks.
 
-    Of several comparisons it is the largest. None too where deployments are the units and not blocks.
+    With several comparisons it is the largest spread. None if there are fewer than four blocks, or if deployments and
+    not blocks are the units.
     """
     if grid.units.unit != "block":
         return None
@@ -35,10 +36,10 @@ def measured_spread(grid: Grid) -> tuple[float, int] | None:
 
 
 def within_spread(grid: Grid, slices: Slices) -> float | None:
-    """Standard deviation of a block's log-ratio that comes from the seconds of its trials, w / sqrt(d).
+    """Returns the standard deviation of a block's log-ratio that comes from the seconds of its trials, w / sqrt(d).
 
-    The mean over the load points, as in the verdict; of several comparisons the largest. None while fewer than four
-    blocks are complete, and where trials do not alternate.
+    It is about the mean over the load points, as the verdict is; with several comparisons it is the largest one. None
+    while fewer than four blocks are complete, and if trials do not alternate.
     """
     if grid.plan.interleaving is None or grid.units.unit != "block":
         return None
@@ -48,10 +49,10 @@ def within_spread(grid: Grid, slices: Slices) -> float | None:
 
 
 def block_time(plan: Plan, trials: Sequence[Trial]) -> float:
-    """The one estimate of a block's wall time, seconds: the median trial so far times the trials of a block.
+    """Estimates a block's wall time in seconds: the median time of a trial so far times the trials of a block.
 
-    Trials that alternate take their time together. Without any trial it is the plan's own estimate; arms that have left
-    do not count.
+    Trials that alternate take their time together. Before the first trial it is the plan's own estimate. Arms that have
+    left the study do not count.
     """
     arms, points = len(plan.arms) - len(plan.left), len(plan.load_points)
     if not trials:
@@ -63,40 +64,40 @@ def block_time(plan: Plan, trials: Sequence[Trial]) -> float:
 
 
 def _of_so_many(trials: Sequence[Trial], arms: int) -> float:
-    """What trials that alternate would take if there were so many."""
+    """Estimates the time in seconds that `arms` trials take if they alternate, from the time that these trials took."""
     seconds = under_way_s(trials)
     return seconds if len(trials) == arms else seconds * arms / len(trials)
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Time that all trials up to a block took, seconds."""
+    """The time that all trials up to a block took, seconds."""
 
     wall_s: float
-    """In which some trial was under way, from its preparation to its end."""
+    """The time in which at least one trial was under way, from its preparation to its end."""
     measured_s: float
     """The part of it in which trials were measured."""
 
     @property
     def measured(self) -> float:
-        """The share of the time in which trials were measured."""
+        """Returns the share of the time in which trials were measured."""
         return self.measured_s / self.wall_s
 
 
 @dataclass(frozen=True)
 class Reached:
-    """What so many units of a claim say, and after what time."""
+    """The interval of a claim after its first units, and the time that they took."""
 
     units: int
     spent: Spent
     difference: Estimate
-    """With the exact 95% interval of these units alone, which promises nothing for all looks together."""
+    """The difference with the exact 95% interval of these units alone, which does not hold for all looks together."""
     at_look: Estimate | None
-    """With the sequential interval; None: no planned look."""
+    """The difference with the interval of the planned look after these units; None if there is no look."""
 
 
 def reached(plan: Plan, trials: Sequence[Trial], claim: Claim) -> list[Reached]:
-    """After each unit of a claim from which on an interval is bounded, in order."""
+    """Returns what was reached after each unit of a claim, in order, from the first unit with a bounded interval on."""
     grid = Grid(plan, trials)
     spent = _spent(grid)
     counted = counting(claim.ratios)
@@ -112,7 +113,7 @@ def reached(plan: Plan, trials: Sequence[Trial], claim: Claim) -> list[Reached]:
 
 
 def _spent(grid: Grid) -> dict[int, Spent]:
-    """By complete block: the time of all blocks up to it."""
+    """Returns for each complete block the time of all blocks up to it."""
     spent, wall_s, measured_s = {}, 0.0, 0.0
     for block, trials in grid.by_block.items():
         wall_s += under_way_s(trials)
@@ -122,12 +123,12 @@ def _spent(grid: Grid) -> dict[int, Spent]:
 
 
 def block_seconds(grid: Grid) -> dict[int, float]:
-    """Wall time of each complete block, seconds."""
+    """Returns the wall time of each complete block, seconds."""
     return {block: under_way_s(trials) for block, trials in grid.by_block.items()}
 
 
 def under_way_s(trials: Sequence[Trial]) -> float:
-    """How long at least one of the trials was under way, seconds."""
+    """Returns how long at least one of the trials was under way, seconds."""
     spans = sorted((datetime.fromisoformat(trial.started), datetime.fromisoformat(trial.ended)) for trial in trials)
     total, until = 0.0, None
     for started, ended in spans:
@@ -138,13 +139,13 @@ def under_way_s(trials: Sequence[Trial]) -> float:
 
 
 def _shift(grid: Grid, slices: Slices, arm: str, block: int, point: int) -> float | None:
-    """How far the log-ratio of the second halves is from that of the first."""
+    """Returns the log-ratio of the second halves of two trials minus that of their first halves."""
     ours, its = (_change(grid, slices, trial) for trial in grid.pair(block, point, arm))
     return ours - its if ours is not None and its is not None else None
 
 
 def _change(grid: Grid, slices: Slices, trial: Trial | None) -> float | None:
-    """The change of a trial's log speed from its first half to its second."""
+    """Returns the change of a trial's log speed from its first half to its second."""
     rows = slices.get(trial.index, ()) if trial is not None and grid.goodput(trial) else ()
     measured = sorted((row for row in rows if row.phase == "measure"), key=lambda row: row.planned_begin_s)
     middle = len(measured) // 2

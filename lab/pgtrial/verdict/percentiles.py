@@ -1,4 +1,4 @@
-"""Percentiles of a trial's response times, in which a failed transaction counts as one that never came."""
+"""Percentiles of a trial's response times. A failed transaction counts as one that was never answered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgtrial.verdict.speed import goodput
 
 
 def percentile_of(plan: Plan, name: str) -> Metric:
-    """The metric of a percentile, by its name."""
+    """Returns the metric of a percentile, by the percentile's name."""
     is_bound = partial(falls_on_a_failure, name) if plan.spending is not None else lambda _: False
     return Metric(name, "us", partial(percentile, plan, name), "less", REDUCTION, is_bound=is_bound)
 
@@ -27,7 +27,7 @@ def falls_on_a_failure(name: str, trial: Trial) -> bool:
 
 
 def percentile(plan: Plan, name: str, trial: Trial) -> float | None:
-    """A trial's percentile, microseconds: infinite if the trial failed, None where it is not known.
+    """Returns a trial's percentile, microseconds: infinite if the trial failed, None if the percentile is not known.
 
     A failed transaction counts at the time-out, the length of the measured part: the client was not served within it.
     """
@@ -46,10 +46,10 @@ def percentile(plan: Plan, name: str, trial: Trial) -> float | None:
 
 
 def slower(name: str, measured: Phase) -> float:
-    """How many transactions of a trial lie beyond a percentile."""
+    """Returns how many transactions of a trial lie beyond a percentile."""
     return (1 - PERCENTILES[name]) * (measured.transactions + sum(measured.failures.values()))
 
 
 def stands(name: str, measured: Phase) -> bool:
-    """Whether so many transactions of a trial lie beyond a percentile that it says something."""
+    """True if enough transactions of a trial lie beyond a percentile to know the percentile."""
     return slower(name, measured) >= FEWEST_SLOWER - 1e-6

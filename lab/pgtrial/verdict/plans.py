@@ -1,5 +1,4 @@
-"""The plans of a load's statements on two arms beside each other: whether they are the same, and where they begin to
-differ."""
+"""Compares the plans of a load's statements on two arms: whether they are the same, and where they begin to differ."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from pgtrial.model.records.trial import LoadStatement, Trial
 
 _CHILD = re.compile(r"\s*->\s*")
 _NODE = re.compile(r"\S|\s*->")
-"""The beginning of a line about a node; the other lines tell more of the node above them."""
+"""The beginning of a line about a plan node; the other lines are details of the node above them."""
 
 _RETURNS = re.compile(r"(InitPlan [\d?]+) \(returns [^)]*\)")
 _RESULT = re.compile(r"\(InitPlan [\d?]+\)\.col[\d?]+")
-"""The result of an InitPlan from PostgreSQL 17 on; before, it is `$0`, which is named behind the InitPlan."""
+"""The result of an InitPlan from PostgreSQL 17 on. Earlier versions write `$0`, and name it behind the InitPlan."""
 _OF_BEFORE = re.compile(r"\$\d+")
 
 _KINDS = {"custom": "custom plan", "generic": "generic plan"}
@@ -33,7 +32,7 @@ class PlanPair:
 
     @property
     def plans(self) -> tuple[Sequence[str], Sequence[str]]:
-        """The lines of both."""
+        """Returns the lines of both plans, as EXPLAIN prints them."""
         return self.base.plan, self.other.plan
 
     @property

@@ -1,9 +1,9 @@
-"""What the planned looks say of several claims at once: the only loop over looks, for claims of every kind.
+"""Reads several claims at the planned looks of a study: the only loop over looks, for claims of every kind.
 
 Each look reads the units up to it, and each of its claims spends an even share of the look's error (Bonferroni). Which
 claims a look reads may follow from its own blocks, if the choice is symmetric in the two trials of each block: then
-exchanging them changes nothing of it, and the coin makes each claim as exact as if it had been named before. What a
-look has decided stays, also where a later look no longer reads the claim.
+exchanging the trials does not change the choice, and the coin makes each claim as exact as if it had been named before
+the study. What a look has decided stays, even if a later look no longer reads the claim.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Question:
     """One claim as a look reads it."""
 
     values: Mapping[int, float]
-    """By unit, of those that are complete and say something: by how much the arm is better."""
+    """By how much the arm is better, for each complete unit in which that is known."""
     family: int
-    """Claims that share the error of the look."""
+    """The number of claims that share the error of the look."""
     margin: float
     scale: Scale = RATIO
     cut: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """By unit the arms whose value in it is only known to be at least as bad: with one of these units a look can find
-    neither that such an arm is better than the other nor that the two are equivalent."""
+    """For each unit the arms whose value in it is only a bound: the truth may be worse. A look that reads such a
+    unit can find neither that such an arm is better than the other nor that the two are equivalent."""
     arm: str | None = None
     """Which of the arms in `cut` is the one that the claim is about."""
 
     def allowed(self, reading: p8.Reading, units: Sequence[int]) -> p8.Reading:
-        """Returns a reading of these units without a word that values which are only bounds do not bear."""
+        """Returns a reading of these units, as undecided if its verdict rests on values that are only bounds."""
         cut = frozenset[str]().union(*(self.cut[unit] for unit in self.cut.keys() & set(units)))
         if not cut:
             return reading
@@ -49,7 +49,7 @@ class Question:
 
     @property
     def limits(self) -> p8.Limits:
-        """Between which a difference is equivalent, on the scale of the values."""
+        """Returns the limits between which a difference is equivalent, on the scale of the values."""
         return self.scale.limits(self.margin)
 
 
@@ -61,31 +61,31 @@ class Series:
     """The question of the last look."""
     decision: p8.Decision
     used: Sequence[int]
-    """The units that say something on which the shown reading rests; before the first look all that are complete."""
+    """The units with a value on which the shown reading rests; before the first look all complete ones."""
 
     @property
     def decided(self) -> bool:
-        """Whether a look has decided the claim, which later looks never undo."""
+        """True if a look has decided the claim. Later looks never undo that."""
         return self.decision.verdict != "undecided"
 
     @property
     def look(self) -> p8.Look | None:
-        """The last look that carries the verdict; None before the first."""
+        """Returns the last look that carries the verdict; None before the first look."""
         return self.decision.shown.look if self.decision.shown is not None else None
 
     @property
     def shown(self) -> p8.Interval | None:
-        """The interval of the last look that carries the verdict; None before the first look."""
+        """Returns the interval of the last look that carries the verdict; None before the first look."""
         return self.decision.shown.interval if self.decision.shown is not None else None
 
     @property
     def difference(self) -> Estimate | None:
-        """The interval as a difference; None before the first look."""
+        """Returns the shown interval as a difference; None before the first look."""
         return as_difference(self.shown, self.asked.scale) if self.shown is not None else None
 
     @property
     def within_margin(self) -> bool:
-        """Whether the whole interval lies within the margin, whatever the verdict."""
+        """True if the whole interval lies within the margin, whatever the verdict is."""
         if self.shown is None or any(unit in self.asked.cut for unit in self.used):
             return False
         return self.shown.between(self.asked.limits)
@@ -96,18 +96,18 @@ class Series:
         return any(reading.not_worse for reading in self.decision.readings)
 
     def verdict(self, *, withheld: bool) -> Word:
-        """The verdict in one word; `withheld`: something forbids one."""
+        """Returns the verdict in one word; `withheld` is true if a finding forbids a verdict."""
         return "withheld" if withheld else self.decision.verdict
 
 
 Choice = Callable[[Set[int], Set[Key]], Mapping[Key, Question] | None]
-"""The claims that a look at these blocks reads, given those that are decided; None: the look has nothing to say."""
+"""Returns the claims that a look at these blocks reads, given the decided ones; None if the look reads no claim."""
 
 
 def follow(grid: Grid, choice: Choice[Key]) -> dict[Key, Series]:
-    """The claims after the looks so far: those of the last look in its order, then others that were decided earlier.
+    """Returns the claims after the looks so far: those of the last look in its order, then others decided earlier.
 
-    Before the first look they are those that all stored blocks would choose.
+    Before the first look they are the claims that all stored blocks would choose.
     """
     asked: dict[Key, Question] = {}
     readings: dict[Key, list[p8.Reading]] = {}
@@ -154,9 +154,9 @@ def read(
     cut: Mapping[int, frozenset[str]] | None = None,
     arm: str | None = None,
 ) -> Series:
-    """One claim that every look reads, from the values of blocks; within the study's margin unless said otherwise.
+    """Reads one claim at every look, from the values of blocks, with the study's margin unless another is given.
 
-    `cut` are by block the arms whose value is only known to be at least as bad, and `arm` is the claim's own.
+    `cut` has for each block the arms whose value is only a bound, and `arm` is the arm that the claim is about.
     """
     values, cut = grid.units.means(logs, grid.counted), cut or {}
     cut_blocks = {unit: cut.keys() & grid.units.blocks([unit]) for unit in (values if cut else ())}
@@ -166,9 +166,10 @@ def read(
 
 
 def described(grid: Grid, logs: Mapping[int, float], family: int, scale: Scale = RATIO) -> tuple[int, Estimate | None]:
-    """What the last look says of log-ratios that explain a verdict and have none of their own, and of how many units.
+    """Returns the number of units at the last look and the difference there, for log-ratios that explain a verdict.
 
-    Units that say nothing are left out, so that a look comes after so many that do. Before the first: all, and None.
+    Such log-ratios get no verdict of their own. Units without a value are left out, so a look comes after as many units
+    with one. Before the first look, the number is that of all units with a value, and the difference is None.
     """
     values = list(grid.units.means(logs, grid.counted).values())
     reached = [look for look in grid.units.looks() if look.blocks <= len(values)]
@@ -179,14 +180,14 @@ def described(grid: Grid, logs: Mapping[int, float], family: int, scale: Scale =
 
 
 def established_margin(interval: p8.Interval, scale: Scale = RATIO) -> float:
-    """The smallest margin, a share, within which an interval would be equivalent; infinite if there is none."""
+    """Returns the smallest margin, a share, within which an interval would be equivalent; infinite if there is none."""
     if scale.falls:
         return p8.Interval(-interval.high, -interval.estimate, -interval.low).established_margin
     return interval.established_margin
 
 
 def as_difference(interval: p8.Interval, scale: Scale = RATIO) -> Estimate:
-    """An interval as differences; infinite bounds become None."""
+    """Returns an interval as differences; infinite bounds become None."""
     low, high = (scale.shown(bound) if math.isfinite(bound) else None for bound in (interval.low, interval.high))
     return Estimate(
         low=high if scale.falls else low, value=scale.shown(interval.estimate), high=low if scale.falls else high

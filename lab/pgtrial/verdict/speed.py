@@ -1,4 +1,4 @@
-"""How fast a trial was: what the primary claims compare, the goodput or at a given rate the inverse response time."""
+"""The speed of a trial, which the primary claims compare: the goodput or, at a rate, the inverse response time."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pgtrial.verdict.metric import Metric
 
 
 def speed_of(plan: Plan) -> Metric:
-    """The metric of the primary claims of a study that declares none."""
+    """Returns the metric of the primary claims of a study that declares none."""
     return response_of(plan) if plan.is_paced else goodput_of(plan)
 
 
 def goodput_of(plan: Plan) -> Metric:
-    """The goodput as a metric."""
+    """Returns the goodput as a metric."""
     return Metric("goodput", "1/s", partial(goodput, plan))
 
 
 def response_of(plan: Plan) -> Metric:
-    """The inverse of the mean response time as a metric."""
+    """Returns the inverse of the mean response time as a metric."""
     alone = partial(_speed, plan)
     if plan.spending is None:
         return Metric("speed of a transaction", "1/s", alone)
@@ -35,10 +35,10 @@ def response_of(plan: Plan) -> Metric:
 
 
 def goodput(plan: Plan, trial: Trial) -> float:
-    """Committed transactions per second, from the scheduled start to the scheduled end; 0 for a failed trial.
+    """Returns the committed transactions per second between scheduled start and scheduled end; 0 for a failed trial.
 
-    A run that ended early is divided by the time that it should have lasted; the batches of a client program by the
-    time that they took, for it does nothing between them.
+    The transactions of a run that ended early are divided by the time that it should have lasted. Those of a client
+    program that runs batches are divided by the time that the batches took, because it does nothing between them.
     """
     if trial.status == "failed" or trial.measured is None:
         return 0.0
@@ -48,9 +48,9 @@ def goodput(plan: Plan, trial: Trial) -> float:
 
 
 def _speed(plan: Plan, trial: Trial) -> float:
-    """The inverse of the mean response time, of a suite of its geometric mean, 1/s; 0 for a failed trial.
+    """Returns the inverse of the mean response time (for a suite, the geometric mean), 1/s; 0 for a failed trial.
 
-    The mean over tasks counts a failed one with the time until it failed: without it, an arm would be the faster the
+    The mean over tasks includes failed tasks, with the time until they failed. Otherwise an arm would be the faster the
     more tasks it fails.
     """
     if not goodput(plan, trial):

@@ -1,4 +1,7 @@
-"""Errors of a replay's statements on each arm beside the recorded ones, by template and SQLSTATE. Descriptive."""
+"""Counts the errors of a replay's statements on each arm beside the recorded ones, by template and SQLSTATE.
+
+The counts describe the arms; no verdict follows from them.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,14 @@ from pgtrial.model.records.results import StatementErrors
 from pgtrial.model.records.trial import Trial
 
 _Counts = Counter[tuple[int | None, str]]
-"""By template and SQLSTATE."""
+"""Numbers of errors, by template and SQLSTATE."""
 
 
 def statement_errors(trials: Iterable[Trial]) -> list[StatementErrors]:
-    """The errors of all trials of an arm, those that are new first; [] without a replay.
+    """Returns the errors of all trials of an arm, the new ones first; [] without a replay.
 
-    What follows from an error in its transaction (25P02) is counted with that error, and is one entry of its own.
+    Errors that follow from an earlier one in the same transaction (25P02) are counted with that error, and also are one
+    entry of their own.
     """
     recorded, new, gone, after, gone_after = _Counts(), _Counts(), _Counts(), _Counts(), _Counts()
     texts: dict[int | None, str] = {None: ""}
@@ -56,7 +60,7 @@ def _key(template: TemplateResult, sqlstate: str) -> tuple[int | None, str]:
 
 
 def _rank(errors: StatementErrors) -> tuple[bool, int, int, int, int, str]:
-    """Causes before what follows from them, then by the numbers of new, gone and recorded errors."""
+    """Sorts causes before the errors that follow from them, then by the numbers of new, gone and recorded errors."""
     is_cause = errors.template is not None
     number = errors.template if errors.template is not None else -1
     return (not is_cause, -errors.new, -errors.gone, -errors.recorded, number, errors.sqlstate)

@@ -1,7 +1,7 @@
-"""Load points that differ in the number of clients alone, or in the size of the data alone, as curves of each block.
+"""Sweeps: load points that differ in the number of clients alone, or in the size of the data alone.
 
-A curve has an arm's ln throughput at each of them. A block counts where none of the arm's trials failed at these load
-points: a law or a line through the others says nothing about failures, which the claims rank.
+Each block has a curve for each arm: its ln throughput at the load points of the sweep. A block counts if none of the
+arm's trials at these load points failed. Failed trials have no place on a curve; the claims rank them as the worst.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Sweep:
     """Six or more load points that differ in one number alone."""
 
     points: tuple[int, ...]
-    """Indexes of load points, by the number."""
+    """The indexes of the load points, in the order of their numbers."""
     numbers: tuple[int, ...]
-    """Ascending."""
+    """The number of clients or the scale at each load point, ascending."""
 
 
 def sweeps(plan: Plan, over: Dimension) -> list[Sweep]:
-    """The sweeps of a study in which the throughput is free: without a rate."""
+    """Returns the sweeps of a study; none of a study at a given rate, which fixes the throughput."""
     if plan.is_paced:
         return []
     alike: dict[LoadPoint, dict[int, int]] = {}
@@ -54,33 +54,33 @@ def sweeps(plan: Plan, over: Dimension) -> list[Sweep]:
 
 
 def family_of(plan: Plan, found: Sequence[Sweep]) -> int:
-    """How many claims on these sweeps share the error of each look: one for each, on every arm but the baseline."""
+    """Returns how many claims share the error of each look: one for each sweep on each arm but the baseline."""
     return plan.sharing(len(found) * len(plan.others))
 
 
 def changing_arms(grid: Grid, primary: Sequence[Claim]) -> set[str]:
-    """The arms compared by regime: their average throughput is a level of nothing."""
+    """Returns the arms that are compared by regime: averaging across a regime change describes neither regime."""
     changing = {claim.arm for claim in primary if any(part.regime in WHEN for part in claim.parts)}
     return changing | ({grid.plan.baseline} if changing else set())
 
 
 def bounds(interval: Interval) -> Bounds:
-    """An interval as it is stored: without infinite numbers."""
+    """Returns an interval as it is stored, with None for infinite numbers."""
     low, value, high = (end if math.isfinite(end) else None for end in (interval.low, interval.estimate, interval.high))
     return Bounds(low=low, value=value, high=high)
 
 
 Curves = dict[int, tuple[float, ...]]
-"""By block, a value at each load point of a sweep."""
+"""The values at the load points of a sweep, by block."""
 
 
 def curves(grid: Grid, sweep: Sweep, arm: str) -> Curves:
-    """ln throughput of an arm, by complete block in which none of its trials failed."""
+    """Returns the ln throughput of an arm, for each complete block in which none of its trials failed."""
     return readings(grid, sweep, arm, lambda trial: math.log(speed) if (speed := grid.goodput(trial)) else None)
 
 
 def readings(grid: Grid, sweep: Sweep, arm: str, value: Callable[[Trial], float | None]) -> Curves:
-    """A value of an arm's trials, by complete block in which all are known."""
+    """Returns a value of an arm's trials, for each complete block in which all of these values are known."""
     known = {}
     for block in grid.counted:
         trials = [grid.trial(block, point, arm) for point in sweep.points]
@@ -91,13 +91,13 @@ def readings(grid: Grid, sweep: Sweep, arm: str, value: Callable[[Trial], float 
 
 
 def spoilt(grid: Grid, sweep: Sweep, arm: str) -> int:
-    """Complete blocks in which a trial of an arm failed, or committed nothing, at these load points."""
+    """Returns in how many complete blocks a trial of an arm failed, or committed nothing, at these load points."""
     in_blocks = ([grid.trial(block, point, arm) for point in sweep.points] for block in grid.counted)
     return sum(any(trial is not None and not grid.goodput(trial) for trial in trials) for trials in in_blocks)
 
 
 def of_units(grid: Grid, sweep: Sweep, of_blocks: Curves, blocks: Collection[int] | None = None) -> Floats:
-    """A row a unit of analysis: the means over the blocks of each complete one, of all or of these blocks."""
+    """Returns a row for each complete unit of analysis: the means over its blocks, of all or of the given blocks."""
     counted = grid.counted if blocks is None else sorted(set(blocks) & set(grid.counted))
     by_point = [
         grid.units.means({block: curve[place] for block, curve in of_blocks.items()}, counted)
@@ -108,10 +108,10 @@ def of_units(grid: Grid, sweep: Sweep, of_blocks: Curves, blocks: Collection[int
 
 
 def line_of_loser(grid: Grid, sweep: Sweep, arm: str, blocks: Collection[int]) -> BrokenLine | None:
-    """The broken line over sizes through the trials of these blocks that lose more from the smallest to the largest.
+    """Returns the broken line over sizes through the curves that lose more from the smallest to the largest size.
 
-    In each block the curve of an arm or of the baseline, so that a cliff of one arm alone is seen. The rule does not
-    know which of the two is which: what is chosen by the line keeps the coin fair.
+    In each of these blocks that is the curve of the arm or of the baseline, so that a cliff of one arm alone is seen.
+    The rule does not know which of the two is which, so a choice that follows from the line keeps the coin fair.
     """
     ours, theirs = curves(grid, sweep, arm), curves(grid, sweep, grid.plan.baseline)
     losers = {
@@ -122,10 +122,8 @@ def line_of_loser(grid: Grid, sweep: Sweep, arm: str, blocks: Collection[int]) -
 
 
 def sides(grid: Grid, arm: str, blocks: Collection[int]) -> dict[Side, Sequence[int]]:
-    """The load points below and above the first cliff of an arm or the baseline in these blocks; empty without one.
-
-    Load points of sweeps without a cliff, and those of no sweep, are below.
-    """
+    """Returns the load points below and above the first cliff of an arm or the baseline in these blocks; empty if there
+    is no cliff. Load points of sweeps without a cliff, and those of no sweep, are below."""
     above: list[int] = []
     for sweep in sweeps(grid.plan, "scale"):
         line = line_of_loser(grid, sweep, arm, blocks)

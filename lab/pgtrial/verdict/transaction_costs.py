@@ -1,5 +1,5 @@
-"""What a committed transaction cost in a trial: CPU, WAL, pages, flushes, switches, bytes, dead rows, growth; each a
-ratio within the trial."""
+"""The costs of a committed transaction in a trial: CPU, WAL, pages, flushes, switches, bytes, dead rows, growth. Each
+cost is a ratio within the trial."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from dataclasses import dataclass
 from pgtrial.model.records.trial import Trial
 
 _ONE_EACH = frozenset({"tpcb-like", "simple-update", "select-only"})
-"""Workloads of which one transaction is exactly one of the server's."""
+"""The workloads in which one transaction of the engine is exactly one transaction of the server."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A cost: its name, its unit, and its value in a trial (None: not known)."""
+    """A cost: its name, its unit, and its value in a trial, which is None if it is not known."""
 
     name: str
     unit: str
     of: Callable[[Trial], float | None]
     negligible: float
-    """Per transaction: a load point at which no arm's median trial has more is left out."""
+    """The cost per transaction up to which a load point is left out, if no arm's median trial there has more."""
 
 
 def _by_engine(trial: Trial) -> float:
-    """Committed transactions of the measured part as the engine counted them."""
+    """Returns the committed transactions of the measured part as the engine counted them."""
     return float(trial.measured.transactions) if trial.measured else 0.0
 
 
 def _by_server(trial: Trial) -> float:
-    """Committed transactions of the same span as the server's counters, which may start up to a second early.
+    """Returns the committed transactions in the span of the server's counters, which may start up to a second early.
 
-    Only of a workload of which one transaction is one of the server's; else the engine's count. Those of the sampler
-    are taken off.
+    The sampler's own transactions are subtracted. In workloads whose transactions are not exactly the server's, it is
+    the engine's count.
     """
     committed = trial.server_deltas.get("database", {}).get("xact_commit")
     if committed is None or trial.load_point.workload not in _ONE_EACH:
@@ -57,7 +57,8 @@ def _client_cpu(trial: Trial) -> float | None:
 
 
 def _growth(*sizes: str) -> Callable[[Trial], float | None]:
-    """Returns a function for the bytes by which these sizes of tables grew, warm-up included; 0 where they did not."""
+    """Returns a function for the bytes per transaction by which these sizes of tables grew, warm-up included; 0 if they
+    did not grow."""
 
     def of(trial: Trial) -> float | None:
         phases = [phase for phase in (trial.warmup, trial.measured) if phase is not None]
@@ -86,7 +87,7 @@ def _not_hot(trial: Trial) -> float | None:
 
 
 def _dead_rows(trial: Trial) -> float | None:
-    """Returns the row versions that updates and deletes left behind."""
+    """Returns the row versions that updates and deletes left behind, per transaction."""
     rows, transactions = trial.server_deltas.get("tables", {}), _by_server(trial)
     if "updated" not in rows or "deleted" not in rows or not transactions:
         return None
@@ -120,13 +121,13 @@ KINDS = (
     Kind("growth of tables", "bytes", _with_rows(_growth("bytes_table")), 1.0),
     Kind("growth of indexes", "bytes", _with_rows(_growth("bytes_indexes")), 1.0),
 )
-"""The costs of the report, in its order. Those of the machine (CPU, switches, device, network) are of all that ran."""
+"""The costs in the order of the report. Costs of the machine (CPU, switches, device, network) include all that ran."""
 
 GROWTH = Kind("growth", "bytes", _growth("bytes_table", "bytes_indexes"), 1.0)
-"""Of tables and indexes. It is compared only where a study declares it."""
+"""The growth of tables and indexes together. It is compared only if a study declares it."""
 
 COSTS: Mapping[str, Kind] = {kind.name: kind for kind in (*KINDS, GROWTH)}
 """All costs by name."""
 
 READS = (COSTS["buffers read"], COSTS["device reads"])
-"""What a transaction reads, of which more begins where data outgrow a cache."""
+"""The costs of reading. They begin to rise at the size at which the data outgrow a cache."""

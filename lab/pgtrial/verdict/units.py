@@ -23,24 +23,24 @@ from pgtrial.statistics import p8, p9, rules
 from pgtrial.statistics.paired_t import ALPHA, quantile, t_interval
 
 FEWEST = 4
-"""Pairs of deployments from which something can be said of the products."""
+"""The number of pairs of deployments from which a verdict is about the products and not about these servers."""
 
 FEWEST_BY_SIGNS = 8
-"""From so many on the rule of signs is used, with deployments as blocks."""
+"""The number of pairs of deployments from which the rule by signs is used, with the pairs in place of blocks."""
 
 _FORECAST = 60
-"""Deployments beyond which no forecast is made."""
+"""The number of deployments beyond which no forecast is made."""
 
 
 def is_fixed(plan: Plan) -> bool:
-    """Whether the study has one look, at its end, by the t test over pairs of deployments."""
+    """True if the study has one look, at its end, by the t test over pairs of deployments."""
     return FEWEST <= plan.deployments < FEWEST_BY_SIGNS
 
 
 def looks_of(plan: Plan, blocks_each: int = 1) -> rules.Looks:
     """Returns the looks of a plan with its rule: P9, or P8 for a study that was planned before it.
 
-    They are counted in units of so many blocks.
+    They are counted in units of `blocks_each` blocks.
     """
     planned = tuple(look // blocks_each for look in plan.looks)
     if plan.spending is None:
@@ -50,37 +50,40 @@ def looks_of(plan: Plan, blocks_each: int = 1) -> rules.Looks:
 
 
 class Units:
-    """The units of a study, and the rule that decides by them. Log-ratios are of speed, as in p8."""
+    """The units of analysis of a study, and the rule that decides by them. Log-ratios are defined in `p8`."""
 
     def __init__(self, plan: Plan):
         several = plan.deployments >= FEWEST
         self.unit: Literal["block", "deployment"] = "deployment" if several else "block"
         self.fixed = is_fixed(plan)
         self.blocks_each = plan.max_blocks // plan.deployments if several else 1
-        """Blocks of a unit."""
+        """The number of blocks in a unit."""
         self._looks = looks_of(plan, self.blocks_each)
         self._blocks: dict[int, list[int]] = {}
         for block, place in {trial.block: trial.place or 0 for trial in plan.trials}.items():
             self._blocks.setdefault(place if several else block, []).append(block)
 
     def blocks(self, units: Collection[int]) -> set[int]:
-        """The blocks that these units are made of."""
+        """Returns the blocks that these units are made of."""
         return {block for unit in units for block in self._blocks[unit]}
 
     def complete(self, counted: Collection[int]) -> list[int]:
-        """The units all blocks of which are among the counted ones, in the order in which the plan begins them."""
+        """Returns the units whose blocks are all among the counted ones, in the order in which the plan begins them."""
         present = set(counted)
         return [unit for unit, blocks in self._blocks.items() if present.issuperset(blocks)]
 
     def means(self, values: Mapping[int, float], counted: Collection[int]) -> dict[int, float]:
-        """By complete unit the mean of the values of its blocks; one without any is left out."""
+        """Returns for each complete unit the mean of the values of its blocks; a unit without any value is left out."""
         of_units = {
             unit: [values[block] for block in self._blocks[unit] if block in values] for unit in self.complete(counted)
         }
         return {unit: fmean(known) for unit, known in of_units.items() if known}
 
     def pooled(self, ratios: Sequence[BlockRatio]) -> list[BlockRatio]:
-        """The blocks' log-ratios as those of units; `block` is then the number of the unit. Incomplete: provisional."""
+        """Returns the log-ratios of units from those of blocks; `block` is then the number of the unit.
+
+        The log-ratio of an incomplete unit is provisional, and the unit does not count.
+        """
         if self.unit == "block":
             return list(ratios)
         complete = self.complete([ratio.block for ratio in ratios if ratio.counted])
@@ -104,16 +107,16 @@ class Units:
         return of_units
 
     def looks(self) -> list[p8.Look]:
-        """The planned looks in units, with the error that each may spend on all claims of a family together."""
+        """Returns the planned looks in units, with the error that each may spend on all claims of a family together."""
         return [p8.Look(look, ALPHA) for look in self._looks.planned] if self.fixed else self._looks.schedule()
 
     def reached(self, counted: Collection[int]) -> list[tuple[p8.Look, list[int]]]:
-        """The planned looks that so many blocks reach, each with the units on which it rests."""
+        """Returns the planned looks that these counted blocks reach, each with the units on which it rests."""
         units = self.complete(counted)
         return [(look, units[: look.blocks]) for look in self.looks() if look.blocks <= len(units)]
 
     def can_decide(self, look: p8.Look, claims: int) -> bool:
-        """Whether a look can decide any of so many claims at all."""
+        """True if a look can decide any of `claims` that share its error at all."""
         return self.fixed or self._looks.rule.can_decide(look, claims)
 
     def reader(self) -> rules.Reader:
@@ -127,16 +130,16 @@ class Units:
         return p8.interval(values, self._looks.level(look, claims))
 
     def fewest(self, claims: int) -> int:
-        """Units below which nothing can be decided with so many claims."""
+        """Returns the number of units below which none of `claims` that share the error can be decided."""
         if self.fixed:
             return self._looks.planned[-1]
         return self._looks.fewest(claims)
 
     def more(self, values: Sequence[float], margin: float, claims: int, counted: Collection[int]) -> int | None:
-        """Returns the units, beside those of the counted blocks, up to the look at which the present estimate and
-        spread would decide; up to the first look that can decide, while there are too few for a forecast.
+        """Returns how many more units are needed up to the look at which the present estimate and spread would decide.
 
-        None if no forecast is possible. Looks count units, also those that gave no value.
+        While there are too few units for a forecast, it is the number up to the first look that can decide. None if no
+        forecast is possible. Looks also count units that gave no value.
         """
         done, fewest = len(self.complete(counted)), self.fewest(claims)
         needed = self._needed(values, margin, claims, done)
@@ -156,8 +159,8 @@ class Units:
     def chance(
         self, values: Sequence[float], margin: float, claims: int, counted: Collection[int], more: int
     ) -> float | None:
-        """Returns the probability that so many units beside those of the counted blocks decide, if the difference is
-        as estimated; None if unknown."""
+        """Returns the probability that `more` units besides those of the counted blocks decide, if the difference is
+        as estimated; None if that is not known."""
         done = len(self.complete(counted))
         if not self.fixed:
             return self._looks.chance(values, margin, claims, done + more, done - len(values))
@@ -165,7 +168,7 @@ class Units:
         return now.chance(done + more, quantile(ALPHA / claims, done + more - 1)) if now is not None else None
 
     def _present(self, values: Sequence[float], margin: float) -> p8.Present | None:
-        """What the t test says now; None for fewer than three units."""
+        """Returns the estimate and the spread of the values so far; None for fewer than three units."""
         if len(values) < 3:
             return None
         return p8.Present(len(values), float(np.mean(values)), float(np.std(values, ddof=1)), margin)
@@ -177,7 +180,7 @@ class _PairedT:
     def read(
         self, look: p8.Look, units: Sequence[int], values: Sequence[float], limits: p8.Limits, claims: int
     ) -> p8.Reading:
-        """As in Reader."""
+        """Reads the t interval of these values, at the look's error divided by the claims that share it."""
         level = look.alpha / claims
         interval = t_interval(np.asarray(values, dtype=np.float64), level)
         return p8.Reading(look, level, interval, interval.word(limits), interval.between(limits))

@@ -1,4 +1,4 @@
-"""Where each piece of a study ran: the lab, the servers, the fleet; what each machine of the fleet did."""
+"""Describes on which machines the lab, the servers and the fleet ran, and what each machine of the fleet did."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pgtrial.model.records.where_it_ran import MachinePart, MachineWay, ServerHo
 from pgtrial.statistics.describe import DEVIATIONS, robust_sd
 
 THIS_MACHINE: Literal["this machine"] = "this machine"
-"""Label of the lab's own machine, and of a connection that stays on it."""
+"""The label of the lab's own machine, and of a connection that stays on it."""
 
 
 def where_it_ran(plan: Plan, trials: Sequence[Trial], facts: Mapping[str, Facts]) -> WhereItRan | None:
-    """Which machine did what; None if the lab's machine did everything."""
+    """Returns which machine did what; None if the lab's machine did everything."""
     servers = [_server(plan, arm, trials, facts.get(arm)) for arm in plan.arms]
     machines = machine_parts(trials)
     if not machines and all(_is_here(server) for server in servers):
@@ -68,7 +68,7 @@ def _server(plan: Plan, arm: str, trials: Sequence[Trial], facts: Facts | None) 
 
 
 def _system(facts: Facts | None, group: str) -> str | None:
-    """`Debian GNU/Linux 12 (bookworm), 6.1.0-26-amd64`."""
+    """Returns a system and its kernel, such as `Debian GNU/Linux 12 (bookworm), 6.1.0-26-amd64`."""
     name = _fact(facts, group, "distribution") or _fact(facts, group, "system")
     return ", ".join(part for part in (name, _fact(facts, group, "kernel")) if part) or None
 
@@ -78,15 +78,15 @@ def _fact(facts: Facts | None, group: str, name: str) -> Any:
 
 
 _FLOOR = 0.10
-"""Deviation of a machine from the others that is always tolerated, as a factor less one."""
+"""The deviation of a machine's speed from the others' that is always tolerated, as a factor less one."""
 
 _FURTHER = 1.5
 NOTICEABLE_US = 50.0
-"""A difference below this is the noise of machines that have other work."""
+"""The difference of round trips, in microseconds, below which it is noise of machines that have other work."""
 
 
 def machine_ways(trials: Sequence[Trial], arms: Iterable[str]) -> list[MachineWay]:
-    """One for each machine and arm of which round trips are known, by machines."""
+    """Returns the round trips between each machine of the fleet and each arm's server, where they are known."""
     times = defaultdict(list)
     for trial in trials:
         for share in trial.machines:
@@ -107,7 +107,7 @@ def machine_ways(trials: Sequence[Trial], arms: Iterable[str]) -> list[MachineWa
 
 
 def further_machines(ways: Sequence[MachineWay], arm: str) -> dict[str, float]:
-    """The machines that are much further from the arm's server than the others, each with the others' median, us."""
+    """Returns the machines that are much further from the arm's server than the others, with the others' median, us."""
     times = {way.machine: way.round_trip_us for way in ways if way.arm == arm}
     further = {}
     for machine, time in times.items():
@@ -118,35 +118,37 @@ def further_machines(ways: Sequence[MachineWay], arm: str) -> dict[str, float]:
 
 
 def loads_round_trip(trial: Trial) -> float | None:
-    """Round trip from the load to the server, microseconds: the mean over a fleet's machines, which have equal parts
-    of the clients; None if no machine reported one."""
+    """Returns the round trip from the load to the server, microseconds; None if no machine of the fleet reported one.
+
+    It is the mean over the fleet's machines, which have equal shares of the clients.
+    """
     known = [share.round_trip_us for share in trial.machines if share.round_trip_us is not None]
     return fmean(known) if known else None
 
 
 def _machines(trials: Iterable[Trial]) -> list[str]:
-    """The machines of the fleet, in the order in which they first took part."""
+    """Returns the machines of the fleet, in the order in which they first took part."""
     return list(dict.fromkeys(share.machine for trial in trials for share in trial.machines))
 
 
 def machine_parts(trials: Sequence[Trial]) -> list[MachinePart]:
-    """One for each machine of the fleet; empty for loads made by the lab's own machine."""
+    """Returns the part that each machine of the fleet had in the load; empty if the lab's own machine made the load."""
     names = _machines(trials)
     logs = {name: median(logs) for name in names if (logs := _relative_speeds(trials, name))}
     return [_part(name, trials, logs) for name in names]
 
 
 def lost_machines(trial: Trial) -> list[str]:
-    """The machines that were lost before their engine ended; empty if no engine ended."""
+    """Returns the machines that were lost before their engine ended; empty if no engine ended."""
     gone = [share.machine for share in trial.machines if share.status is None]
     return gone if len(gone) < len(trial.machines) else []
 
 
 def slower_by(logs: Mapping[str, float], machine: str) -> float | None:
-    """How much slower a machine is than the median of the others, as a share; None within the tolerance.
+    """Returns by how much a machine is slower than the median of the others, as a share; None within the tolerance.
 
-    `logs` holds each machine's logarithm of its speed. Tolerated are `DEVIATIONS` robust standard
-    deviations, at least a factor of 1 + `_FLOOR`.
+    `logs` has the logarithm of each machine's speed. The tolerance is `DEVIATIONS` robust standard deviations, and at
+    least a factor of 1 + `_FLOOR`.
     """
     others = [value for name, value in logs.items() if name != machine]
     if machine not in logs or not others:
@@ -157,7 +159,7 @@ def slower_by(logs: Mapping[str, float], machine: str) -> float | None:
 
 
 def _relative_speeds(trials: Iterable[Trial], machine: str) -> list[float]:
-    """By trial: the logarithm of its tps per client, less the median of all machines of the trial."""
+    """Returns for each trial the logarithm of a machine's tps per client, less the median of the trial's machines."""
     speeds = []
     for trial in trials:
         logs = {
