@@ -1,4 +1,4 @@
-"""What all tests share: a private state root, real servers of every version, and an honest way to skip."""
+"""Fixtures that all tests share: a private state root, real servers of every version, and an honest way to skip."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ VERSIONS = (15, 16, 17, 18)
 OLD_VERSIONS = (10, 13)
 """The first one that is supported, and the last one without WAL statistics."""
 NEWER_VERSION = VERSIONS[-1] + 1
-"""What nobody packages yet: its tests are skipped where no build is at hand."""
+"""A version that nobody packages yet: its tests are skipped where no build is at hand."""
 
 _OF_A_RUN = 16 << 30
 """Bytes; the tests of one process hold about one GB at once."""
@@ -118,7 +118,9 @@ ANSWERS = pytest.StashKey[Counter[str]]()
 
 
 SHARED = pytest.StashKey[Path]()
-"""What the processes of a run share: the state root of each is in it, on one file system with the kept templates."""
+"""The directory that the processes of a run share: the state root of each is in it, on one file system with the kept
+templates.
+"""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -254,7 +256,7 @@ def state_root(pytestconfig: pytest.Config) -> Iterator[Path]:
 
 @pytest.fixture
 def disk_path() -> Iterator[Path]:
-    """As `tmp_path`, but always below /tmp, and open to every account."""
+    """Yields a directory like `tmp_path`, but always below /tmp, and open to every account."""
     path = public_directory()
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -277,7 +279,7 @@ def workspace(state_root: Path) -> Iterator[Workspace]:
 
 @pytest.fixture
 def room(tmp_path: Path) -> Room:
-    """Where a build would run a server; it runs none."""
+    """Returns a place where a build would run a server; the tests run none there."""
     return Room(LOCAL, tmp_path, "the tests", None, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Histories for tests."""
+"""Makes histories for tests."""
 
 from __future__ import annotations
 

@@ -47,7 +47,9 @@ def _below(state: Path, listed: str) -> str:
 
 
 def _loop_devices() -> str:
-    """Those that were detached are left out: they go when whoever looks into each new device has let go."""
+    """Returns the attached loop devices. Devices that are detached but still open are left out: they disappear once
+    closed.
+    """
     if not shutil.which("losetup"):
         return ""
     listed = subprocess.check_output(

@@ -24,7 +24,7 @@ from pgtrial.servers.installations import resolve
 from pgtrial.servers.workspace import Workspace
 
 SHOP = Path(str(files("pgtrial.store") / "captures" / "shop"))
-"""Where the bundled capture is, with its data."""
+"""The directory of the bundled capture and its data."""
 
 DATA = SHOP / "data.sql"
 
@@ -96,7 +96,9 @@ def recorded(cluster: Cluster, log: Path, capture: Path, prefix: str = PREFIX) -
 
 
 def serve_customers(target: Target, sessions: int, rounds: int, pause_s: float = 0.0) -> None:
-    """So many sessions, at the same time if there are pauses; each does so many things, with a mean pause between."""
+    """Runs `sessions` sessions, at the same time if there are pauses; each does `rounds` actions, with a mean pause
+    between two of them.
+    """
 
     def serve(own: int) -> None:
         draw = random.Random(own)

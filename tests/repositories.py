@@ -27,7 +27,7 @@ class Repository:
         self.git("init", "--quiet", "--initial-branch=main")
 
     def git(self, *arguments: str) -> str:
-        """What a command of git prints."""
+        """Runs a command of git and returns its output."""
         command = ["git", "-C", self.path, "-c", "core.hooksPath=/dev/null", *arguments]
         done = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **IDENTITY})
         return done.stdout.strip()

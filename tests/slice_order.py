@@ -17,7 +17,7 @@ class Slices:
     length_s: float
     of: int
     seed: int
-    """Of the order: `--slice-seed`."""
+    """The seed of the order, as in `--slice-seed`."""
 
     def order(self, number: int) -> list[int]:
         """The participants of a round, from 0, in the order of their slices."""

@@ -30,7 +30,7 @@ def write_program(folder: Path, script: str) -> None:
 
 
 def defects(ground: Ground, act) -> list[str]:
-    """What is told of an attack that does this."""
+    """Returns the defects that are reported of an attack that does this."""
 
     def spring(of: Ground):
         act(of)

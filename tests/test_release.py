@@ -1,4 +1,4 @@
-"""What a release needs: one version everywhere, and locked dependencies that fit."""
+"""Tests of the conditions for a release: one version everywhere, and locked dependencies that fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every test, read from the sources: it sets no private name, and it asserts something."""
+"""Tests of the sources of all tests: a test sets no private name, and it asserts something."""
 
 from __future__ import annotations
 

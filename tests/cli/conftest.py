@@ -1,4 +1,4 @@
-"""What a command prints depends on what it is told of the terminal: tests tell it of none."""
+"""Fixtures of the tests of commands. Output depends on what a command knows about its terminal: tests give it none."""
 
 import os
 from collections.abc import Iterator

@@ -161,7 +161,9 @@ def test_a_step_summary_that_cannot_be_written_costs_no_result(folder, measured,
 
 
 def told_of_tries(capsys) -> tuple[int, str, int, list[int]]:
-    """What the last gate said of its tries, from its JSON; its summary and its JUnit file say the same number."""
+    """Returns status, measured, try and earlier statuses from the last gate's JSON; summary and JUnit file must have
+    the same try.
+    """
     of_gate = json.loads(capsys.readouterr().out)["gate"]
     assert property_in("gate.xml", "try") == str(of_gate["try"])
     assert (f"Try {of_gate['try']} of the same set-ups" in Path("gate.md").read_text()) == (of_gate["try"] > 1)

@@ -158,7 +158,7 @@ class Runner:
 
     @property
     def gate(self) -> Path:
-        """What the Action leaves."""
+        """The directory in which the Action leaves its files."""
         return self.temporary / "pgtrial-gate"
 
     def comments(self) -> dict[str, str]:

@@ -356,7 +356,7 @@ def test_what_cannot_be_published_is_one_sentence(tmp_path, study):
 
 
 def test_the_lines_of_the_page_keep_a_history_on_a_branch(tmp_path, study):
-    """As they stand in docs/history.md, by two jobs of which one pushes too late and runs again."""
+    """Runs the lines of docs/history.md in two jobs, of which one pushes too late and runs again."""
     page = (EXAMPLES.parent / "history.md").read_text().partition("## On a branch")[2]
     lines = page.split("```")[1].removeprefix("sh\n")
     origin = Repository(tmp_path / "origin")

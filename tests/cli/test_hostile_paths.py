@@ -175,7 +175,7 @@ class Hostile:
             os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
 
     def state(self) -> list[tuple[object, ...]]:
-        """What is at each place that the account, or one of its links, could have root change."""
+        """Returns owner, mode and content of each place that the account, or a link of its, could make root change."""
         seen = []
         for path in (self.victim, self.home, *self.victim.rglob("*"), *self.home.rglob("*")):
             found = path.lstat()
@@ -397,7 +397,7 @@ def test_root_makes_no_directory_there(hostile):
 
 
 def test_root_goes_on_with_no_study_that_another_account_can_write(pgtrial, hostile, example):
-    """What is asked for in its study.toml would be done by root."""
+    """Otherwise root would carry out what the account wrote into study.toml."""
     stored = hostile.home / "stored"
     shutil.copytree(example("app-tasks").path, stored)
     for path in (stored, *stored.rglob("*")):

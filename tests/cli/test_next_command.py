@@ -1,4 +1,4 @@
-"""What the demo proposes to do next."""
+"""Tests of the command that the demo proposes to run next."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""What strangers wrote, in study files, names, server messages and bundles, reaches no terminal but as text."""
+"""Texts of strangers, in study files, names, server messages and bundles, reach the terminal as plain text only."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def pgtrial(commands):
 
 
 def refused(done) -> str:
-    """What a command said that ended with an error of the pack."""
+    """Returns the message of a command that ended with an error of the workload folder."""
     assert done.returncode == 3, done.stdout + done.stderr
     (line,) = done.stderr.splitlines()
     return line

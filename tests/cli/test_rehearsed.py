@@ -1,4 +1,4 @@
-"""What `pgtrial plan --rehearse` prints of the plans of a load's statements."""
+"""Tests of the plans of a load's statements that `pgtrial plan --rehearse` prints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCAN, BY_INDEX = ["Seq Scan on t"], ["Index Scan using t_a on t"]
 
 @pytest.fixture
 def shown(capsys, monkeypatch):
-    """What is printed on stdout and stderr: by arm the plans of the two statements."""
+    """Returns a function that shows the plans of two statements by arm, and returns the lines of stdout, and stderr."""
     monkeypatch.setenv("COLUMNS", "200")
 
     def show(declared, unlisted=(), **arms):

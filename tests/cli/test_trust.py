@@ -32,7 +32,7 @@ from tests.verdict.studies import run as run_plan
 
 @pytest.fixture
 def started(monkeypatch):
-    """What would have been run; nothing is."""
+    """Returns the list of studies that would have been run. No study is run."""
     specs = []
     monkeypatch.setattr(rerun, "start", lambda spec, *_, **__: specs.append(spec) or 143)
     monkeypatch.setattr(run, "conduct", lambda study, spec, **_: specs.append(spec) or 143)

@@ -23,7 +23,9 @@ def study(tmp_path, example):
 
 @pytest.fixture(scope="module")
 def refusal():
-    """What the command says to an account that file modes apply to: of root without the right to pass over them."""
+    """Returns a function that runs a command as an account to which file modes apply, and returns its refusal. Root
+    gives up the right to bypass modes.
+    """
     plain = ()
     if os.geteuid() == 0:
         require(shutil.which("setpriv"), "setpriv")

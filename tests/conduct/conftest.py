@@ -1,4 +1,4 @@
-"""What the tests of trials share: the servers that a test starts."""
+"""Fixtures that the tests of trials share: the servers that a test starts."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
 
     def lead_to(self, cluster: Cluster) -> None:
-        """Where new connections lead from now on."""
+        """Sets the server to which new connections lead from now on."""
         with self._changes:
             self._server = cluster.socket_directory / f".s.PGSQL.{cluster.port}"
         self._flows.set()
@@ -61,7 +61,7 @@ class Proxy:
         return self._kept_back
 
     def resume(self) -> None:
-        """What was kept back is forwarded, and all that follows."""
+        """Forwards what was held back, and all that follows."""
         self._flows.set()
 
     def _accept(self) -> None:

@@ -142,7 +142,7 @@ def templates_with(store: Templates, data: Data) -> list[str]:
 
 
 def title(process: psutil.Process) -> str:
-    """What a process of a server says that it is; empty if it has just ended."""
+    """Returns the title of a server's process; empty if the process has just ended."""
     with suppress(psutil.NoSuchProcess):
         return " ".join(process.cmdline())
     return ""

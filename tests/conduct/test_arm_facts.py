@@ -37,7 +37,9 @@ def study(tmp_path):
 
 @pytest.fixture
 def found(monkeypatch):
-    """What is found of an arm, or why nothing is; with it whether probes were asked for."""
+    """Returns the state of a replaced `collect`: the facts it returns or the error it raises, and for each call whether
+    probes were requested.
+    """
     state = SimpleNamespace(facts=FACTS, error=None, measured=[])
 
     def collect(arm, *_, measure, **__):

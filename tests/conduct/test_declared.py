@@ -1,4 +1,4 @@
-"""What declared metrics ask of a study: `plan` says it before the first trial."""
+"""Tests of the conditions that declared metrics set for a study: `plan` states them before the first trial."""
 
 from __future__ import annotations
 

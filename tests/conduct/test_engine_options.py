@@ -1,4 +1,4 @@
-"""What a study asks for reaches the engine in pgbench's options."""
+"""Tests that the settings of a study reach the engine as options of pgbench."""
 
 from __future__ import annotations
 

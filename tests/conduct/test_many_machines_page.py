@@ -1,4 +1,4 @@
-"""What docs/many-machines.md gives as examples can be read by those for whom it is."""
+"""Tests that the examples of docs/many-machines.md can be read by the programs for which they are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of the noise before a study, and what is kept of it for the next one."""
+"""Tests of the record of noise: what a study knows from it before it begins, and what is kept for the next study."""
 
 from __future__ import annotations
 

@@ -40,8 +40,9 @@ ALTER TABLE numbers ADD PRIMARY KEY (id), {
 CREATE INDEX of_an_expression ON numbers ((id % 1000));
 ALTER INDEX of_an_expression ALTER 1 SET STATISTICS 1;
 """
-"""Of each column ANALYZE keeps the least and the greatest of 300 sampled values. The greatest is a matter of luck, and
-with it the number of rows that a query is expected to find: the join is a hash join, or a nested loop."""
+"""ANALYZE keeps the least and the greatest of 300 sampled values of each column. The greatest is a matter of luck, and
+with it the number of rows that a query is expected to find: the join is a hash join, or a nested loop.
+"""
 
 LATE = """CREATE FUNCTION late(number int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
     BEGIN PERFORM pg_sleep(0.25); RETURN number; END $$;

@@ -22,7 +22,7 @@ KEEP = (
     "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN new.d_ytd = old.d_ytd; RETURN new; END $$",
     "CREATE TRIGGER keep BEFORE UPDATE ON district FOR EACH ROW EXECUTE FUNCTION keep()",
 )
-"""What a broken UPDATE of the district would do: the district earns nothing."""
+"""A trigger with the effect of a broken UPDATE of the district: the district's yearly sum never grows."""
 
 LOAD = {"workload": "order-entry", "scale": 1, "clients": 3, "max_tries": 0, "check": True, "duration": "2s"}
 

@@ -22,7 +22,7 @@ OF_THE_MACHINE = {
     "noisy_host",
     "suspicious_durability",
 }
-"""What the tests' machine may well be: the last but one sees the tests that run beside this one."""
+"""The findings that the tests' machine may cause; `noisy_host` sees the tests that run beside this one."""
 
 DIFFERENCES = [*sorted({rule.name for rule in RULES} - OF_THE_MACHINE), "carry_over"]
 

@@ -32,7 +32,7 @@ def _engine():
 
 @pytest.fixture(scope="module")
 def traces():
-    """What a study has on the machine: run directories before and after it, and its servers."""
+    """Returns the traces of a study on the machine: run directories before and after it, and its servers."""
     return {"before": set(), "after": set(), "servers": set()}
 
 

@@ -53,7 +53,7 @@ class Intruder:
                 self.leave()
 
     def leave(self) -> None:
-        """Free the port."""
+        """Frees the port."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

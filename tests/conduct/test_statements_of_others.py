@@ -1,4 +1,4 @@
-"""What other sessions run during a study on their server is neither planned nor stored."""
+"""Tests that statements of other sessions on the study's server are neither planned nor stored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXT = "SELECT mallory.evil() AS told_to_nobody"
 
 
 def text_of(path: Path) -> str:
-    """What is in a file, which may be compressed."""
+    """Returns the content of a file as text; a Parquet file becomes CSV."""
     return pl.read_parquet(path).write_csv() if path.suffix == ".parquet" else path.read_text(errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""What a study does next follows from its plan, its budget and its stored trials alone."""
+"""Tests that the next step of a study follows from its plan, its budget and its stored trials alone."""
 
 from datetime import datetime, timedelta
 

@@ -1,4 +1,6 @@
-"""What is distributed, made once for this machine of the lab's source and of the engine that the tests use."""
+"""Fixtures with the distributed files, made once for this machine of the lab's source and of the engine that the tests
+use.
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def accounts(clusters):
 
 
 def runs(command: str, folder: Path, target) -> str | None:
-    """What a program says that it is, after two batches."""
+    """Runs two batches of a program and returns the name that the program gives itself."""
     with Program(ProgramOrder(command, folder, target.environment())) as program:
         batches = [program.run_batch(START_LIMIT_S) for _ in range(2)]
         assert [batch.operations for batch in batches] == [500, 500]

@@ -21,7 +21,7 @@ def scripts(tmp_path_factory):
 
 
 def completed(scripts, *words):
-    """What bash offers for the last word."""
+    """Returns the words that bash offers in place of the last word."""
     script = scripts / "bash-completion" / "completions" / "pgtrial-engine"
     typed = " ".join(f"'{word}'" for word in ("pgtrial-engine", *words))
     # Without a terminal there is no completion under way whose options could be changed.

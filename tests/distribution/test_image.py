@@ -45,7 +45,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 @dataclass(frozen=True)
 class Image:
     layout: Path
-    """An OCI layout."""
+    """The directory of the image, an OCI layout."""
     left: list[str]
     """Files in the directory for temporary files after the build, and mounts in it."""
 
@@ -143,7 +143,7 @@ def test_the_engine_has_the_names_of_the_originals(container):
 
 @pytest.mark.install
 def test_the_job_of_a_study_runs_in_the_image(container, directory):
-    """As in its pod: volumes are of root and writable by the group, and the study is read-only."""
+    """The volumes belong to root and are writable by the group, as in the pod, and the study is read-only."""
     (study,) = of_kind("ConfigMap", STUDY)["pgtrial-study"]["data"].values()
     (lab,) = pods(STUDY)["pgtrial-study"]["containers"]
     folder = directory / "study"

@@ -1,4 +1,6 @@
-"""What a user gets: the wheel and the Debian package, where there is no compiler, and the demo to its verdict."""
+"""Tests of an installation by a user: the wheel and the Debian package, without a compiler, and the demo to its
+verdict.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def of_containerfile(instruction: str) -> str:
 
 
 def refusals(manifest):
-    """What each version of Kubernetes since the oldest has against an object: unknown keys, types, missing keys."""
+    """Returns the objections of each version of Kubernetes to an object: unknown keys, wrong types, missing keys."""
     require(importlib.util.find_spec("kubernetes_validate"), "kubernetes-validate (the extra dev)")
     import kubernetes_validate  # noqa: PLC0415
 

@@ -28,7 +28,7 @@ class Statement:
 
     @property
     def sent(self) -> tuple[str, str, tuple[str | None, ...]]:
-        """What the client sent."""
+        """The statement as the client sent it: protocol, text and parameters."""
         return self.protocol, self.text, self.parameters
 
 

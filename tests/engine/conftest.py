@@ -63,7 +63,7 @@ def peers() -> tuple[Program, Program]:
 
 @pytest.fixture(scope="session")
 def recordings(pytestconfig: pytest.Config) -> Iterator[Recordings]:
-    """What the originals answered; with `PGTRIAL_RECORD=1` it is written at the end."""
+    """Yields the recorded answers of the originals; with `PGTRIAL_RECORD=1` they are written at the end."""
     stored = Recordings(RECORDED, mode_of_the_run(), pytestconfig.stash[ANSWERS])
     yield stored
     stored.write()
@@ -172,7 +172,7 @@ def logged(
 
 @pytest.fixture(scope="session")
 def replay() -> Program:
-    """The front end."""
+    """Returns the front end for replays."""
     return Program("replay", (str(require_engine()), "replay"))
 
 

@@ -32,7 +32,7 @@ class CorpusCase:
 
     @property
     def words(self) -> list[str]:
-        """What the original has to say."""
+        """The words that the original must print."""
         says: str | list[str] = self.details.get("says", [])
         return [says] if isinstance(says, str) else says
 

@@ -34,7 +34,7 @@ def complete(tag: str = "SELECT 1") -> bytes:
 
 
 USUAL = description("a") + row(b"1") + complete()
-"""What a SELECT of one row and column is answered with."""
+"""The reply to a SELECT of one row and column."""
 
 
 class FakeServer:

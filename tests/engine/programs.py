@@ -22,7 +22,7 @@ _SURROUNDINGS = environment({})
 
 @dataclass(frozen=True)
 class Ended:
-    """What a program left behind."""
+    """The result of a program that has ended."""
 
     status: int
     stdout: str
@@ -163,5 +163,5 @@ def settle(text: str) -> str:
 
 
 def settled(done: Ended) -> Ended:
-    """What a program left behind, without what is measured."""
+    """Returns the result of a program without the measured values."""
     return Ended(done.status, settle(done.stdout), settle(done.stderr))

@@ -1,4 +1,4 @@
-"""What the originals answered, stored, so that a run of the tests has to run ours only.
+"""Stores the answers of the originals, so that a run of the tests has to run our programs only.
 
 To record: `make record` runs every test that asks an original against it and writes its answers anew;
 `PGTRIAL_RECORD=1 pytest tests/engine/test_corpus.py -k functions` does so for some tests. Look at the diff of
@@ -55,16 +55,16 @@ _CONSTANTS = (str, bytes, int, float, tuple, list, dict, type(None))
 
 
 class Mode(enum.Enum):
-    """Where the original's answers come from."""
+    """The source of the original's answers."""
 
     STORED = "stored"
-    """From the recordings, or from the original where none fits."""
+    """Answers come from the recordings, or from the original if no recording fits."""
 
     RECORD = "record"
-    """From the original, and they are stored."""
+    """Answers come from the original and are stored."""
 
     CHECK = "check"
-    """From the original, and the stored ones have to be the same."""
+    """Answers come from the original, and the stored answers must be equal."""
 
 
 def mode_of_the_run() -> Mode:
@@ -76,7 +76,7 @@ def mode_of_the_run() -> Mode:
 
 @dataclass(frozen=True)
 class Key:
-    """What an answer depends on. `original` is None where that program is not installed."""
+    """The conditions under which a stored answer is valid. `original` is None where that program is not installed."""
 
     original: str | None
     server: str

@@ -30,7 +30,7 @@ def script(tmp_path):
 
 @pytest.fixture
 def said(peers, loaded):
-    """What both say of the same run, status first; they have to say the same."""
+    """Returns a function that runs both programs and returns status, stdout and stderr, which must be equal."""
 
     def run(*args, target: Target | None = None, **env: str):
         results = []

@@ -61,7 +61,7 @@ class Logs:
     directory: Path
     names: tuple[str, ...]
     sent: dict[str, list[tuple[str, str, tuple[str | None, ...]]]]
-    """What clients sent, by application."""
+    """The statements that clients sent, by application."""
 
 
 FAILING = [("simple", "select 1 / 0"), ("simple", "selec 2"), ("extended", "select 3 / $1")]

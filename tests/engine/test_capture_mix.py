@@ -42,7 +42,7 @@ LEFT_OUT = {"values-unknown": 3, "other-command": 4}
 
 @dataclass(frozen=True)
 class Counted:
-    """What psql wrote, and the server that it is of."""
+    """The files that psql wrote, and their server."""
 
     statements: Path
     columns: Path
@@ -54,7 +54,7 @@ class Counted:
 def counted(
     request: pytest.FixtureRequest, workspace: Workspace, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Counted]:
-    """Of the queries that --queries prints."""
+    """Yields the files that psql writes with the queries that `--queries` prints."""
     with running_clusters(workspace, {"shared_preload_libraries": "pg_stat_statements"}) as running:
         target = running(request.param).target
         with target.connect_as_user() as connection:

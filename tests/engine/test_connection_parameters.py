@@ -62,7 +62,9 @@ def original_with_tls() -> Program:
 
 @pytest.fixture
 def both(sealed, tmp_path):
-    """What the original and ours leave behind for a connection string and variables."""
+    """Returns a function that runs the original and ours with a connection string and variables, and returns both
+    results.
+    """
     script = write_private(tmp_path / "one.sql", "SELECT 1;\n")
 
     def act(conninfo: str, **env: str) -> tuple[Ended, Ended]:
@@ -223,7 +225,7 @@ def test_secrets_of_sessions_are_logged_where_sslkeylogfile_says(both, tmp_path)
 
 
 def test_each_parameter_of_libpq_is_obeyed_or_rejected_in_one_sentence(both):
-    """Those that need more than OpenSSL are rejected; none is unknown."""
+    """Parameters that need more than OpenSSL are rejected; no parameter is unknown."""
     rejected = {"gssencmode": "require", "scram_client_key": "x", "scram_server_key": "x"}
     for keyword, value in rejected.items():
         _, mine = both(f"{keyword}={value}")

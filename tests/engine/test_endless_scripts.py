@@ -72,7 +72,7 @@ _ALONE = {
         "--time=900 --rate=10 --report-interval=1 run",
     ),
 }
-"""What runs in the main thread: a script with a place for it, and the command."""
+"""The parts of a script that run in the main thread: the script with a gap, and its command."""
 _ENDLESS = {
     "computes": "while true do end",
     "queries": "while true do pcall(con.query, con, 'SELECT 1') end",

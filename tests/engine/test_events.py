@@ -185,7 +185,7 @@ def test_deadlocks_are_counted_by_their_sqlstate(peers, fresh, tmp_path):
 
 
 def test_memory_stays_flat(peers, loaded, tmp_path):
-    """What a thread and a second need does not pile up: a run's greatest size soon is its greatest size later."""
+    """The memory of a thread and of a second does not accumulate: a run's early peak size is its later one."""
     script = tmp_path / "script"
     script.write_text("\\sleep 2 ms\nSELECT 1;\n")
     greatest = {}

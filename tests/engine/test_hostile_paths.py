@@ -57,7 +57,7 @@ def test_a_lua_script_is_not_run_where_another_account_could_give_it_modules(hom
 
 
 MODULE = 'io.open("{}/ran", "w") return {{}}\n'
-"""What another account plants: the file that it makes shows that it ran."""
+"""The module that another account plants: it makes a file, which shows that the module ran."""
 
 
 @pytest.fixture

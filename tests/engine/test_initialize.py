@@ -77,7 +77,7 @@ def state(target: Target) -> dict[str, object]:
 
 
 def made(program: Program, target: Target, *args: str) -> dict[str, object]:
-    """What a program says when it makes the tables, and what it made."""
+    """Returns the output of a program that makes the tables, and their definitions and contents."""
     ended = settle(program.run(target, "-i", *args))
     return {"ended": ended, "definitions": definitions(target), "contents": contents(target)}
 
@@ -239,7 +239,7 @@ def test_a_full_disk_ends_the_load_with_one_sentence(peers, fresh, small_disk):
 
 
 def upkeep(target: Target) -> Upkeep:
-    """Of each table: its rows, how many columns have statistics, whether all pages are visible."""
+    """Returns for each table its number of rows, how many columns have statistics, and if all pages are visible."""
     with target.connect_as_user() as connection:
         rows = connection.execute(
             "SELECT relname, reltuples::int, (SELECT count(*) FROM pg_stats s WHERE s.tablename = relname),"

@@ -25,7 +25,7 @@ CATALOGS = [
     "FUNCTION pg_catalog.to_regclass(text)",
     "FUNCTION pg_catalog.format_type(oid, integer)",
 ]
-"""What hosters may revoke, and the original does not ask for."""
+"""The catalogs and functions that hosters may revoke, and that the original does not use."""
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def as_lab(events: list[Event]) -> Outcome:
 
 
 def counts(encoded: list[str]) -> list[int]:
-    """What is in histograms together, bucket by bucket."""
+    """Returns the sum of histograms, bucket by bucket."""
     return list(histogram(encoded).counts)
 
 

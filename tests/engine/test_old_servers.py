@@ -1,4 +1,4 @@
-"""What the engine makes and runs on servers of old versions."""
+"""Tests of the engine on servers of old versions: the tables it makes and the loads it runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SYSBENCH_TESTS = [
 
 @pytest.fixture(scope="module", params=OLD_VERSIONS, ids=lambda major: f"pg{major}")
 def database(request: pytest.FixtureRequest, clusters: Callable[[int], Cluster]) -> Iterator[Target]:
-    """An empty database."""
+    """Yields an empty database, which is dropped after the test."""
     server = clusters(request.param).target
     with server.connect_as_user() as connection:
         connection.execute("CREATE DATABASE old TEMPLATE template0")

@@ -1,4 +1,4 @@
-"""What the originals answered is taken from a recording exactly if its key fits."""
+"""Tests that a recorded answer of the originals is used exactly if its key fits."""
 
 from __future__ import annotations
 

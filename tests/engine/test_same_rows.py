@@ -30,7 +30,7 @@ def rows(target: Target) -> dict[str, list[tuple[object, ...]]]:
 
 
 def left(fresh, major: int, *args: str) -> Callable[[Program], object]:
-    """What a program leaves in a new database."""
+    """Returns a function that runs a program on a new database and returns the rows that it leaves."""
 
     def act(program: Program) -> object:
         target = fresh(major)

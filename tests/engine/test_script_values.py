@@ -1,4 +1,4 @@
-"""What the engine adds to scripts: values from a file, variables that must have a value, and a list of the commands."""
+"""Tests of the engine's additions to scripts: values from a file, variables that need a value, a list of commands."""
 
 from __future__ import annotations
 

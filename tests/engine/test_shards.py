@@ -65,7 +65,7 @@ def script(tmp_path) -> Path:
 
 
 def taken(target: Target, sql: str, table: str) -> list[tuple[object, ...]]:
-    """What is in the table, which is empty afterwards."""
+    """Returns the rows of the table and empties the table."""
     with target.connect_as_user() as connection:
         rows = sorted(connection.execute(sql).fetchall())
         connection.execute(f"TRUNCATE {table}")

@@ -82,7 +82,7 @@ def test_a_closed_pipe_ends_the_null_server(tmp_path):
 
 
 def under_alarm(program: Program, target: Target, args: list[str]) -> Ended:
-    """What is left of a run of ten minutes that gets SIGALRM after its first second."""
+    """Returns the result of a run of ten minutes that gets SIGALRM after its first second."""
     with program.start(target, ["-n", "-S", "-P", "1", *args]) as process:
         assert any(line.startswith("progress: ") for line in process.stderr)
         process.send_signal(signal.SIGALRM)

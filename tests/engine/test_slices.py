@@ -29,7 +29,7 @@ LEAD_S = 2.0
 
 
 def planned(participant: int, of: int) -> list[float]:
-    """When a participant's slices are to begin by the lab's account, seconds since the start."""
+    """Returns the times at which a participant's slices must begin by the lab's account, seconds since the start."""
     turns = islice(Slices(SLICE_S, of, SEED).turns(), ROUNDS * of)
     return [number * SLICE_S for number, turn in enumerate(turns) if turn == participant]
 

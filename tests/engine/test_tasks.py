@@ -43,7 +43,7 @@ STOP_S = 1.9
 
 @pytest.fixture(scope="session")
 def tasks() -> Program:
-    """The front end."""
+    """Returns the front end for tasks."""
     return Program("tasks", (str(require_engine()), "tasks"))
 
 

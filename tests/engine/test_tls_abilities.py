@@ -84,7 +84,9 @@ def configured(cluster: Cluster, **settings: str) -> Iterator[None]:
 
 @pytest.fixture
 def attempt(sealed, tmp_path):
-    """What a run says of its encryption, or why it failed: ours, or the server's own pgbench."""
+    """Returns a function that runs ours, or the server's own pgbench, and returns the state of the encryption or the
+    error.
+    """
     script = tmp_path / "ssl.sql"
     script.write_text(SCRIPT)
 

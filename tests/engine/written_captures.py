@@ -13,7 +13,7 @@ from typing import Any
 MAGIC = b"pgtcapt1"
 LONGEST_CHUNK = 2048
 BEGIN_US = 1_795_270_323_000_000
-"""When the captures begin, microseconds since 1970."""
+"""The time at which the captures begin, microseconds since 1970."""
 
 _DURATION, _CODE, _FAILED, _ROWS, _PARAMETERS = 1, 2, 4, 8, 16
 
@@ -167,6 +167,6 @@ def _counted(content: bytes) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """LEB128."""
+    """Returns a number in LEB128."""
     groups = [number >> shift & 0x7F for shift in range(0, max(number.bit_length(), 1), 7)]
     return bytes([group | 0x80 for group in groups[:-1]] + groups[-1:])

@@ -1,4 +1,4 @@
-"""What is read is a file that ends."""
+"""Tests that pgtrial reads regular files, and pipes of the shell, only."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ class Done:
     command: str
     status: int
     text: str
-    """What stayed on the screen or above it, in lines whose ends are not padded; wrapped lines are not joined."""
+    """The text that stayed on the screen or above it, in lines without padded ends; wrapped lines are not joined.
+    """
     seconds: float
 
     @property
@@ -83,7 +84,7 @@ class Terminal:
         self._shell.send(text)
 
     def interrupt(self) -> None:
-        """Presses Ctrl-C."""
+        """Presses Ctrl-C in the terminal."""
         self._shell.sendintr()
 
     def resize(self, columns: int, lines: int) -> None:

@@ -1,4 +1,4 @@
-"""What fits the disk."""
+"""Tests of the check that data fit the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of changes share: the machine that is changed, reached in each way."""
+"""Fixtures that the tests of changes share: the machine that is changed, reached in each way."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ not at all, as those of former versions."""
 
 
 def record_of_a_job(process: subprocess.Popen[bytes], reused: str) -> str:
-    """What the record of a job holds whose number this process has now."""
+    """Returns the record of a job whose process number this process has now."""
     script = f"{SHELL}echo $(this_boot) $(born {process.pid})"
     boot, born = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.split()
     boot, born = ("other" if reused == "boot" else boot), ("1" if reused == "born" else born)

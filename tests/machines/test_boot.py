@@ -56,7 +56,7 @@ def test_each_system_tells_its_start_by_what_changes_least(system, tmp_path):
 
 
 def told(boot: int, now: int) -> str:
-    """As FreeBSD 12 and DragonFly tell it."""
+    """Returns the boot time in the form of FreeBSD 12 and DragonFly."""
     return f"{{ sec = {boot}, usec = 929665 }} Wed May 13 02:14:59 2026 now {now}\n"
 
 

@@ -1,4 +1,4 @@
-"""What a study does, as a person reads it before a stranger's study runs."""
+"""Tests of the effects of a study as a person reads them before a stranger's study runs."""
 
 from __future__ import annotations
 
@@ -112,5 +112,5 @@ def test_a_password_in_a_connection_string_is_not_told():
 
 
 def test_every_key_of_a_server_is_known_to_be_harmless_or_has_its_words():
-    """What is neither is told as a command; a key that is added needs somebody's thought."""
+    """A key that is neither is shown as a command; somebody who adds a key must decide what it is."""
     assert effects._HARMLESS | effects._OF_KEYS.keys() == SetUp.model_fields.keys()

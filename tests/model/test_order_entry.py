@@ -1,4 +1,4 @@
-"""What a study may say of the workload order-entry."""
+"""Tests of the keys that a study accepts for the workload order-entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study may say of a replay, and what it keeps of its capture and its dump."""
+"""Tests of the keys that a study accepts for a replay, and of the copies it keeps of its capture and its dump."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def grid(path: Path) -> StudyDirectory:
 
 
 def long(path: Path) -> StudyDirectory:
-    """Of so many trials that the page holds their rows and its charts packed."""
+    """A study of so many trials that the page holds their rows and its charts packed."""
     plan = make_plan(("a", "b", "c"), points=POINTS[:2], blocks=150)
     return write_study(path, plan, run(plan, noisy({"b": 1.02})), Audit(findings=[]), "Is b faster?")
 
@@ -276,7 +276,7 @@ def empty(path: Path) -> StudyDirectory:
 
 
 def watched(path: Path) -> StudyDirectory:
-    """Of two arms, `on` waits for the WAL; the sampler took a share; flushes are counted."""
+    """A study of two arms: `on` waits for the WAL, the sampler took a share of the server, and flushes are counted."""
     plan = make_plan()
     cost = {"samples": 12.0, "transactions": 18.0, "lab_cpu_s": 0.012, "statements_s": 0.02, "server_cpu_s": 0.006}
     trials = [

@@ -31,7 +31,7 @@ def data_of(blocks: int = BLOCKS, *, published: str | None = None, **arms: Draw)
 
 
 def _histogram(completed: int) -> Latencies:
-    """So many tasks of a second each, as latencies."""
+    """Returns the latencies of `completed` tasks of a second each."""
     histogram = HdrHistogram(1, 3_600_000_000, 3)
     histogram.record_value(1_000_000, completed)
     return Latencies.read(histogram.encode().decode())

@@ -1,4 +1,4 @@
-"""What a gate answers to a verdict, and its files: no empty comparison passes, and strangers' names stay text."""
+"""Tests of a gate's answer to a verdict and of its files: no empty comparison passes, strangers' names stay text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report shows of the host, of the statements, and of what a provider measured."""
+"""Tests of the report's sections on the host, on the statements, and on the metrics of a provider."""
 
 from __future__ import annotations
 
@@ -92,7 +92,9 @@ def test_a_server_elsewhere_tells_its_statements_and_no_host(watched):
 
 @pytest.fixture(scope="module")
 def with_metrics(unwatched: StudyData) -> StudyData:
-    """Of minutes at -90, -30, 30, 90 and 150 s of a measured part of 180 s; the storage of `off` is slower."""
+    """A study with metrics by the minute at -90, -30, 30, 90 and 150 s of a measured part of 180 s; the storage of
+    `off` is slower.
+    """
     plan = unwatched.plan.model_copy(update={"warmup_s": 60.0, "duration_s": 180.0})
     frames = {
         trial.index: provided(

@@ -36,7 +36,7 @@ from .conftest import Audit, write_study
 PATIENCE_S = 120.0
 
 WRITTEN = shutil.ignore_patterns("verdict.json", "report.*")
-"""What other tests may have written into a study that all share."""
+"""Ignores the files that other tests may have written into a study that all tests share."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Client:
             connection.close()
 
     def listed(self, query: str = "") -> list[str]:
-        """Of the studies in the list."""
+        """Returns the keys of the studies in the list."""
         return re.findall(r'href="[^"]+/study/([^"/]+)"', self.ask(f"/{query}").text)
 
 

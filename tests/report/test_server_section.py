@@ -1,4 +1,4 @@
-"""What the report shows of the server: load by wait event, what observing took, costs."""
+"""Tests of the report's section on the server: load by wait event, the cost of observing, costs."""
 
 from __future__ import annotations
 

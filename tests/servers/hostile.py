@@ -139,6 +139,6 @@ def is_superuser(cluster: Cluster) -> bool:
 
 
 def fired(cluster: Cluster) -> list[str]:
-    """What has run of them, by the application_name of its session, of all sessions so far."""
+    """Returns the traps that have run so far, in any session, by the application_name of the session."""
     log = cluster.data_directory.with_suffix(".log").read_text()
     return [line.rpartition(f"{FIRED}: ")[2] for line in log.splitlines() if FIRED in line]

@@ -20,11 +20,11 @@ ATTACKS = (
 )
 
 NEVER = frozenset({"changes", "rooms", "lock", "template.json", "files.json", "uses.json", "made-by-pgtrial"})
-"""What root believes."""
+"""The names of files that root trusts, which the servers' account must never be able to exchange."""
 
 
 SECRET = "root's secret"
-"""What files of the victim hold."""
+"""The content of the victim's files."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Victim:
     process: subprocess.Popen[bytes]
 
     def state(self) -> dict[str, tuple[object, ...]]:
-        """What is in it: owner, mode and content of each file; and whether the process lives."""
+        """Returns owner, mode and content of each file in the directory, and whether the process lives."""
         seen: dict[str, tuple[object, ...]] = {"process": (self.process.poll(),)}
         for path in (self.directory, *self.directory.rglob("*")):
             found = path.lstat()
@@ -115,6 +115,6 @@ _NAMES = ("postmaster.pid", "PG_VERSION", "pg_hba.conf")
 
 
 def writable(paths: Sequence[Path]) -> set[Path]:
-    """Those that the own account can write, and that lie in a directory that it cannot."""
+    """Returns the paths that this account can write and that lie in a directory that it cannot write."""
     found = {path for path in paths if os.access(path, os.W_OK) and not os.path.islink(path)}
     return {path for path in found if path.parent not in found}

@@ -1,4 +1,6 @@
-"""What builds lack is told before anything is loaded, for all arms at once, with a server that has it."""
+"""Tests that abilities that a build lacks are reported before anything is loaded, for all arms at once, with a server
+that has them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What installed servers say of settings before any is started."""
+"""Tests of the values of settings that installed servers report before any server is started."""
 
 import pytest
 

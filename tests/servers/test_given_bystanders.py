@@ -1,4 +1,4 @@
-"""What others make on a given server while pgtrial makes its data, or after it was killed in between, stays theirs."""
+"""Tests that objects which others make on a given server, while pgtrial makes its data or after it was killed, stay."""
 
 from __future__ import annotations
 

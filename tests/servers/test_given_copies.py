@@ -1,4 +1,6 @@
-"""What somebody has restored, copied or renamed has pgtrial's comments and is not pgtrial's: each kind of data."""
+"""Tests that databases that somebody has restored, copied or renamed do not count as pgtrial's, though they have its
+comments: each kind of data.
+"""
 
 from __future__ import annotations
 

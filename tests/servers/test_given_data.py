@@ -225,7 +225,7 @@ def _wait_for_the_killed_engine(given):
 
 @contextmanager
 def _key_that_is_still_made(given):
-    """As by a session whose engine was killed; it is there once somebody has waited for it."""
+    """Lets a session make the key, as one whose engine was killed; the key is there once somebody has waited for it."""
     with given.target.connect_as_user() as late, given.target.connect_as_user() as watching:
 
         def end():

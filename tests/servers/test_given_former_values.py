@@ -1,5 +1,6 @@
-"""What postgresql.auto.conf of a given server had before a study is there after it, byte for byte, or nothing is
-changed."""
+"""Tests that postgresql.auto.conf of a given server is byte for byte the same after a study, or that nothing is
+changed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a given server does not permit is one sentence before anything is loaded."""
+"""Tests that a limit of a given server is reported in one sentence before anything is loaded."""
 
 from __future__ import annotations
 

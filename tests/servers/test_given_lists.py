@@ -120,7 +120,9 @@ def ended(cluster):
 
 
 def locked(cluster, run, user="postgres"):
-    """What a lab leaves that was killed between ALTER SYSTEM and the look at a new session."""
+    """Leaves the state of a lab that was killed between ALTER SYSTEM and the check in a new session; returns the former
+    file.
+    """
     execute(cluster, LIBRARIES, "SELECT pg_reload_conf()")
     before = automatic(cluster).read_bytes()
     with cluster.target.connect_as_user() as session:
@@ -195,7 +197,7 @@ def test_a_session_that_is_ended_before_it_has_read_its_options_is_tried_again(g
     connect = Target.connect
 
     def slowly(target, **parameters):
-        """As on a busy machine: the limit ends the first sessions, whatever options they bring."""
+        """Connects as on a busy machine: the limit ends the first sessions, whatever options they bring."""
         attempts.append(target)
         if len(attempts) <= 3:
             raise psycopg.OperationalError(

@@ -1,4 +1,4 @@
-"""What pgtrial has made on given servers, and what became of them: labs killed on the way, databases and roles gone."""
+"""Tests of pgtrial's objects on given servers and their removal: labs killed on the way, databases and roles gone."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pack(tmp_path):
 
 @pytest.fixture
 def others(given):
-    """What is in the database before: a function, an extension, a schema and a table of somebody else's."""
+    """Makes objects of somebody else in the database: a function, an extension, a schema and a table."""
     execute(
         given,
         "CREATE EXTENSION citext",

@@ -1,4 +1,4 @@
-"""Finding servers."""
+"""Tests of the search for installed servers."""
 
 from __future__ import annotations
 

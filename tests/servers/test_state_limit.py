@@ -1,4 +1,4 @@
-"""What the state directory keeps has one limit: templates, builds and copies of installations, the oldest go first."""
+"""Tests of the one limit for the state directory: the oldest templates, builds and copies of installations go first."""
 
 import os
 from dataclasses import replace

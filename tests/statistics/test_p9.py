@@ -17,7 +17,7 @@ from pgtrial.statistics.sign_flips import BITS, code_words, flipped_sums
 
 
 def steps_of(values, end, *, claims=1, kept=p9.KEPT) -> tuple[p9.Step, ...]:
-    """What the looks of a plan that the values reach read of one claim."""
+    """Returns the steps of one claim at the looks of a plan that the values reach."""
     spending = p9.Spending(end, kept)
     reached = [units for units in p9.looks(end, claims, kept) if units <= len(values)]
     return tuple(p9.Step(tuple(range(n)), tuple(map(float, values[:n])), spending.until(n) / claims) for n in reached)

@@ -1,4 +1,4 @@
-"""What a plan can tell is what a simulation of the rule says, and the spread is that of the blocks."""
+"""Tests that a plan's precision agrees with a simulation of the rule, and that its spread is that of the blocks."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def xz(content):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """Of everything that a study directory may hold."""
+    """Returns a study directory with everything that one may hold."""
     folder = tmp_path_factory.mktemp("written")
     (folder / "orders.sql").write_text("SELECT 1;\n")
     asked = {"arms": {"old": {}, "new one": {"settings": {"jit": "off"}}}, "load": {"workload": "./orders.sql"}}
@@ -87,7 +87,7 @@ def read(tmp_path):
 
 @pytest.fixture(autouse=True)
 def unpacked(tmp_path_factory, monkeypatch):
-    """Where bundles are unpacked: nothing stays there, and nothing is written beside it."""
+    """Replaces the directory in which bundles are unpacked; after the test nothing is left there or beside it."""
     around = tmp_path_factory.mktemp("around")
     (around / "in").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(around / "in"))
@@ -205,7 +205,7 @@ def test_other_files_are_no_bundles(reader, content, compressed):
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
-    """As `read`, for properties."""
+    """Returns a function like `read`, for tests of properties."""
     path = tmp_path_factory.mktemp("reader") / "b.tar.xz"
 
     def names(content):

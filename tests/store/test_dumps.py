@@ -1,4 +1,4 @@
-"""What is no dump is refused with what the user has to name in its place."""
+"""Tests that a file that is no dump is refused, with the kind of file that the user has to name in its place."""
 
 from __future__ import annotations
 

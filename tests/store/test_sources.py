@@ -20,7 +20,7 @@ def repository(tmp_path):
 
 
 def postgres_of(folder, *texts):
-    """What `postgres` of the arms is in the study that is planned."""
+    """Returns the values of `postgres` of the arms in the planned study."""
     arms = {f"arm {number}": {"postgres": text} for number, text in enumerate(texts)}
     spec = build_study({"arms": {**arms, "other": {}}}, "test", folder)
     return [spec.arms[arm].postgres for arm in arms]

@@ -20,7 +20,7 @@ SLICE_S = 0.25
 WARMUP_ROUNDS = 2
 OWN_SLICES = 40
 TPS = 100_000.0
-"""So many that their rounding is no noise."""
+"""The throughput of an arm, so high that rounding the transactions of a slice causes no noise."""
 LOAD_S = timedelta(seconds=30)
 """Wall time of the trials that alternate, with their start and stop."""
 
@@ -35,7 +35,7 @@ class Turn:
     slot: int
     """Number of the slice from the start of the load, over all participants."""
     before: Turn | None
-    """The slice before."""
+    """The slice before this one."""
 
     def follows(self, arm: str) -> bool:
         """Whether the slice before is one of this arm."""
@@ -106,7 +106,7 @@ def slice_row(number: int, begin_s: float, client_s: float, transactions: int, e
 
 
 def _trial(plan: Plan, planned: PlannedTrial, rows: list[SliceRow]) -> Trial:
-    """As it is stored: its start and end are those of all trials that alternate."""
+    """Returns a trial as it is stored: its start and end are those of all trials that alternate."""
     measured = [row for row in rows if row.phase == "measure"]
     trial = make_trial(plan, planned, sum(row.transactions for row in measured) / (SLICE_S * len(measured)))
     at_once = [each for each in plan.trials if (each.block, each.load_point) == (planned.block, planned.load_point)]

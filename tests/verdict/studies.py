@@ -42,7 +42,7 @@ def decision_of(*study, **known) -> StudyResult:
 
 
 def findings_over(plan: Plan, facts: Mapping[str, Facts], trials: Sequence[Trial]) -> list[Finding]:
-    """What the rules over trials find."""
+    """Returns the findings of the rules over trials."""
     ordered = sorted(trials, key=lambda trial: trial.index)
     return by_gravity(finding for finding, _ in found_in_trials(Case(plan, facts, trials=ordered)))
 
@@ -138,7 +138,7 @@ def _phase(tps: float, duration_s: float, clients: int, failures: dict[str, int]
 
 
 def exchanged(trials: Sequence[Trial], blocks: Collection[int]) -> list[Trial]:
-    """What the same trials of two arms would be, had the coin fallen the other way in these blocks."""
+    """Returns the same trials of two arms as if the coin had fallen the other way in these blocks."""
     arms = sorted({trial.arm for trial in trials})
     other = dict(zip(arms, reversed(arms), strict=True))
     return [trial.model_copy(update={"arm": other[trial.arm]}) if trial.block in blocks else trial for trial in trials]

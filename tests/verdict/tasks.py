@@ -28,7 +28,7 @@ BLOCKS = 18
 
 @dataclass(frozen=True)
 class Tasks:
-    """Of a trial: median response time, failed tasks and how long they waited, and tasks under 5 s."""
+    """The tasks of a trial: median response time, failed tasks and how long they waited, and tasks under 5 s."""
 
     median_s: float = 1.0
     failed: int = 0
@@ -40,7 +40,7 @@ Draw = Callable[[np.random.Generator], Tasks | None]
 
 
 def summary(tasks: Tasks) -> TaskSummary:
-    """What the engine would say of them."""
+    """Returns the summary that the engine would print of these tasks."""
     done = PLANNED - tasks.failed
     us = 1e6 * tasks.median_s
     times = TaskTimes(mean=1.1 * us, min=0.2 * us, max=5 * us, median=us, p95=3 * us)
@@ -85,7 +85,7 @@ def trials_of(plan: Plan, arms: Mapping[str, Draw], seed: int = 5) -> list[Trial
 
 
 def analysed(blocks: int = BLOCKS, *, audit: Audit | None = None, seed: int = 5, **arms: Draw) -> StudyResult:
-    """What the analysis makes of it."""
+    """Returns the result of a study with these arms."""
     plan, trials = run_tasks(blocks, seed=seed, **arms)
     return verdict_of(plan, trials, audit)
 

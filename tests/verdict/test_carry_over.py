@@ -1,4 +1,6 @@
-"""What slices leave behind for the next one: seen where it is, not where it is not, and what it does to the verdict."""
+"""Tests of the work that slices leave for the next slice: it is found where it is, not where it is not, and its effect
+on the verdict.
+"""
 
 from __future__ import annotations
 
@@ -174,7 +176,9 @@ def test_transactions_across_the_border_of_two_own_slices_are_not_taken_for_carr
 
 
 def _serve(left_s, length_s, rng, *, goes_on: bool):
-    """What clients do in a slice: the transactions under way, the time of all clients, and how many ended."""
+    """Returns the work of the clients in a slice: the transactions in progress, the time of all clients, and how many
+    ended.
+    """
     client_s, done, open_s = 0.0, 0, []
     for left in left_s:
         at = float(left)
@@ -199,7 +203,7 @@ def _naive(rows: list[SliceRow], owners: list[str], arm: str) -> float:
 
 
 def test_the_share_of_slices_after_the_other_arm_is_three_quarters():
-    """By which the loss of a slice becomes that of a trial of two arms."""
+    """This share turns the loss of a slice into the loss of a trial of two arms."""
     plan = interleaved_plan(blocks=50)
     measured = [turn for block in turns(plan) for turn in block[2 * WARMUP_ROUNDS :]]
     assert len(measured) == 50 * 2 * OWN_SLICES

@@ -35,7 +35,9 @@ Noise = Callable[[Turn], float]
 
 
 def drawn_plan(seed: int, blocks: int = 8, rate: Sequence[float] = ()) -> Plan:
-    """As `pgtrial run` makes it, of two alike arms that take turns; with a rate response times are compared."""
+    """Returns the plan that `pgtrial run` would make of two equal arms that take turns; with a rate, response times are
+    compared.
+    """
     spec = StudySpec(
         study=StudySection(question="Do alike arms differ?"),
         load=LoadSection(workload=["select-only"], clients=[8], duration=OWN_SLICES * SLICE_S, rate=list(rate)),

@@ -1,4 +1,4 @@
-"""What a transaction cost, whether it differs, and whether that fits the verdict."""
+"""Tests of the costs of a transaction: whether they differ, and whether that fits the verdict."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ UNDECIDED = Claim(
     blocks=0,
     fewest_blocks=8,
 )
-"""What the families of sweeps take from the study's primary claim."""
+"""A primary claim of the study, as the families of sweeps need it."""
 
 Study = Callable[[], tuple[Plan, list[Trial]]]
 Different = Callable[[Plan, list[Trial]], int]

@@ -1,4 +1,4 @@
-"""What a study reached in the time that it took."""
+"""Tests of what a study reached in the time that it took."""
 
 from __future__ import annotations
 

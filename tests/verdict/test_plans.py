@@ -109,7 +109,9 @@ def test_an_arm_that_plans_each_execution_is_named_with_what_planning_weighs():
 
 
 def drawn(plan_of):
-    """As `told`, where ANALYZE drew statistics: `plan_of` returns the plan of an arm in a block."""
+    """Returns the result as `told` does, where ANALYZE drew statistics: `plan_of` returns the plan of an arm in a
+    block.
+    """
     plan = make_plan()
     trials = []
     for trial in run(plan, noisy({"off": 1.4})):

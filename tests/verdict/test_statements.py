@@ -36,7 +36,7 @@ def noisy(rng: np.random.Generator, *factors: float, sd: float = 0.03) -> Templa
 
 
 def primary(withheld: tuple[str, ...] = ()):
-    """What the statements take from the study's primary claim: its arm, and whether its verdict is withheld."""
+    """Returns what the statements need of the study's primary claim: its arm, and whether its verdict is withheld."""
     return [SimpleNamespace(arm="b", verdict="withheld" if "b" in withheld else "undecided")]
 
 

@@ -1,4 +1,4 @@
-"""Where each piece of a study ran, and which machine of a fleet is slow."""
+"""Tests of the place where each piece of a study ran, and of the machine of a fleet that is slow."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.engine.sessions import wait_until_left
 
 @pytest.fixture(scope="session")
 def order_entry() -> Program:
-    """The front end."""
+    """Returns the front end for order entry."""
     return Program("order-entry", (str(require_engine()), "order-entry"))
 
 

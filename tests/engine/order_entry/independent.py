@@ -1,4 +1,4 @@
-"""What another loader puts into the same tables: one warehouse of sysbench-tpcc, looked at by queries and recorded.
+"""Records the tables that another loader fills: one warehouse of sysbench-tpcc, described by queries.
 
 `python -m tests.engine.order_entry.independent CONNINFO > tests/engine/order_entry/independent.json` writes the record
 anew, from a database in which `tpcc.lua --scale=1 --tables=1 prepare` of github.com/Percona-Lab/sysbench-tpcc has run.
@@ -71,7 +71,7 @@ ALIKE = {
 
 
 def look(connection: psycopg.Connection[Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """What the tables of these names have."""
+    """Returns the results of the queries on the tables with these names."""
 
     def one(query: str) -> tuple[Any, ...]:
         row = connection.execute(f"SELECT {query.format(**names)}".encode()).fetchone()

@@ -1,4 +1,4 @@
-"""What tests of order entry look at."""
+"""Queries and checks that tests of order entry share."""
 
 from __future__ import annotations
 

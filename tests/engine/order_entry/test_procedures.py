@@ -24,11 +24,11 @@ CONTENTS = {
     "new_order": "no_w_id, no_d_id, no_o_id",
     "stock": "s_w_id, s_i_id, s_quantity, s_ytd, s_order_cnt, s_remote_cnt",
 }
-"""What transactions change, without times."""
+"""The columns that transactions change, without times, by table."""
 
 
 def contents(target, since):
-    """Of each table how many rows it has, and a digest of those that a transaction from `since` on wrote."""
+    """Returns for each table its number of rows, and a digest of the rows that a transaction from `since` on wrote."""
     changed = f"sum(hashtextextended(row({{}})::text, 0)) FILTER (WHERE xmin::text::bigint >= {since})"
     with target.connect_as_user() as connection:
         return {

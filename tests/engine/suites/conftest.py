@@ -16,7 +16,7 @@ _RULES = {"joins": joins.tables, "reports": reports.tables}
 
 @pytest.fixture(scope="session")
 def generate() -> Program:
-    """The front end."""
+    """Returns the front end that generates data."""
     return Program("generate", (str(require_engine()), "generate"))
 
 

@@ -41,7 +41,7 @@ def output(seed: Values | int, number: Values | int) -> Values:
 
 
 class Draws:
-    """What the columns of some rows of a table draw."""
+    """The random values of the columns of some rows of a table."""
 
     def __init__(self, table: int, rows: Values, seed: int = 1) -> None:
         self._seeds = output(output(seed, table), rows)

@@ -35,7 +35,7 @@ def suite(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def queries(suite: str) -> dict[str, str]:
-    """Texts by name."""
+    """Returns the texts of a suite's queries by name."""
     found = find_suite(f"suite:{suite}", Path(), "test")
     assert len(found.queries) == COUNTS[suite]
     return {name: found.files[f"{name}.sql"] for name in found.queries}
@@ -43,7 +43,7 @@ def queries(suite: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def answers(suite: str, queries: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rows]:
-    """Of DuckDB. Dates are texts, as the lab's sessions read them."""
+    """Returns the answers of DuckDB. Dates are texts, as the lab's sessions read them."""
     folder = tmp_path_factory.mktemp(suite)
     with duckdb.connect() as database:
         for name, frame in tables_by_rules(suite).items():

@@ -152,7 +152,7 @@ INSTEAD = [
 
 
 def without_known(side: str, text: str) -> str:
-    """What a run said, with what is known to differ replaced by the same words on both sides."""
+    """Returns the output of a run in which known differences are replaced by the same words on both sides."""
     for difference in DIFFERENCES:
         for pattern, replacement in difference.theirs if side == "original" else difference.ours:
             text = re.sub(pattern, replacement, text, flags=re.MULTILINE)

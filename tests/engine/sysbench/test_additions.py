@@ -1,4 +1,4 @@
-"""What the engine adds to sysbench, and what it refuses: the original has nothing to compare it with."""
+"""Tests of the engine's additions to sysbench, and of its refusals, with which the original has nothing to compare."""
 
 from __future__ import annotations
 

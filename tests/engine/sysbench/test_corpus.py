@@ -38,7 +38,9 @@ def outcomes(
     new_databases: Databases,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Callable[[Case], Pair]]:
-    """What the two sides left of a case; some cases at once, each on a pair of databases that no other one uses."""
+    """Yields a function that returns the outcomes of both sides for a case. Some cases run at once, each on a pair of
+    databases that no other case uses.
+    """
     pairs = [[(target, target.connect_as_user()) for target in new_databases()] for _ in range(AT_ONCE)]
     free: queue.SimpleQueue[list[Database]] = queue.SimpleQueue()
     for pair in pairs:

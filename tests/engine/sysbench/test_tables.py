@@ -45,7 +45,7 @@ def definitions(target: Target) -> str:
 
 
 def contents(target: Target) -> list[dict[str, Any]]:
-    """What the rows of each table have in common, whatever was drawn."""
+    """Returns the properties that the rows of each table have, whatever random values were drawn."""
     with target.connect_as_user() as connection:
         tables = connection.execute(
             "SELECT relname, relpersistence, reloptions FROM pg_class WHERE relkind = 'r' AND"
@@ -82,7 +82,7 @@ def prepare(side: Side, target: Target, path: Path, line: str) -> None:
 
 
 def prepared(path: Path, line: str) -> Callable[[Side, Target], dict[str, Any]]:
-    """What a side's `prepare` leaves."""
+    """Returns a function that runs a side's `prepare` and returns the definitions and contents of the tables."""
 
     def act(side: Side, target: Target) -> dict[str, Any]:
         prepare(side, target, path, line)

@@ -39,17 +39,17 @@ class PlayedMachine:
         return Done(0, self._said[tool], "") if tool in self._said else Done(127, "", f"{tool}: not found")
 
     def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
-        """No files."""
+        """Returns no files."""
         del paths
         return {}
 
     def exists(self, path: Path) -> bool:
-        """No files."""
+        """Returns False: there are no files."""
         del path
         return False
 
     def resolve(self, path: Path) -> Path:
-        """No links."""
+        """Returns the path unchanged: there are no links."""
         return path
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What the host's kernel counts while a server works, on this machine and on one behind a shell."""
+"""Tests of the counters of the host's kernel while a server works, on this machine and on one behind a shell."""
 
 from __future__ import annotations
 

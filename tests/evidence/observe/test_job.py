@@ -1,4 +1,4 @@
-"""What a server says of a job while it runs."""
+"""Tests of the progress that a server reports of a running job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sampler sees of a real server, what it may not see, and that it never harms whoever is watched."""
+"""Tests of what a sampler sees of a real server, what it must not see, and that it harms no server that it watches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a server's log is worth telling when it went, and what is nobody's business."""
+"""Tests of the lines of a server's log that are reported when the server has ended, and of those that stay private."""
 
 from __future__ import annotations
 

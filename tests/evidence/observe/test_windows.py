@@ -1,4 +1,4 @@
-"""What a host with Windows counts while a server works, from recordings: no look was ever made at a real one."""
+"""Tests of the counters of a Windows host, from recordings: pgtrial was never tried with a real one."""
 
 from __future__ import annotations
 

@@ -48,6 +48,6 @@ def _with_two_nodes(cluster: Any) -> Any:
 
 
 def remove_sessions() -> None:
-    """What Ray has written for the clusters of this process."""
+    """Removes the files that Ray has written for the clusters of this process."""
     for session in Path("/tmp/ray").glob(f"session_*_{os.getpid()}"):
         shutil.rmtree(session, ignore_errors=True)

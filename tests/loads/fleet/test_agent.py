@@ -1,4 +1,4 @@
-"""What works on a machine of the fleet, here in a process of the tests and without Ray."""
+"""Tests of the agent that works on a machine of the fleet, here in a process of the tests and without Ray."""
 
 from __future__ import annotations
 

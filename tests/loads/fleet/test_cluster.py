@@ -70,7 +70,7 @@ def said(monkeypatch):
 
 
 def engines():
-    """Those that the nodes of this cluster, or this lab, have started."""
+    """Returns the engines that the nodes of this cluster, or this lab, have started."""
     every = [process for process in psutil.process_iter(["name"]) if process.info["name"] == "pgtrial-engine"]
     return [process for process in every if environment_of(process).get(MARK) == str(os.getpid())]
 

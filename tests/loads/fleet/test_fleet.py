@@ -1,4 +1,4 @@
-"""What is found out about a fleet's machines before they make a load, and what becomes of a study that loses one."""
+"""Tests of what is found out about a fleet's machines before they make a load, and of studies that lose a machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lab that is killed leaves of the Ray cluster that it made for its run."""
+"""Tests of the remains of a Ray cluster whose lab was killed."""
 
 from __future__ import annotations
 

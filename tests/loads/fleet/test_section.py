@@ -1,4 +1,4 @@
-"""What a study says of its fleet, in its file or on the command line."""
+"""Tests of the description of a fleet in a study file or on the command line."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Host:
         return ip("netns", "exec", self.namespace, *command)
 
     def ttl(self) -> str:
-        """What TTL is there now."""
+        """Returns the host's present TTL."""
         return self.on_it("cat", TTL).strip()
 
     def _pids(self) -> list[str]:
@@ -135,13 +135,13 @@ class Host:
         return self.rooms
 
     def left(self) -> list[str]:
-        """What of pgtrial is on the host."""
+        """Returns everything of pgtrial that is left on the host: files, commands, mounts and open ports."""
         jobs = [Path("/tmp") / f"{room}-jobs" for room in self.rooms]
         files = [*self.data.glob("*"), *(path for path in jobs if path.exists())]
         return [*map(str, files), *self.commands(), *self.mounts(), *map(str, self.ports() - {22, WINDOWS_PORT})]
 
     def left_in_the_end(self) -> list[str]:
-        """What of pgtrial is left when the shells of connections that were closed have noticed."""
+        """Returns what is left of pgtrial once the shells of closed connections have ended."""
         deadline = time.monotonic() + PATIENCE_S
         while (left := self.left()) and time.monotonic() < deadline:
             time.sleep(0.05)

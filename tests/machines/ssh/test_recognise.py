@@ -1,4 +1,4 @@
-"""What kind of host it is, by the answers of shells; those of Windows are as people have quoted them."""
+"""Tests that a host's kind is recognised by its shell's answers; Windows' answers are as people have quoted them."""
 
 from __future__ import annotations
 

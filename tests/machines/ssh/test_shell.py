@@ -1,4 +1,4 @@
-"""What the end of a shell says about its host."""
+"""Tests of the conclusions about a host from the end of its shell."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def refusal(spec, state):
 
 
 def small_text(path):
-    """What a file holds; nothing of what is large, or went since it was listed: servers have files for a moment."""
+    """Returns the content of a small file; empty for a large file, or one that has disappeared since it was listed."""
     try:
         return path.read_bytes() if path.is_file() and path.stat().st_size < 1_000_000 else b""
     except FileNotFoundError:

@@ -1,4 +1,5 @@
-"""What OpenSSH for Windows answers, as far as pgtrial can tell: cmd.exe as the login's shell, PowerShell behind it.
+"""Answers as OpenSSH for Windows does, as far as pgtrial can tell: cmd.exe as the login's shell, and PowerShell behind
+it.
 
 There is no Windows here: the words and numbers are recordings, or follow Microsoft's reference of the classes. Only the
 processes are real, those of this machine that are called postgres.
@@ -54,7 +55,7 @@ def look():
 
 
 def powershell(script):
-    """What the script prints; it is one of those that pgtrial has."""
+    """Returns the recorded output of a script, which must be one of pgtrial's own."""
     process = re.search(r"Get-Process -Id (\d+)", script)
     if "$env:OS" in script:
         return '{"windows":"Windows_NT"}'

@@ -1,4 +1,4 @@
-"""What the audit says, and what it does not."""
+"""Tests of the findings of the audit, and of cases without a finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the audit says about volumes, ways to the server, huge pages and settings for finding errors."""
+"""Tests of findings on volumes, ways to the server, huge pages and settings for finding errors."""
 
 from __future__ import annotations
 

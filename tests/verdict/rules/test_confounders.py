@@ -25,7 +25,7 @@ SPEC = StudySpec.model_validate({"arms": {"A": {}, "B": {}}})
 
 
 def _above_the_verdict(a, b, trials=None):
-    """What a study of these two servers says besides information: rule and message of each finding."""
+    """Returns the findings above information of a study of these two servers: the message of each rule."""
     plan = plan_of()
     facts = {name: collect(name, each.target, each.data_directory) for name, each in (("A", a), ("B", b))}
     trials = run(plan, noisy({})) if trials is None else trials

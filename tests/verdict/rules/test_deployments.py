@@ -1,4 +1,4 @@
-"""What the audit says of deployments of one arm that are not alike."""
+"""Tests of findings on deployments of one arm that differ from each other."""
 
 from __future__ import annotations
 

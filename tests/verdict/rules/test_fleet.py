@@ -1,4 +1,4 @@
-"""What the audit says of many machines: ways, clocks, and a fleet that is slow, lost or in the wrong place."""
+"""Tests of findings on many machines: ways, clocks, and a fleet that is slow, lost or in the wrong place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the trials of given servers say: the way to them, and what they do not permit."""
+"""Tests of findings on the trials of given servers: the way to the servers, and what they do not permit."""
 
 from __future__ import annotations
 

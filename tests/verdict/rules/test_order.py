@@ -10,7 +10,9 @@ from tests.verdict.studies import make_plan, noisy, run, verdict_of
 
 
 def _result(*, again, by_p9=True):
-    """Of a study of equal arms in which these blocks were removed and measured once more at the end."""
+    """Returns the result of a study of equal arms in which the blocks `again` were removed and measured once more at
+    the end.
+    """
     plan = make_plan(blocks=10)
     if by_p9:
         plan = plan.model_copy(update={"spending": Spending(end=10, kept=p9.KEPT), "looks": p9.looks(10)})

@@ -1,4 +1,4 @@
-"""What the audit says of transactions that were rolled back, or statements that failed, without the load's telling."""
+"""Tests of findings on transactions rolled back, or statements that failed, which the load does not report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the audit says of arms whose rows differ, and of statements that find rows in one arm only."""
+"""Tests of findings on arms whose rows differ, and on statements that find rows in one arm only."""
 
 from __future__ import annotations
 

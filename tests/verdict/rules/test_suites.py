@@ -1,4 +1,4 @@
-"""What is found in trials of suites: other rows, answers that change, errors, and caches that were not empty."""
+"""Tests of findings on trials of suites: other rows, answers that change, errors, and caches that were not empty."""
 
 from __future__ import annotations
 

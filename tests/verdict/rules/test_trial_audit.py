@@ -1,4 +1,4 @@
-"""What the stored trials say about fairness, and what they do not."""
+"""Tests of findings on fairness from the stored trials, and of cases without a finding."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_sizes_are_read_as_postgresql_shows_them(setting, size):
 
 
 def _host(**seconds):
-    """Of a trial of 6 s on 2 CPUs; the load's 1.2 s are in the trial itself."""
+    """Returns the host's counters of a trial of 6 s on 2 CPUs; the load's 1.2 s are in the trial itself."""
     quiet = {"elapsed_s": 6.0, "cpu_s": 12.0, "cpu_busy_s": 9.4, "server_cpu_s": 8.0, "lab_cpu_s": 0.1}
     return {"server_deltas": {"host": {**quiet, "cpu_steal_s": 0.0, "memory_stall_s": 0.0, **seconds}}}
 

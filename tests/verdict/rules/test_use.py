@@ -30,7 +30,7 @@ def _found(
     tps=1000.0,
     chosen=None,
 ):
-    """What a rule finds in a study of two arms: severity and message, or None."""
+    """Returns the finding of a rule in a study of two arms as severity and message, or None."""
     plan = studies.make_plan(("on", "off"), blocks=2).model_copy(update={"declared": {"on": [], "off": declared}})
     trials = []
     for planned in plan.trials:
@@ -111,7 +111,9 @@ def test_sequential_scans_that_the_server_has_counted_are_use_whatever_the_plans
 
 
 def _of_decided(tps, view, spending=None):
-    """What a study says if its load never used what differs; all trials of an arm have one speed."""
+    """Returns the cures that a study suggests if its load never used the difference; the trials of an arm have nearly
+    one speed.
+    """
     plan = studies.make_plan(("on", "off"), blocks=8).model_copy(update={"spending": spending})
     plan = plan.model_copy(update={"declared": {"on": [], "off": ["settings.random_page_cost"]}})
     trials = [
