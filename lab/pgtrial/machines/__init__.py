@@ -1,1 +1,2 @@
-"""Machines: this one, those behind ssh, and Windows; what is read on them, and changes with their undo."""
+"""The machines that take part in a study: this one, hosts reached by ssh, and hosts with Windows. Reads their state,
+and makes changes that can be undone."""

@@ -1,4 +1,5 @@
-"""Which CPUs and NUMA nodes a process may use. An affinity ends with its process: nothing is left to be undone."""
+"""Determines which CPUs and NUMA nodes a process may use. A CPU affinity ends with its process, so nothing has to be
+undone."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)$", re.MULTILINE)
 
 
 def parse_numbers(text: str, usable: frozenset[int], what: str = "CPUs") -> frozenset[int]:
-    """The numbers of a list such as `0-3,6`. Raises ValueError for another text and for unusable numbers."""
+    """Returns the numbers in a list such as `0-3,6`. Raises ValueError if the text is no such list or has unusable
+    numbers."""
     chosen = listed_numbers(text, what)
     if missing := sorted(chosen - usable):
         raise ValueError(f"of the {what} {text} these are not usable here: {', '.join(map(str, missing))}")
@@ -26,7 +28,7 @@ def parse_numbers(text: str, usable: frozenset[int], what: str = "CPUs") -> froz
 
 
 def usable_cpus(machine: Machine) -> frozenset[int]:
-    """The CPUs that a process of ours on the machine may run on; all, where the system does not tell. HostError."""
+    """Returns the CPUs on which the lab's processes may run; all CPUs if the system does not say. Raises HostError."""
     texts = machine.read_many([_STATUS, _ONLINE])
     if allowed := _ALLOWED.search(texts.get(_STATUS, "")):
         # Linux allows CPUs that are off too, as half of them are where SMT is off
@@ -35,7 +37,8 @@ def usable_cpus(machine: Machine) -> frozenset[int]:
 
 
 def usable_nodes(machine: Machine) -> frozenset[int]:
-    """The NUMA nodes with memory that a process of ours may use. Raises HostError where the system does not tell."""
+    """Returns the NUMA nodes with memory that the lab's processes may use. Raises HostError if the system does not
+    say."""
     allowed = _MEMORY.search(machine.read_many([_STATUS]).get(_STATUS, ""))
     if allowed is None:
         raise HostError("this system does not tell its NUMA nodes")
@@ -44,7 +47,8 @@ def usable_nodes(machine: Machine) -> frozenset[int]:
 
 @contextmanager
 def running_on(cpus: str | None) -> Iterator[None]:
-    """What is started inside, on this machine, may run on these CPUs only; None: on those of the lab. ValueError."""
+    """Restricts processes that are started inside, on this machine, to these CPUs; None leaves them those of the lab.
+    Raises ValueError if the CPUs cannot be used."""
     if cpus is None:
         yield
         return
@@ -59,7 +63,7 @@ def running_on(cpus: str | None) -> Iterator[None]:
 
 
 def listed_numbers(text: str, what: str = "CPUs") -> frozenset[int]:
-    """The numbers of a list such as `0-3,6`, of whatever machine. Raises ValueError for another text."""
+    """Returns the numbers in a list such as `0-3,6`, of any machine. Raises ValueError if the text is no such list."""
     numbers: set[int] = set()
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())

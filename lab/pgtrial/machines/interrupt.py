@@ -20,7 +20,8 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass
 class _Holding:
-    """What holds off a signal in the main thread, which is the one where Python handles them."""
+    """The state of `held_off` in the main thread, where Python handles signals: how deeply its blocks are nested, and
+    the signal that arrived inside."""
 
     depth: int = 0
     arrived: int | None = None
@@ -31,9 +32,10 @@ _holding = _Holding()
 
 @contextmanager
 def held_off() -> Iterator[None]:
-    """Within it no signal is raised; one that arrives is raised at its end.
+    """Postpones signals: one that arrives inside is raised as Interrupted when the outermost block ends.
 
-    For the beginning of processes and threads, which takes a while on a busy machine: half begun they cannot be ended.
+    Processes and threads are started inside it, which takes a while on a busy machine: one that is half started cannot
+    be ended.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -51,7 +53,8 @@ def held_off() -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Within it, the first of the signals raises Interrupted in the main thread; the ones after it are ignored."""
+    """Raises Interrupted in the main thread for the first SIGINT, SIGTERM or SIGHUP that arrives inside; later ones are
+    ignored."""
     numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -1,5 +1,5 @@
-"""The record of changes under way: a file for each, on the machine's disk before the change is made and gone when it is
-undone."""
+"""The record of changes under way. Each change has a file on its machine's disk, which is written before the change is
+made and removed when it is undone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class HostJournal:
 
     @contextmanager
     def made(self, change: Change) -> Iterator[None]:
-        """The change is in force inside, and undone on the way out, also when making it failed. Raises HostError."""
+        """Makes a change, keeps it in force inside, and undoes it on exit, also if making it failed. Raises
+        HostError."""
         entry = self._write(change)
         try:
             change.make(self.machine)
@@ -58,7 +59,8 @@ class HostJournal:
             _undo(change, entry, self.machine)
 
     def make(self, change: Change) -> Path:
-        """Make a change that stays until `undo` is given what this returns. Raises HostError; nothing is left then."""
+        """Makes a change that stays until `undo` is given what this returns. Raises HostError; nothing of the change is
+        left then."""
         entry = self._write(change)
         try:
             change.make(self.machine)
@@ -68,7 +70,7 @@ class HostJournal:
         return entry
 
     def undo(self, entry: Path) -> None:
-        """Put one change back. Raises HostError; the record stays then."""
+        """Puts one change back. Raises HostError; the record stays then."""
         _undo(_read(entry, self.machine)[0], entry, self.machine)
 
     def _write(self, change: Change) -> Path:
@@ -87,18 +89,19 @@ class HostJournal:
 
 
 def pending(run: Path, machine: Machine) -> list[str]:
-    """The changes of a run that are not undone, in words, the latest first: the order in which they are undone.
+    """Returns descriptions of the changes of a run that are not undone, the latest first, which is the order of
+    undoing.
 
-    What another account could have written there is told in words, and never obeyed.
+    A record that another account could have written is only described, and never obeyed.
     """
     return [_words(entry, machine) for entry in _entries(run, machine)]
 
 
 def undo_all(run: Path, machine: Machine) -> list[str]:
-    """Undo what the run of a crashed lab changed; a sentence for each change that could not be undone.
+    """Undoes what the run of a crashed lab changed. Returns a sentence for each change that could not be undone.
 
-    After a reboot only what outlives one is left to undo. A change that fails keeps those before it waiting: they may
-    be what it stands on. What others have changed since is left to them.
+    After a reboot only changes that survive one are left to undo. A change that cannot be undone keeps earlier ones
+    waiting, since it may be built on them. What others have changed since is left to them.
     """
     said = []
     for entry in _entries(run, machine):
@@ -120,7 +123,8 @@ def undo_all(run: Path, machine: Machine) -> list[str]:
 
 
 def _undo(change: Change, entry: Path, machine: Machine) -> None:
-    """Put a change back and forget it; one that others have changed since is only forgotten. Raises HostError."""
+    """Puts a change back and removes its record; a change that others have altered since keeps their value. Raises
+    HostError."""
     try:
         change.undo(machine)
     except ChangedMeanwhile:
@@ -134,7 +138,7 @@ def _entries(run: Path, machine: Machine) -> list[Path]:
 
 
 def _read(entry: Path, machine: Machine) -> tuple[Change, bool]:
-    """A recorded change, and whether it was made since the machine started.
+    """Returns a recorded change, and whether it was made since the machine started.
 
     Raises HostError, also for a record that another account could have written, and for one of a change that touches
     what its kind never touches.

@@ -1,4 +1,5 @@
-"""What the kernel has as files, and changes of it: sysctl, schedulers, governors, huge pages; one lab at a time.
+"""Reads and changes what the kernel offers as files: sysctl, schedulers, governors, huge pages. One lab at a time
+changes them.
 
 Huge pages are reserved as in Linux: admin-guide/mm/hugetlbpage.rst.
 """
@@ -29,7 +30,7 @@ _CHOSEN = re.compile(r"\[([^]]+)]")
 _SWITCHES = [key.effect for key in keys_of(MachineKeys).values() if isinstance(key.effect, KernelFile)]
 """The files outside of /proc/sys that an arm may set."""
 _PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_.%-]*")
-"""A name that sysctl(8) takes for no option."""
+"""The form of the names that sysctl(8) does not take for an option."""
 
 
 def _is_switch(path: Path) -> bool:
@@ -41,7 +42,8 @@ def _is_switch(path: Path) -> bool:
 
 
 class Counterpart(BaseModel):
-    """The parameter that was in force in place of one that was 0: to set it again makes that one 0."""
+    """A parameter that takes the place of another one: to set it makes the other one 0. It is kept with its former
+    value, since setting it again is the way back."""
 
     name: str
     path: Path
@@ -49,10 +51,10 @@ class Counterpart(BaseModel):
 
 
 class _Value(Change):
-    """A value of the kernel's."""
+    """A change of one kernel value: its name, the value to set and the value before."""
 
     name: str
-    """For people: `vm.swappiness`."""
+    """The name in messages, such as `vm.swappiness`."""
     value: str
     previous: str
 
@@ -61,7 +63,8 @@ class _Value(Change):
             raise HostError(f"{self.name} was set to {self.value} and is {value}: the kernel gives no more, or refuses")
 
     def _is_to_be_undone(self, now: str) -> bool:
-        """True if the value is the one that was set; False: the former one. Raises ChangedMeanwhile for another one."""
+        """True if the value in force is the one that pgtrial set; false if it is the former one. Raises
+        ChangedMeanwhile for any other value."""
         if now.split() == self.previous.split():
             return False
         if now.split() != self.value.split():
@@ -76,14 +79,15 @@ class _Value(Change):
 
 
 class KernelValue(_Value):
-    """A value in a file below /proc/sys or /sys."""
+    """A change of a value in a file below /proc/sys or /sys."""
 
     path: Path
     counterpart: Counterpart | None = None
 
     @classmethod
     def planned(cls, machine: Machine, name: str, path: Path, value: str) -> Self:
-        """The change from what there is now. Raises HostError for a file that is not there or cannot be read."""
+        """Returns the change from the value in force to this one. Raises HostError if the file does not exist or cannot
+        be read."""
         previous = read_value(machine, name, path)
         counterpart = None
         if previous == "0" and (other := COUNTERPARTS.get(name)) is not None:
@@ -91,7 +95,8 @@ class KernelValue(_Value):
         return cls(name=name, path=path, value=value, previous=previous, counterpart=counterpart)
 
     def make(self, machine: Machine) -> None:
-        """Write the value and look whether it is there; not without trying the way back, which some values lack."""
+        """Writes the value and checks that it is in force. The former value is written first, since some values cannot
+        be put back."""
         try:
             self._put_back(machine)
         except HostError as error:
@@ -104,12 +109,13 @@ class KernelValue(_Value):
             raise
 
     def undo(self, machine: Machine) -> None:
-        """Write the former value, unless it is there. Raises ChangedMeanwhile, and HostError."""
+        """Writes the former value, unless it is in force already. Raises ChangedMeanwhile, and HostError."""
         if machine.exists(self.path) and self._is_to_be_undone(read_value(machine, self.name, self.path)):
             self._put_back(machine)
 
     def is_of(self, run: Path) -> bool:
-        """The files of sysctl, and those below /sys that an arm may set; of counterparts those that are known."""
+        """True for the files of sysctl and those below /sys that an arm may set; a counterpart has to be a known
+        one."""
         other = self.counterpart
         known = other is None or (COUNTERPARTS.get(self.name) == other.name and other.path == sysctl_path(other.name))
         return _is_switch(self.path) and known
@@ -126,12 +132,12 @@ def _in_place(machine: Machine, name: str) -> Counterpart | None:
 
 
 def sysctl_path(name: str) -> Path:
-    """The file of a sysctl: dots are slashes, as in sysctl(8)."""
+    """Returns the file of a sysctl parameter: the dots of its name become slashes, as in sysctl(8)."""
     return _SYSCTL / name.replace(".", "/")
 
 
 def read_value(machine: Machine, name: str, path: Path) -> str:
-    """The value in force; of a list of choices the one in brackets. Raises HostError."""
+    """Returns the value in force; if the file lists choices, the one in brackets. Raises HostError."""
     with refused(f"read {name} ({path})"):
         try:
             value = in_force(machine.read_text(path).strip())
@@ -141,7 +147,8 @@ def read_value(machine: Machine, name: str, path: Path) -> str:
 
 
 def in_force(text: str) -> str:
-    """The word in brackets of a kernel switch: `always [madvise] never` is madvise; another value is itself."""
+    """Returns the word in brackets of a kernel switch: `always [madvise] never` is madvise. Another text is returned as
+    it is."""
     chosen = _CHOSEN.search(text)
     return chosen[1] if chosen else text
 
@@ -152,15 +159,15 @@ def _write(machine: Machine, name: str, path: Path, value: str) -> None:
 
 
 class Parameter(_Value):
-    """A parameter that sysctl knows, such as `kern.ipc.shm_use_phys`."""
+    """A change of a parameter by the command sysctl, such as `kern.ipc.shm_use_phys`."""
 
     @classmethod
     def planned(cls, machine: Machine, name: str, value: str) -> Self:
-        """The change from what there is now. Raises HostError for a parameter that is not there."""
+        """Returns the change from the value in force to this one. Raises HostError if there is no such parameter."""
         return cls(name=name, value=value, previous=_read(machine, name))
 
     def make(self, machine: Machine) -> None:
-        """Set the value and look whether it is there."""
+        """Sets the value and checks that it is in force."""
         machine.tool(["sysctl", f"{self.name}={self.value}"])
         try:
             self._check(_read(machine, self.name))
@@ -169,11 +176,11 @@ class Parameter(_Value):
             raise
 
     def is_of(self, run: Path) -> bool:
-        """Whatever sysctl has, and no option of it."""
+        """True for every name that sysctl does not take for an option."""
         return _PARAMETER.fullmatch(self.name) is not None
 
     def undo(self, machine: Machine) -> None:
-        """Set the former value, unless it is there. Raises ChangedMeanwhile, and HostError."""
+        """Sets the former value, unless it is in force already. Raises ChangedMeanwhile, and HostError."""
         if self._is_to_be_undone(_read(machine, self.name)):
             machine.tool(["sysctl", f"{self.name}={self.previous}"])
 
@@ -183,41 +190,45 @@ def _read(machine: Machine, name: str) -> str:
 
 
 _PAGES = "vm.nr_hugepages"
-"""The kernel shows with it pages that go as soon as their users end (surplus pages), and sets it without them."""
+"""The parameter that the kernel shows with surplus pages, which go as soon as their users end, and sets without
+them."""
 _POOLS = Path("/sys/kernel/mm/hugepages")
 KB = {"2MB": 2048, "1GB": 1048576}
 PAUSES_S = (0.0, 0.25, 0.5, 1.0, 2.0)
-"""Before each attempt after the first: what the kernel frees, it frees little by little."""
+"""The pauses before each attempt after the first, in seconds: the kernel frees memory little by little."""
 
 _CONTIGUOUS = resource("make_contiguous.sh", __package__)
-"""One command: the caches are some hundred, and the machine may be far."""
+"""The script of `make_contiguous`. It is one command since there are some hundred caches and the machine may be far
+away."""
 
 
 class HugePages(Change):
-    """More pages of one size in the kernel's pool: `pages` beyond the `previous` ones.
+    """A change that adds `pages` huge pages of one size to the `previous` ones in the kernel's pool.
 
-    Pages that somebody uses when they are given back become surplus pages, which the kernel frees when their user ends
-    (hugetlbpage.rst). They belong to no former value: who took them for it would reserve them for good.
+    Pages that are in use when they are given back become surplus pages, which the kernel frees when their user ends
+    (hugetlbpage.rst). Surplus pages are not part of the former value: putting them back would reserve them for good.
     """
 
     size: str
     pages: int
     previous: int
-    """Pages that the pool keeps whether they are used or not: without surplus pages."""
+    """The number of pages that the pool keeps whether they are used or not, without surplus pages."""
     surplus: int = 0
-    """Pages that the pool had beside those, and that became its own when more were asked for."""
+    """The number of surplus pages that the pool had as well, and that became its own when more pages were asked for."""
 
     @classmethod
     def planned(cls, machine: Machine, size: str, pages: int) -> Self:
-        """The change from what there is now. Raises HostError where there is no such pool."""
+        """Returns the change from the present state of the pool. Raises HostError if the kernel has no pool of this
+        size."""
         return cls(
             size=size, pages=pages, previous=reserved_pages(machine, size), surplus=_surplus_pages(machine, size)
         )
 
     def make(self, machine: Machine) -> None:
-        """Reserve them, in some seconds and several attempts if they are not to be had at once.
+        """Reserves the pages, in some seconds and several attempts if the kernel does not give them at once.
 
-        Where the kernel gives too few, those count that the pool had before and nobody uses: reserved at boot, say.
+        If the kernel gives too few, unused pages that the pool had before count as well, such as pages reserved at
+        boot.
         """
         _pool(machine, self.size)
         needed, free = self.pages * KB[self.size] * 1024, available_bytes(machine)
@@ -244,11 +255,11 @@ class HugePages(Change):
             )
 
     def is_of(self, run: Path) -> bool:
-        """The pools of the sizes that are known."""
+        """True for pools of the known page sizes."""
         return self.size in KB and min(self.pages, self.previous, self.surplus) >= 0
 
     def _ask(self, machine: Machine) -> None:
-        """Ask for what is missing; the pages of the attempts before are kept."""
+        """Asks the kernel for the missing pages; the pages of earlier attempts are kept."""
         _set_count(machine, _pool(machine, self.size), self._asked)
 
     @property
@@ -262,7 +273,7 @@ class HugePages(Change):
         return self._got(machine) >= self.pages or spare_pages(machine, self.size) >= self.pages
 
     def undo(self, machine: Machine) -> None:
-        """Give them back, those that are in use as soon as their user ends. Raises ChangedMeanwhile, and HostError."""
+        """Gives the pages back; those in use are freed when their user ends. Raises ChangedMeanwhile, and HostError."""
         now = reserved_pages(machine, self.size)
         if not self.previous <= now <= self._asked:
             raise ChangedMeanwhile(
@@ -277,23 +288,25 @@ class HugePages(Change):
 
 
 def reserved_pages(machine: Machine, size: str) -> int:
-    """Pages of a size that the pool keeps, used or not. Raises HostError where there is no such pool."""
+    """Returns the number of pages that the pool of a size keeps, used or not. Raises HostError if there is no such
+    pool."""
     return _count(machine, _pool(machine, size)) - _surplus_pages(machine, size)
 
 
 def _surplus_pages(machine: Machine, size: str) -> int:
-    """Pages of a size that the pool holds until their users end."""
+    """Returns the number of pages of a size that the pool holds only until their users end."""
     return _count(machine, _pool(machine, size).parent / "surplus_hugepages")
 
 
 def spare_pages(machine: Machine, size: str) -> int:
-    """Pages of a size that the pool holds and that nobody uses or is promised."""
+    """Returns the number of pages of a size in the pool that are neither used nor promised to anybody."""
     home = _pool(machine, size).parent
     return _count(machine, home / "free_hugepages") - _count(machine, home / "resv_hugepages")
 
 
 def huge_page_counters(machine: Machine) -> dict[str, int]:
-    """The kernel's counters for each size, e.g. `2MB_free`, and in kB what /proc/meminfo tells of huge memory."""
+    """Returns the kernel's counters for each size, such as `2MB_free`, and in kB what /proc/meminfo says about huge
+    pages."""
     files = {
         f"{size}_{name}": _POOLS / f"hugepages-{kilobytes}kB" / file
         for size, kilobytes in KB.items()
@@ -307,9 +320,10 @@ def huge_page_counters(machine: Machine) -> dict[str, int]:
 
 
 def make_contiguous(machine: Machine) -> None:
-    """Have the kernel drop caches that can be read again and move pages together, if it does such things.
+    """Makes the kernel drop caches that can be read again and move pages together, if it can do so.
 
-    A page of 1 GB fails by a single page that cannot be moved, mostly one with the kernel's own small objects (slab).
+    A page of 1 GB cannot be made if a single page in it cannot be moved, mostly one with small objects of the kernel
+    (slab).
     """
     machine.run(["sh", "-c", _CONTIGUOUS])
 
@@ -334,7 +348,7 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def meminfo(machine: Machine) -> dict[str, int]:
-    """The numbers by their names, most of them in kB; none where there is no such file."""
+    """Returns the numbers of /proc/meminfo by name, most of them in kB; empty if there is no such file."""
     try:
         lines = machine.read_text(_MEMINFO).splitlines()
     except OSError:
@@ -343,7 +357,8 @@ def meminfo(machine: Machine) -> dict[str, int]:
 
 
 def available_bytes(machine: Machine) -> int:
-    """How much memory programs can still have without swapping. Raises HostError where the kernel does not tell."""
+    """Returns the memory that programs can still have without swapping, in bytes. Raises HostError if the kernel does
+    not say."""
     kilobytes = meminfo(machine).get("MemAvailable")
     if kilobytes is None:
         raise HostError(f"the kernel of {machine.label} does not tell in {_MEMINFO} how much memory is available")
@@ -354,31 +369,32 @@ _CACHES = Path("/proc/sys/vm/drop_caches")
 
 
 def drop_caches(machine: Machine) -> None:
-    """Empty the kernel's cache of files; what is not written yet is written before. Raises HostError."""
+    """Empties the kernel's cache of files, after writing to disk what is not there yet. Raises HostError."""
     machine.tool(["sync"])
     _write(machine, "the kernel's cache of files", _CACHES, "3")
 
 
 def may_drop_caches(machine: Machine) -> bool:
-    """Whether the kernel's cache of files can be emptied."""
+    """True if the kernel's cache of files can be emptied."""
     return machine.root and machine.exists(_CACHES)
 
 
 _LOCK = _CACHES
-"""A file of the kernel's that root alone can open serves as the lock: it need not be made or removed."""
+"""The file that serves as the lock: only root can open it, and it need not be made or removed."""
 _PATIENCE_S = 600.0
 _LOOK_S = 0.1
 
 
 _held: list[int] = []
-"""The locks that this process holds: arms whose servers are up at the same time each ask for one."""
+"""The locks that this process holds. Arms whose servers are up at the same time ask for one each."""
 
 
 @contextmanager
 def alone_changing(machine: Machine, patience_s: float = _PATIENCE_S) -> Iterator[None]:
-    """Wait for other labs of this machine, and keep them waiting inside; other machines are not looked after.
+    """Waits until no other lab changes this machine, and makes other labs wait inside. On other machines it does
+    nothing.
 
-    Raises ArmError after `patience_s` seconds: what the other one does is no failure of an arm.
+    Raises ArmError after `patience_s` seconds: what another lab does is no failure of an arm.
     """
     if machine is not LOCAL or not _LOCK.exists():
         yield

@@ -1,6 +1,7 @@
-"""Locks of the lab on this machine, as flock(2) has them; they end with the process that holds them.
+"""Locks of the lab on this machine, made with flock(2). They end with the process that holds them.
 
-Whoever can open a file can lock it, for reading alone too. So a lock file is open to its account alone.
+Everybody who can open a file can lock it, even one opened only for reading. So only its own account can open a lock
+file.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import IO
 
 _MODE = 0o600
 NAME_LOCK = ".lock"
-"""How the lock file of a directory ends, behind the directory's name."""
+"""The ending of a lock file's name, behind the name of its directory."""
 
 
 def open_lock(path: Path, *, make: bool = True) -> IO[bytes]:
-    """Open a lock file, and make it if it is not there; its mode is mended to 0600 where this account owns it.
+    """Opens a lock file, and makes it if it does not exist. If this account owns the file, its mode is set to 0600.
 
-    Raises OSError, for a link too, and FileNotFoundError without `make`.
+    Raises OSError, also for a link, and FileNotFoundError without `make`.
     """
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if make else 0)
     descriptor = os.open(path, flags, _MODE)
@@ -32,7 +33,7 @@ def open_lock(path: Path, *, make: bool = True) -> IO[bytes]:
 
 
 def take(lock: IO[bytes] | int) -> bool:
-    """Lock an open file for this process alone; False if another one has it locked."""
+    """Locks an open file for this process alone. Returns false if another process has locked it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -41,7 +42,7 @@ def take(lock: IO[bytes] | int) -> bool:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process holds a lock file, alone or with others. One of another account counts as held."""
+    """True if a process holds a lock file, alone or with others. A lock file of another account counts as held."""
     try:
         with open_lock(path, make=False) as lock:
             return not take(lock)
@@ -52,7 +53,8 @@ def is_held(path: Path) -> bool:
 
 
 def wait_for(lock: IO[bytes] | int, *, shared: bool = False) -> None:
-    """Lock an open file for this process alone, or with others that share it, as soon as no other one has it locked."""
+    """Waits until no other process has locked an open file, and locks it for this process alone, or with others if
+    `shared`."""
     fcntl.flock(lock, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
 
@@ -63,7 +65,8 @@ def is_name_held(home: Path) -> bool:
 
 @contextmanager
 def holding_name(home: Path, wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock of a directory that is there, or is to be made; the lock file goes with the directory.
+    """Holds the lock of a directory that exists or is about to be made. The lock file is removed if there is no
+    directory at the end.
 
     `wait` is called before another process is waited for, and may raise.
     """

@@ -1,4 +1,5 @@
-"""A machine that takes part, this one or another: where commands run and files lie; its changes and their undo."""
+"""The interface of a machine that takes part, this one or another: it runs commands and handles files. Also the base
+class of changes, each with its undo."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from pgtrial.model.errors import PgtrialError
 from pgtrial.model.records import Record
 
 TOOLS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where system tools are, also for users whose PATH leaves out those of the administrator."""
+"""The directories of system tools, also for users whose PATH leaves out those of the administrator."""
 
 
 Command = Sequence[str | Path]
@@ -42,15 +43,15 @@ class ChangedMeanwhile(HostError):
 
 
 class HostLost(HostTrouble):
-    """A machine is gone: it cannot be reached, or it was started anew and holds nothing any more of what ran there.
+    """A machine is gone: it cannot be reached, or it was restarted and nothing that ran there is left.
 
-    It is no HostError, so that who has an answer to a refusal lets it through.
+    Not a HostError: code that handles a refused change must not catch a lost machine.
     """
 
 
 @contextmanager
 def refused(what: str) -> Iterator[None]:
-    """An OSError about a file is a HostError: `cannot make /x: Permission denied`."""
+    """Turns an OSError about a file into a HostError such as `cannot make /x: Permission denied`."""
     try:
         yield
     except OSError as error:
@@ -59,31 +60,33 @@ def refused(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Entry:
-    """What is at a path: its kind as the first letter of `ls -l` (`d`, `-`, `l`), its owner, and who may write it."""
+    """A file, directory or link: its kind as the first letter of `ls -l` (`d`, `-`, `l`), its owner, and who may write
+    it."""
 
     kind: str
     owner: int
     group_writes: bool
-    """Whether a group other than root's may write it."""
+    """True if a group other than root's may write it."""
     others_write: bool
     sticky: bool
-    """Whether in this directory each account removes and renames only what is its own."""
+    """True if in this directory each account can remove and rename only its own files."""
 
     @classmethod
     def of(cls, status: os.stat_result) -> Entry:
-        """From the system's answer."""
+        """Returns the entry that the system's answer to stat describes."""
         return cls.shown(stat.filemode(status.st_mode), status.st_uid, status.st_gid)
 
     @classmethod
     def shown(cls, mode: str, owner: int, group: int) -> Entry:
-        """From what `ls -ln` shows: `drwxr-xr-x`, and a sign behind it where there is an access list."""
+        """Returns the entry that `ls -ln` describes: a mode such as `drwxr-xr-x`, with a sign behind it if there is an
+        access list, and the numbers of owner and group."""
         group_writes = mode[5] == "w" and (group != 0 or mode[10:] == "+")
         return cls(mode[0], owner, group_writes, mode[8] == "w", mode[9] in "tT")
 
 
 @dataclass(frozen=True)
 class Done:
-    """How a command ended. `status` is 128 + n where signal n ended it, as a shell says it."""
+    """The result of a command. `status` is 128 + n if signal n ended it, as in a shell."""
 
     status: int
     stdout: str
@@ -91,24 +94,24 @@ class Done:
 
 
 class Machine(Protocol):
-    """Where commands run and files lie. Paths are absolute, and are that machine's own.
+    """A machine on which commands run and files lie. Paths are absolute, and are that machine's own.
 
-    Tools speak English (LC_ALL=C) and are found in the administrator's directories too. Methods on files raise
-    OSError with its subclasses, as those of Path do, and HostLost when the machine is gone.
+    Tools speak English (LC_ALL=C) and are found in the administrator's directories too. Methods on files raise OSError
+    with its subclasses, as those of Path do, and HostLost when the machine is gone.
     """
 
     label: str
-    """What people call it: `this machine`, or user@host."""
+    """The name in messages: `this machine`, or user@host."""
     way_to_root: str
-    """What a user does so that `root` holds, for the end of a sentence: `run pgtrial as root`."""
+    """The end of a sentence that says how the user gets `root` to be true: `run pgtrial as root`."""
 
     def __hash__(self) -> int:
-        """Two machines are the same only as the same object."""
+        """Returns a hash of the object's identity: two machines are the same only if they are the same object."""
         return id(self)
 
     @property
     def root(self) -> bool:
-        """Whether commands and methods may change the system."""
+        """True if commands and methods may change the system."""
 
     def run(
         self, command: Command, *, text_in: str | None = None, user: str | None = None, timeout_s: float | None = None
@@ -120,11 +123,12 @@ class Machine(Protocol):
         """
 
     def looked(self, command: Command, user: str | None = None) -> Done:
-        """Run a command that changes nothing, and so may be repeated."""
+        """Runs a command that changes nothing, so that it can be repeated."""
         return self.run(command, user=user)
 
     def tool(self, command: Command) -> str:
-        """What a system tool prints. Raises HostError with its own words, or when it is not installed."""
+        """Runs a system tool and returns what it prints. Raises HostError with the tool's message, or if it is not
+        installed."""
         done = self.run(command)
         if done.status != 0:
             words = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
@@ -134,64 +138,69 @@ class Machine(Protocol):
         return done.stdout
 
     def read_text(self, path: Path) -> str:
-        """A file as text. What is not UTF-8 is replaced."""
+        """Returns the text of a file. Bytes that are not UTF-8 are replaced."""
 
     def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
-        """The files of these that are there and can be read, at once."""
+        """Returns the texts of those files that exist and can be read, all with one request."""
 
     def read_from(self, path: Path, begin: int, user: str | None = None) -> bytes:
-        """What a file holds from a byte on, as far as a `user` may read it; nothing if it cannot be read."""
+        """Returns the content of a file from byte `begin` on, as far as `user` may read it; empty if it cannot be
+        read."""
 
     def write_text(self, path: Path, text: str, *, mode: int | None = None, durable: bool = False) -> None:
-        """Write a file: in place, as the kernel's have to be, or `durable`: it is on disk as a whole, or not there."""
+        """Writes a file: in place, as the kernel's files require, or `durable`, so that it is on disk as a whole or not
+        at all."""
 
     def allocate(self, path: Path, size: int, *, sparse: bool = False) -> None:
-        """Make a new file of so many bytes, with its blocks or without."""
+        """Makes a new file of `size` bytes, with its blocks allocated or `sparse`."""
 
     def exists(self, path: Path) -> bool:
-        """Whether there is something."""
+        """True if something exists at the path."""
 
     def mkdir(self, path: Path, mode: int = 0o755, *, parents: bool = False) -> None:
-        """Make a directory with exactly this mode; with `parents` those above it too; it may be there already then."""
+        """Makes a directory with exactly this mode. With `parents` those above it are made too, and it may exist
+        already."""
 
     def rmdir(self, path: Path) -> None:
         """Remove an empty directory."""
 
     def remove_tree(self, path: Path) -> None:
-        """Remove a directory with all that is in it, as far as that can be done; there may be none."""
+        """Removes a directory with all that is in it, as far as possible. It need not exist."""
 
     def unlink(self, path: Path) -> None:
-        """Remove a file; there may be none."""
+        """Removes a file. It need not exist."""
 
     def glob(self, pattern: str) -> list[Path]:
-        """What matches a pattern of `*`, `?` and `[...]`, sorted. A name that begins with a dot needs one in it."""
+        """Returns the paths that match a pattern of `*`, `?` and `[...]`, sorted. A name that begins with a dot matches
+        only a pattern with that dot."""
 
     def resolve(self, path: Path) -> Path:
-        """The path without symbolic links."""
+        """Returns the path without symbolic links."""
 
     def free_bytes(self, path: Path) -> int:
-        """How much an ordinary user may still write to the file system of a path."""
+        """Returns how many bytes an ordinary user can still write to the file system of a path."""
 
     def chown(self, path: Path, user: str) -> None:
-        """Give a path to a user and the user's group; a symbolic link itself, not what it leads to."""
+        """Gives a path to a user and the user's group; a symbolic link itself, not its target."""
 
     def entries(self, paths: Sequence[Path]) -> list[Entry]:
-        """What is at each path, symbolic links themselves. Raises OSError if one is not there."""
+        """Returns what is at each path, without following symbolic links. Raises OSError if a path does not exist."""
 
     @property
     def trusted(self) -> frozenset[int]:
-        """The accounts, by number, that may change what this one obeys: root and the account itself."""
+        """The numbers of the accounts that may change what this machine's account obeys: root and the account
+        itself."""
 
 
 class Local(Machine):
-    """This machine."""
+    """The machine on which the lab runs."""
 
     label = "this machine"
     way_to_root = "run pgtrial as root"
 
     @property
     def root(self) -> bool:
-        """Whether the lab is root."""
+        """True if the lab runs as root."""
         return os.geteuid() == 0
 
     def run(
@@ -225,10 +234,11 @@ class Local(Machine):
         return Done(status, done.stdout, done.stderr)
 
     def begin(self, command: Command, output: IO[bytes] | int, user: str | None = None) -> subprocess.Popen[bytes]:
-        """Start a child that goes on, in a session of its own: Ctrl-C in the terminal is for the lab.
+        """Starts a child process that goes on, in a session of its own, so that Ctrl-C in the terminal reaches only the
+        lab.
 
-        Of the lab's environment it has only what a server needs. Raises OSError if it cannot be started, and HostError
-        for a user that is not there.
+        The child gets only those variables of the lab's environment that a server needs. Raises OSError if it cannot be
+        started, and HostError if the user does not exist.
         """
         return subprocess.Popen(
             [*_as(user), *command],
@@ -321,9 +331,9 @@ _MOST_BYTES = 65536
 
 
 def read_of_others(path: Path) -> str:
-    """The beginning of a file that the servers' account may have exchanged.
+    """Returns the beginning of a file that the servers' account may have exchanged.
 
-    Raises OSError, for a link, a pipe and a device too.
+    Raises OSError, also for a link, a pipe or a device.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
@@ -335,7 +345,8 @@ def read_of_others(path: Path) -> str:
 
 
 def wait_or_kill(process: subprocess.Popen[Any], timeout_s: float) -> int:
-    """Wait for the end of a process, and end it by force after that; its status, negative for a signal."""
+    """Waits for the end of a process, and kills it after `timeout_s` seconds. Returns its status, negative for a
+    signal."""
     try:
         return process.wait(timeout_s)
     except subprocess.TimeoutExpired:
@@ -347,9 +358,9 @@ _OWN_VARIABLES = ("PG", "OPENBLAS_", "POLARS_")
 
 
 def _environment() -> dict[str, str]:
-    """The lab's environment for a program, without what is meant for the lab alone.
+    """Returns the lab's environment for a program, without variables that are meant for the lab alone.
 
-    PostgreSQL's programs would obey PG* variables, and its extensions those of the libraries that they share with us.
+    PostgreSQL's programs would obey PG* variables, and its extensions those of libraries that the lab uses as well.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OWN_VARIABLES)}
     path = f"{os.environ.get('PATH', '')}{os.pathsep}{TOOLS}"
@@ -371,9 +382,10 @@ _NOT_EXECUTED = re.compile(r"setpriv: failed to execute .*: (.*)\n$")
 
 
 def _as(user: str | None) -> tuple[str, ...]:
-    """The words before a command that has to run as a user. Raises HostError.
+    """Returns the words in front of a command that has to run as a user; none for the lab's own account. Raises
+    HostError.
 
-    With a user given to subprocess Python copies the tables of its memory for each start, which takes milliseconds.
+    If subprocess is given a user, Python copies its memory's page tables at each start, which takes milliseconds.
     """
     entry = None if user is None else _entry(user)
     if entry is None or entry.pw_uid == os.geteuid():
@@ -399,31 +411,33 @@ def _sync(directory: Path) -> None:
 
 
 def lies_in(path: Path, directory: Path) -> bool:
-    """Whether a path is below a directory by its name, without `..`."""
+    """True if a path lies below a directory by its name, without `..`."""
     return ".." not in path.parts and path != directory and path.is_relative_to(directory)
 
 
 class Change(Record, abc.ABC):
-    """One change. Its fields are all that the undo needs, and are JSON.
+    """One change of a machine. Its fields are all that the undo needs, and can be written as JSON.
 
     A kind of change is a subclass and a line in the journal's list of kinds.
     """
 
     survives_reboot: ClassVar[bool] = False
-    """Whether the change is still there after the machine was started anew: a file is, a mount is not."""
+    """True if the change is still there after a restart of the machine: a file is, a mount is not."""
 
     @abc.abstractmethod
     def make(self, machine: Machine) -> None:
-        """Make it on the machine. Raises HostError, and may leave a part of it behind for the undo."""
+        """Makes the change on the machine. Raises HostError, and may leave a part of the change for the undo."""
 
     @abc.abstractmethod
     def undo(self, machine: Machine) -> None:
-        """Put back what was. Right also where nothing or a part was made, and done twice. Raises HostError."""
+        """Puts back what was there before. Also works if only a part was made, or nothing, and if called twice. Raises
+        HostError."""
 
     def is_of(self, run: Path) -> bool:
-        """Whether the change touches what one of its kind may, for a run with this directory: what lies below it."""
+        """True if the change touches only what its kind may touch for a run with this directory: here, paths below
+        it."""
         return all(lies_in(path, run) for _, path in self if isinstance(path, Path))
 
     @abc.abstractmethod
     def __str__(self) -> str:
-        """What is changed, in a few words: `mount of ext4 at /x`."""
+        """Returns a few words for what is changed, such as `mount of ext4 at /x`."""

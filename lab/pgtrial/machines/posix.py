@@ -1,6 +1,6 @@
-"""A machine that is reached by a POSIX shell: every command and file by /bin/sh and the tools that all Unixes have.
+"""A machine that is reached by a POSIX shell: /bin/sh and the tools that all Unixes have run commands and handle files.
 
-Also which start of its kernel a machine is in.
+The module also tells one boot of a machine from another.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from pgtrial.machines.machine import TOOLS, Command, Done, Entry, HostError, Mac
 from pgtrial.model.resources import filled, resource
 
 _OURS = "pgtrial: "
-"""In front of what a script of ours says when it gives up, with the status that shells have for no such command."""
+"""The beginning of the message of one of pgtrial's scripts that gives up. Its status is that of shells for an unknown
+command."""
 _NOT_STARTED = 127
 
 _REASONS = {
@@ -41,9 +42,9 @@ _FREE = re.compile(r"\s\d+\s+-?\d+\s+(-?\d+)\s+(?:\d+%|-)\s+/")
 
 
 class PosixMachine(Machine):
-    """A Machine over `/bin/sh`. With `sudo`, what root does is done by `sudo -n`.
+    """A Machine that is driven by `/bin/sh`. With `sudo`, what root does is done by `sudo -n`.
 
-    Scripts are given to the shell's standard input: there is nothing to be quoted for the account's login shell,
+    Scripts are given to the shell's standard input. So nothing has to be quoted for the account's login shell,
     whichever that is, and no text shows in a list of processes.
     """
 
@@ -54,14 +55,14 @@ class PosixMachine(Machine):
 
     @abc.abstractmethod
     def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
-        """Have the account that is logged in run `exec /bin/sh -s` with this script on its standard input.
+        """Runs `exec /bin/sh -s` as the account that is logged in, with this script on its standard input.
 
         Output that is not UTF-8 is replaced. Raises HostLost, and HostError if it does not end in time.
         """
 
     @property
     def root(self) -> bool:
-        """Whether commands are run by root; with sudo they are, or its refusal is an error of its own."""
+        """True if commands run as root. With sudo they do: a refusal by sudo is an error of its own."""
         return self._sudo or self._login[0] == "0"
 
     def run(
@@ -76,7 +77,7 @@ class PosixMachine(Machine):
         return done
 
     def read_text(self, path: Path) -> str:
-        """A file as text; root reads it only where the account may not."""
+        """Returns the text of a file; root reads it only if the account may not."""
         reading = f"cat {_quoted(path)}"
         try:
             return _checked(self.sh(_script(reading)), path)
@@ -86,7 +87,8 @@ class PosixMachine(Machine):
         return self._file(reading, path)
 
     def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
-        """The files of these that are there and can be read, in one round trip, or two if root has to read some."""
+        """Returns the texts of those files that exist and can be read, in one round trip, or two if root has to read
+        some."""
         mark = secrets.token_hex(8)
         reading = _reading(paths, mark)
         done = self.sh(_script(reading))
@@ -170,22 +172,22 @@ class PosixMachine(Machine):
         return frozenset({0, int(self._login[0])})
 
     def _file(self, body: str, path: Path) -> str:
-        """What steps of root's about a file print. Raises OSError."""
+        """Runs steps about a file, as root where possible, and returns what they print. Raises OSError."""
         return _checked(self._as(None, body), path)
 
     def _as(self, user: str | None, body: str, timeout_s: float | None = None) -> Done:
-        """Run steps as root where we may, or as a user. Raises HostError."""
+        """Runs steps as root where possible, or as a user. Raises HostError."""
         done = self.sh(self.script_of(user, body), timeout_s=timeout_s)
         if done.status != 0 and self._sudo and "sudo" in done.stderr:
             self._check_sudo()
         return done
 
     def script_of(self, user: str | None, body: str) -> str:
-        """Steps as root where we may, or as a user, as one script. Raises HostError."""
+        """Returns one script that runs steps as root where possible, or as a user. Raises HostError."""
         return _script(self._changed(user, body))
 
     def _changed(self, user: str | None, body: str) -> str:
-        """The steps inside of what changes to the user."""
+        """Returns the steps inside the command that changes to the user."""
         if self._sudo:
             who = f" -u {shlex.quote(user)}" if user is not None else ""
             return _known(user) + _fed(f"sudo -n{who} /bin/sh -s", _script(body))
@@ -198,7 +200,7 @@ class PosixMachine(Machine):
 
     @cached_property
     def _login(self) -> tuple[str, str]:
-        """Number and name of the account that is logged in."""
+        """The number and the name of the account that is logged in."""
         number, name = _checked(self.sh(_script("id -u\nid -un")), Path("/")).split()
         return number, name
 
@@ -213,7 +215,7 @@ class PosixMachine(Machine):
 
 
 def _script(body: str) -> str:
-    """Steps as a whole: a shell that is cut off in the middle of it does nothing."""
+    """Returns steps as one script. A shell that is cut off in the middle of it does nothing."""
     return (
         f'{{\nPATH="$PATH:{TOOLS}" LC_ALL=C\nexport PATH LC_ALL\n'
         f'give_up() {{ printf "{_OURS}%s\\n" "$1" >&2; exit {_NOT_STARTED}; }}\ncd /\n{body}\nexit\n}}\n'
@@ -221,7 +223,7 @@ def _script(body: str) -> str:
 
 
 def _fed(command: str, text: str | None, then: str = "") -> str:
-    """A command with a text on its standard input, and what follows if it succeeds."""
+    """Returns a command with a text on its standard input, and with what follows if the command succeeds."""
     if not text:
         return f"{command} </dev/null{then}"
     if not text.endswith("\n"):
@@ -238,7 +240,8 @@ def _known(user: str | None) -> str:
 
 
 def _reading(paths: Sequence[Path], mark: str) -> str:
-    """Each file between its number and an end; the end is missing where it could not be read."""
+    """Returns steps that print each file between its number and an end; the end is missing if the file cannot be
+    read."""
     return "\n".join(
         f"printf '\\n{mark} {number}\\n'; cat {_quoted(path)} && printf '\\n{mark} end\\n'"
         for number, path in enumerate(paths)
@@ -255,7 +258,7 @@ def _parted(text: str, mark: str, paths: Sequence[Path]) -> dict[Path, str]:
 
 
 def _checked(done: Done, path: Path) -> str:
-    """What was printed; a failure is the OSError that the tool's words tell of."""
+    """Returns what a command printed; if the command failed, raises the OSError that its message describes."""
     if done.status == 0:
         return done.stdout
     lines = done.stderr.strip().splitlines()
@@ -268,18 +271,20 @@ def _quoted(path: Path) -> str:
 
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-"""Another one for each start of a Linux kernel (random(4)), the same in all its containers."""
+"""The file with the name of a boot: it differs for each boot of a Linux kernel (random(4)), and is the same in all
+containers."""
 
 ASK_START = filled(resource("start.sh", __package__), tools=TOOLS, boot_id=BOOT_ID)
-"""Has a shell tell which start it is: by a name that each start has for itself on Linux, newer FreeBSD (its bytes are
-printed by -x alone) and macOS; elsewhere by kern.boottime and the time, which a step of the clock changes alike."""
+"""A script that prints which boot of the machine this is. Linux, newer FreeBSD (where only -x prints it) and macOS have
+a name for each boot. Elsewhere the script prints kern.boottime and the time, which a step of the clock changes by the
+same amount."""
 
 _SINCE = re.compile(r"\{ sec = (\d+),")
-"""FreeBSD, DragonFly: `{ sec = 1778631299, usec = 929665 } Wed May 13 02:14:59 2026`."""
+"""The boot time as FreeBSD and DragonFly print it: `{ sec = 1778631299, usec = 929665 } Wed May 13 02:14:59 2026`."""
 
 
 def boot_id(machine: Machine) -> str | None:
-    """What is different after each start of the machine, where a file tells it."""
+    """Returns the name of the machine's present boot, which is another one after each start; None if no file has it."""
     with suppress(OSError):
         return machine.read_text(Path(BOOT_ID)).strip()
     return None
@@ -287,17 +292,18 @@ def boot_id(machine: Machine) -> str | None:
 
 @dataclass(frozen=True)
 class Start:
-    """One start of a machine as it told at a moment of the lab's clock: by its name, or by how long ago it was."""
+    """One boot of a machine, as the machine told it at a moment of the lab's clock: by its name, or by how long ago it
+    was."""
 
     name: str
     age_s: int | None = None
     seen_s: float = 0.0
 
     def is_same(self, later: Start) -> bool:
-        """Whether the machine has not been started anew between this and what it told later.
+        """True if the machine has not been restarted between this and what it told later.
 
-        An age grows by the time that has passed; after another start it is less than that time. The limit is half of
-        the first age above that time, for clocks that run unlike.
+        An age grows by the time that has passed; after a restart it is less than that time. The limit is that time and
+        half of the first age, since the two clocks may run at different speeds.
         """
         if self.age_s is None or later.age_s is None:
             return self.name == later.name
@@ -305,7 +311,7 @@ class Start:
 
 
 def parse_start(printed: str, seen_s: float) -> Start | None:
-    """What ASK_START printed; None where the system tells nothing."""
+    """Returns the boot that the output of ASK_START describes; None if the system tells nothing."""
     name, _, now = " ".join(printed.split()).partition(" now ")
     if (since := _SINCE.match(name)) is not None:
         return Start(name, int(now) - int(since[1]), seen_s)
@@ -313,5 +319,6 @@ def parse_start(printed: str, seen_s: float) -> Start | None:
 
 
 def now_s() -> float:
-    """The lab's clock for ages: it goes on while the machine sleeps, where the system has such a one."""
+    """Returns the lab's clock for ages, in seconds. It goes on while the machine sleeps, if the system has such a
+    clock."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

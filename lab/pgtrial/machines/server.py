@@ -1,4 +1,5 @@
-"""A PostgreSQL server as a change of a machine: run by pg_ctl; and the processes of a server."""
+"""A PostgreSQL server as a change of a machine: pg_ctl starts it and its undo ends it. Also finds the processes of a
+server."""
 
 from __future__ import annotations
 
@@ -13,48 +14,51 @@ from pgtrial.machines.volumes import is_private
 from pgtrial.model.resources import resource
 
 TIMEOUT_S = 120
-"""Limit of a start and of a stop."""
+"""The limit of a start and of a stop, in seconds."""
 
 _STOP = resource("stop_server.sh", __package__)
-"""pg_ctl waits until postmaster.pid is gone, and the postmaster ends a moment later: until then it works in its data
-directory, whose file system cannot be unmounted."""
+"""The script that stops a server. pg_ctl waits until postmaster.pid is gone, and the postmaster ends a moment later:
+until then it works in its data directory, whose file system cannot be unmounted."""
 
 PROCESSES = resource("processes.sh", __package__)
-"""Functions of a shell by which scripts know a process: its number, when it began, and where it works."""
+"""Shell functions by which scripts recognise a process: its number, when it began, and its working directory."""
 
 _END = PROCESSES + resource("end_server.sh", __package__)
-"""A postmaster takes its backends with it: those of one that has to be killed are killed as well. A process that does
-not work in the data directory is another one, whatever the file says that the server's account may write. That account
-runs the script, so that it reads and ends nothing that the account could not."""
+"""The script that ends a server. A postmaster takes its backends with it; if it has to be killed, its backends are
+killed as well. A process that does not work in the data directory is another one, even if postmaster.pid names it,
+since the server's account may write that file. That account runs the script, so that the script reads and ends nothing
+that the account could not."""
 _END_TIMEOUT_S = 60.0
 _UNKNOWN = 3
-"""Status of that script."""
+"""The status with which that script says that the machine does not tell where a process works."""
 
 
 class RunningServer(Change):
-    """The server of a data directory."""
+    """A server that runs on a data directory."""
 
     bin: Path
     data: Path
     log: Path
     user: str | None = None
-    """The account that it runs as; None: the login's own."""
+    """The account that the server runs as; None: the account that is logged in."""
     runner: tuple[str, ...] = ()
-    """What pg_ctl is run by, such as `env NAME=VALUE taskset -c 0-3`."""
+    """The words in front of pg_ctl, such as `env NAME=VALUE taskset -c 0-3`."""
 
     def make(self, machine: Machine) -> None:
-        """Start it and wait until it answers, or waits for nothing but its start to end."""
+        """Starts the server with pg_ctl, which waits until it is ready. Raises HostError if pg_ctl fails."""
         done = machine.run([*self.runner, *self._pg_ctl("start", "-l", self.log)], user=self.user)
         if done.status != 0:
             raise HostError(" ".join((done.stderr or done.stdout).split()) or f"pg_ctl ended with status {done.status}")
 
     def stop(self, machine: Machine, *, immediate: bool) -> None:
-        """Stop it, fast (its data stays clean) or immediate; whatever becomes of that, `undo` ends it."""
+        """Stops the server, fast (its data stays clean) or immediate. Nothing is raised if it goes on: `undo` ends it
+        then."""
         stop = self._pg_ctl("stop", "-m", "immediate" if immediate else "fast")
         machine.run(["sh", "-c", _STOP, "sh", self.data / "postmaster.pid", *stop], user=self.user)
 
     def undo(self, machine: Machine) -> None:
-        """End it, if it runs. Raises HostError if it does not end, or where nobody can tell whether it runs."""
+        """Ends the server if it runs. Raises HostError if it does not end, or if the machine does not tell whether it
+        runs."""
         end: list[str | Path] = ["sh", "-c", _END, "sh", self.data / "postmaster.pid", self.data]
         status = machine.run(end, user=self.user, timeout_s=_END_TIMEOUT_S).status
         if status == _UNKNOWN:
@@ -86,9 +90,10 @@ _UIDS = re.compile(rb"^Uid:\s+\d+\s+(\d+)", re.MULTILINE)
 
 
 def working_below(directory: Path) -> Iterator[int]:
-    """Processes whose working directory is this one or lies in it, and is their own account's.
+    """Yields the processes that work in this directory or below it, if that working directory belongs to their own
+    account.
 
-    That of a server's processes is its data directory; an administrator's shell in it is none of them.
+    The processes of a server work in its data directory. An administrator's shell in it does not count.
     """
     wanted = os.path.join(os.path.realpath(directory), "")
     for name in filter(str.isdecimal, os.listdir(_PROC) if _PROC.exists() else ()):
@@ -99,6 +104,7 @@ def working_below(directory: Path) -> Iterator[int]:
 
 
 def _account(pid: str) -> int | None:
-    """The number of the account as which a process acts; the owner of its files in /proc may be root instead."""
+    """Returns the number of the account as which a process acts; the owner of its files in /proc may be root
+    instead."""
     match = _UIDS.search((_PROC / pid / "status").read_bytes())
     return None if match is None else int(match[1])

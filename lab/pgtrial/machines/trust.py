@@ -1,4 +1,4 @@
-"""Whether only root and the own account could have put something where it is: nothing else is obeyed."""
+"""Checks that only root and the lab's own account could have put something where it is: nothing else is obeyed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pgtrial.machines.machine import HostError, Machine, refused
 
 
 def check_own(machine: Machine, paths: Sequence[Path], kind: str = "d") -> None:
-    """Raise HostError, with a sentence, unless each is a directory, or of another `kind`, that no other account writes.
+    """Raises HostError, with a sentence, unless each path is a directory, or of another `kind`, that no other account
+    can write.
 
-    A symbolic link is none. Raises FileNotFoundError where one is not there.
+    A symbolic link is refused. Raises FileNotFoundError if a path does not exist.
     """
     for path, entry in zip(paths, machine.entries(paths), strict=True):
         if entry.kind == "l":
@@ -26,9 +27,9 @@ def check_own(machine: Machine, paths: Sequence[Path], kind: str = "d") -> None:
 
 
 def check_way(machine: Machine, path: Path) -> None:
-    """Raise HostError, with a sentence, where another account could exchange the directory at a path or one above it.
+    """Raises HostError, with a sentence, if another account could exchange the directory at a path or one above it.
 
-    What lies in a directory with the sticky bit, such as /tmp, only its owner exchanges.
+    In a directory with the sticky bit, such as /tmp, only the owner of a file can exchange it.
     """
     with refused(f"see whose {path} is"):
         resolved = machine.resolve(path)
@@ -44,6 +45,6 @@ def check_way(machine: Machine, path: Path) -> None:
 
 
 def check_program(program: Path) -> None:
-    """Raise HostError, with a sentence, where root would run a program here that another account could exchange."""
+    """Raises HostError, with a sentence, if root would run a program here that another account could exchange."""
     if (why := refusal_to_run(program)) is not None:
         raise HostError(why)

@@ -1,4 +1,4 @@
-"""What is mounted where, and the changes that make a volume: files, loop devices, pools, mount points."""
+"""Reads what is mounted where, and has the changes that make a volume: files, loop devices, pools, mount points."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from pgtrial.machines.trust import check_way
 
 
 class _Lasting(Change):
-    """Something of ours at a path that was free."""
+    """Something that pgtrial makes at a free path, and that survives a reboot."""
 
     survives_reboot: ClassVar[bool] = True
     path: Path
 
 
 class BackingFile(_Lasting):
-    """A file that a loop device shows as a disk. `size` in bytes; preallocated, or sparse."""
+    """A file that a loop device shows as a disk, of `size` bytes. It is preallocated or sparse."""
 
     size: int
     preallocate: bool = True
 
     def make(self, machine: Machine) -> None:
-        """Make the file; refused where it does not fit."""
+        """Makes the file. Raises HostError if it does not fit."""
         free = machine.free_bytes(self.path.parent)
         if self.preallocate and self.size > free:
             larger = "set PGTRIAL_STATE to a directory" if machine is LOCAL else "name a folder as data that is"
@@ -41,7 +41,7 @@ class BackingFile(_Lasting):
             machine.allocate(self.path, self.size, sparse=not self.preallocate)
 
     def undo(self, machine: Machine) -> None:
-        """Remove the file."""
+        """Removes the file, if it is there."""
         with refused(f"remove {self.path}"):
             machine.unlink(self.path)
 
@@ -50,14 +50,15 @@ class BackingFile(_Lasting):
 
 
 class LoopDevice(Change):
-    """A block device over a file; found again by the file."""
+    """A block device over a file, by which the device is found again."""
 
     file: Path
     direct: bool = True
-    """Past the page cache of the filesystem below, so that data is not cached twice; where that one can."""
+    """True if the device bypasses the page cache of the file system below, so that data is not cached twice. Where that
+    file system cannot do so, the device uses the cache."""
 
     def make(self, machine: Machine) -> None:
-        """Attach a free loop device."""
+        """Attaches the file to a free loop device."""
         attach = ["losetup", "--find", "--show"]
         try:
             machine.tool([*attach, *(["--direct-io=on"] if self.direct else []), self.file])
@@ -67,13 +68,14 @@ class LoopDevice(Change):
             machine.tool([*attach, self.file])
 
     def device(self, machine: Machine) -> Path | None:
-        """The device, once made; not one that was detached and goes when somebody else who looks into it lets go."""
+        """Returns the device over the file; None if there is none. A device that was detached and stays only until
+        another program lets go of it does not count."""
         listed = machine.tool(["losetup", "--associated", self.file, "--noheadings", "--output", "AUTOCLEAR,NAME"])
         rows = [line.split() for line in listed.splitlines()]
         return next((Path(name) for goes, name in rows if goes == "0"), None)
 
     def undo(self, machine: Machine) -> None:
-        """Detach it."""
+        """Detaches the loop device, if it is there."""
         if machine.exists(self.file) and (device := self.device(machine)) is not None:
             machine.tool(["losetup", "--detach", device])
 
@@ -82,15 +84,15 @@ class LoopDevice(Change):
 
 
 class MountPoint(_Lasting):
-    """A directory to mount on."""
+    """A directory on which a file system is mounted."""
 
     def make(self, machine: Machine) -> None:
-        """Make the directory."""
+        """Makes the directory to mount on."""
         with refused(f"make {self.path}"):
             machine.mkdir(self.path, 0o711)
 
     def undo(self, machine: Machine) -> None:
-        """Remove it; it has to be empty, so that nothing is lost that was put there without the mount."""
+        """Removes the directory. It has to be empty, so that nothing is lost that was put there without the mount."""
         try:
             machine.rmdir(self.path)
         except FileNotFoundError:
@@ -107,7 +109,7 @@ class MountPoint(_Lasting):
 
 
 class Mount(Change):
-    """A filesystem at a directory of ours."""
+    """A file system mounted at a directory that pgtrial made."""
 
     filesystem: str
     source: str
@@ -115,7 +117,7 @@ class Mount(Change):
     options: tuple[str, ...] = ()
 
     def make(self, machine: Machine) -> None:
-        """Mount it."""
+        """Mounts the file system at `target`."""
         options = ["-o", ",".join(self.options)] if self.options else []
         try:
             machine.tool(["mount", "-t", self.filesystem, *options, self.source, self.target])
@@ -124,7 +126,7 @@ class Mount(Change):
             raise HostError(f"{self.filesystem} cannot be mounted{given}: {error}") from None
 
     def undo(self, machine: Machine) -> None:
-        """Unmount it."""
+        """Unmounts the file system, if it is mounted."""
         if mounted_at(machine.resolve(self.target), mountinfo(machine)) is not None:
             machine.tool(["umount", self.target])
 
@@ -138,44 +140,44 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def private_name() -> str:
-    """The name of a new directory of ours in one that was there."""
+    """Returns the name for a new directory of pgtrial in a directory that exists."""
     return f"pgtrial-{os.getpid()}-{secrets.token_hex(3)}"
 
 
 def is_private(path: Path) -> bool:
-    """Whether a directory has such a name."""
+    """True if a path is absolute and has a name as `private_name` gives it."""
     return path.is_absolute() and ".." not in path.parts and _PRIVATE.fullmatch(path.name) is not None
 
 
 def pool_name() -> str:
-    """The name of a new pool."""
+    """Returns the name of a new pool."""
     return f"pgtrial-{secrets.token_hex(4)}"
 
 
 def _check_way_of_root(machine: Machine, path: Path) -> None:
-    """Raise HostError where root would work in a directory that another account could exchange."""
+    """Raises HostError if root would work in a directory that another account could exchange."""
     if machine.root:
         check_way(machine, path)
 
 
 class PrivateDirectory(_Lasting):
-    """A directory of ours in one that was there; removed with all that is in it.
+    """A directory that pgtrial makes in one that exists; it is removed with all that is in it.
 
     Root makes and removes it only where no other account could exchange a directory on the way to it.
     """
 
     def make(self, machine: Machine) -> None:
-        """Make the directory; servers' accounts may enter it."""
+        """Makes the directory; the servers' accounts can enter it."""
         _check_way_of_root(machine, self.path.parent)
         with refused(f"make {self.path}"):
             machine.mkdir(self.path, 0o755)
 
     def is_of(self, run: Path) -> bool:
-        """In any directory, that of the study, by a name that only pgtrial gives."""
+        """True if only pgtrial gives such a name. The study chooses the directory around it, which may be any."""
         return is_private(self.path)
 
     def undo(self, machine: Machine) -> None:
-        """Remove it."""
+        """Removes the directory with all that is in it."""
         if not machine.exists(self.path):
             return
         _check_way_of_root(machine, self.path.parent)
@@ -188,7 +190,8 @@ class PrivateDirectory(_Lasting):
 
 
 class Signature(Change):
-    """A filesystem on a device that was empty, or given over. `uuid` is what the command gives the filesystem."""
+    """A file system on a device that was empty, or given over to pgtrial. `uuid` is what the command gives the file
+    system."""
 
     survives_reboot: ClassVar[bool] = True
     device: Path
@@ -196,15 +199,16 @@ class Signature(Change):
     make_command: tuple[str, ...]
 
     def make(self, machine: Machine) -> None:
-        """Make the filesystem."""
+        """Makes the file system on the device."""
         machine.tool(self.make_command)
 
     def is_of(self, run: Path) -> bool:
-        """On any device, that of the study: what is removed is known by its UUID."""
+        """True for any device, since the study chooses it. What may be removed is known by its UUID."""
         return self.device.is_absolute() and ".." not in self.device.parts and bool(_UUID.fullmatch(self.uuid))
 
     def undo(self, machine: Machine) -> None:
-        """Leave the device without the filesystem; with another one it is another disk, which has the name now."""
+        """Removes the file system from the device. If the device has another file system, it is another disk, which has
+        the name now and is left as it is."""
         if not machine.exists(self.device):
             return
         if self.uuid in machine.tool(["wipefs", "--noheadings", "--output", "UUID", self.device]).split():
@@ -215,7 +219,8 @@ class Signature(Change):
 
 
 class Pool(Change):
-    """A pool with its root filesystem at a directory of ours. Options and properties are written `name=value`."""
+    """A ZFS pool with its root file system at a directory that pgtrial made. Options and properties are written
+    `name=value`."""
 
     name: str
     device: Path
@@ -224,17 +229,17 @@ class Pool(Change):
     properties: tuple[str, ...] = ()
 
     def make(self, machine: Machine) -> None:
-        """Make the pool."""
+        """Makes the pool on the device."""
         machine.tool(self.command())
 
     def command(self) -> list[str]:
-        """How zpool is called."""
+        """Returns the zpool command that makes the pool."""
         options = [word for option in self.pool_options for word in ("-o", option)]
         properties = [word for option in self.properties for word in ("-O", option)]
         return ["zpool", "create", "-f", "-m", str(self.target), *options, *properties, self.name, str(self.device)]
 
     def verify(self, machine: Machine) -> None:
-        """Each property is as asked for, or HostError says which is not."""
+        """Checks that each property has the value that the study asks for. Raises HostError for one that differs."""
         for wanted in self.properties:
             name, _, value = wanted.partition("=")
             present = machine.tool(["zfs", "get", "-H", "-o", "value", name, self.name]).strip()
@@ -242,11 +247,12 @@ class Pool(Change):
                 raise HostError(f"the ZFS property {name} is {present}, and the study asks for {value}")
 
     def is_of(self, run: Path) -> bool:
-        """On any device, that of the study, by a name that only pgtrial gives."""
+        """True if only pgtrial gives such a name and the pool is mounted below the run. The study chooses the
+        device."""
         return bool(_POOL.fullmatch(self.name)) and lies_in(self.target, run)
 
     def undo(self, machine: Machine) -> None:
-        """Destroy the pool, if it is there."""
+        """Destroys the pool, if it is there."""
         try:
             present = machine.tool(["zpool", "list", "-H", "-o", "name"]).split()
         except HostError:
@@ -261,12 +267,13 @@ class Pool(Change):
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _OF_MOUNT = re.compile(r"(.+) on (.+) \((\w+)(?:, (.*))?\)")
 _OPTIONS = {"read-only": "ro", "asynchronous": "async", "synchronous": "sync"}
-"""Words of mount(8) for what the others call as in fstab(5)."""
+"""The words of mount(8) on FreeBSD, DragonFly and macOS for options that Linux names as in fstab(5)."""
 
 
 @dataclass(frozen=True)
 class Mounted:
-    """One mount. `options` are those of the mount, then those of the filesystem; `device` is major:minor, on Linux."""
+    """One mount. `options` has those of the mount, then those of the file system; `device` is major:minor, on Linux
+    only."""
 
     target: Path
     filesystem: str
@@ -276,7 +283,7 @@ class Mounted:
 
 
 def mountinfo(machine: Machine) -> str:
-    """The system's list; empty where nothing tells."""
+    """Returns the system's list of mounts; empty if the system does not tell."""
     with suppress(OSError):
         return machine.read_text(_MOUNTINFO)
     with suppress(HostError):
@@ -285,17 +292,18 @@ def mountinfo(machine: Machine) -> str:
 
 
 def mounts(text: str) -> list[Mounted]:
-    """All mounts in the order of the system's list."""
+    """Returns all mounts in the order of the system's list."""
     return [mount for line in text.splitlines() if (mount := _parse(line) or _parse_words(line)) is not None]
 
 
 def mounted_at(target: Path, text: str) -> Mounted | None:
-    """The mount at exactly this directory, a path without links; the last one hides those before it."""
+    """Returns the mount at exactly this directory, a path without links: the last one, which hides those before it."""
     return next((mount for mount in reversed(mounts(text)) if mount.target == target), None)
 
 
 def mount_of(path: Path, text: str) -> Mounted | None:
-    """The mount that holds a path without links: of those at or above it the longest, of equals the last mounted."""
+    """Returns the mount that holds a path without links: the one with the longest directory, and of several the
+    last."""
     holding = [mount for mount in mounts(text) if path.is_relative_to(mount.target)]
     return max(reversed(holding), key=lambda mount: len(mount.target.parts), default=None)
 
@@ -310,7 +318,7 @@ def _parse(line: str) -> Mounted | None:
 
 
 def _parse_words(line: str) -> Mounted | None:
-    """A line of FreeBSD, DragonFly or macOS: `/dev/ada0p2 on / (ufs, local, noatime)`."""
+    """Returns the mount in a line of FreeBSD, DragonFly or macOS: `/dev/ada0p2 on / (ufs, local, noatime)`."""
     match = _OF_MOUNT.fullmatch(line)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""A host with Windows: it is only looked at, by scripts of PowerShell, and speaks JSON; nothing is changed there."""
+"""A host with Windows. Scripts of PowerShell read from it and print JSON; nothing is changed there."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from pgtrial.model.resources import filled, resource
 Reply = dict[str, Any]
 
 LONGEST_COMMAND = 8191
-"""Characters of a command line of cmd.exe, the shell of OpenSSH for Windows unless somebody chose another one."""
+"""The longest command line of cmd.exe, in characters. It is the shell of OpenSSH for Windows unless somebody chose
+another one."""
 
 _COMMAND = "powershell -NoProfile -NonInteractive -OutputFormat Text -EncodedCommand "
 _REPLY_SCRIPT = resource("reply.ps1", __package__)
-"""What is not ASCII is escaped: a console without a code page of its own would spoil it. What may not be asked is null,
-and the errors about that, which are in the language of the host, stay there."""
+"""The script that prints a reply. Characters that are not ASCII are escaped, since a console without a code page of its
+own would spoil them. A value that may not be asked for is null, and the error message about it, which is in the
+language of the host, is not printed."""
 
 _DRIVE = re.compile(r"([A-Za-z]):[\\/]")
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?")
@@ -31,19 +33,20 @@ class WindowsHost(abc.ABC):
     """A host that answers to PowerShell."""
 
     label: str
-    """What people call it: user@host."""
+    """The name in messages: user@host."""
 
     @abc.abstractmethod
     def powershell(self, script: str) -> str:
-        """What a script that changes nothing prints; it may be repeated. Raises HostTrouble."""
+        """Runs a script that changes nothing, and returns what it prints. It may be repeated. Raises HostTrouble."""
 
 
 AnyMachine = Machine | WindowsHost
-"""A machine that can be looked at; only a Machine can be changed."""
+"""A machine that can be read; only a Machine can be changed."""
 
 
 def command_line(script: str) -> str:
-    """What carries out a script, for cmd.exe, PowerShell and POSIX shells alike. Raises HostError if it is too long."""
+    """Returns the command line that carries out a script, the same for cmd.exe, PowerShell and POSIX shells. Raises
+    HostError if it is too long."""
     lines = "\n".join(line.strip() for line in script.splitlines() if line.strip())
     command = _COMMAND + base64.b64encode(lines.encode("utf-16-le")).decode()
     if len(command) > LONGEST_COMMAND:
@@ -52,30 +55,31 @@ def command_line(script: str) -> str:
 
 
 def reply_script(parts: Mapping[str, str], before: str = "") -> str:
-    """The script that prints, as one JSON object, what expressions give; `before` are statements that they need."""
+    """Returns the script that prints the values of expressions as one JSON object; `before` has statements that they
+    need."""
     lines = "\n".join(f"{name} = {what}" for name, what in parts.items())
     return filled(_REPLY_SCRIPT, before=before, parts=lines)
 
 
 def parts_in(text: str) -> dict[str, str]:
-    """The parts of a reply in a file of PowerShell, each on a line of its own: `name = expression`."""
+    """Returns the parts of a reply from the text of a PowerShell file, where each has its line: `name = expression`."""
     lines = (line.split(" = ", 1) for line in text.splitlines() if not line.startswith("#"))
     return dict(lines)
 
 
 def quoted(text: str | Path) -> str:
-    """A literal string of PowerShell."""
+    """Returns a text as a literal string of PowerShell."""
     return "'" + str(text).replace("'", "''") + "'"
 
 
 def drive_of(directory: Path | None) -> str | None:
-    """`D:` of a directory as PostgreSQL names it (`D:/pgdata`); None where it has no letter."""
+    """Returns the drive of a directory as PostgreSQL names it: `D:` for `D:/pgdata`; None if it has no letter."""
     match = _DRIVE.match(str(directory or ""))
     return None if match is None else f"{match[1].upper()}:"
 
 
 def parse_reply(text: str | None) -> Reply:
-    """The JSON object in what was printed, whatever a shell said before and after it; {} where there is none."""
+    """Returns the JSON object in what was printed, whatever a shell said before and after it; {} if there is none."""
     text = (text or "").replace("\0", "")
     start, end = text.find("{"), text.rfind("}")
     try:
@@ -86,18 +90,18 @@ def parse_reply(text: str | None) -> Reply:
 
 
 def part(reply: Reply, name: str) -> Reply:
-    """One object; {} where the reply lacks it."""
+    """Returns the first object of this name; {} if the reply lacks it."""
     return next(iter(rows(reply, name)), {})
 
 
 def rows(reply: Reply, name: str) -> list[Reply]:
-    """All objects of a list, of which ConvertTo-Json may have made one object; without nulls."""
+    """Returns all objects of a list, without nulls. ConvertTo-Json may have made one object of the list."""
     value = reply.get(name)
     return [row for row in (value if isinstance(value, list) else [value]) if isinstance(row, dict)]
 
 
 def number(value: Any) -> float | None:
-    """A number, also as text and with a decimal comma; None for anything else, a flag included."""
+    """Returns a number, also from text and with a decimal comma; None for anything else, true and false included."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -107,6 +111,6 @@ def number(value: Any) -> float | None:
 
 
 def whole(value: Any) -> int | None:
-    """A whole number, by the rules of `number`."""
+    """Returns a value as a whole number, by the rules of `number`."""
     parsed = number(value)
     return None if parsed is None else int(parsed)

@@ -1,1 +1,1 @@
-"""How the servers of the arms come to exist, are configured, and are put back."""
+"""Makes, configures, serves and puts back the servers of the arms."""

@@ -1,6 +1,6 @@
-"""What the build of a server can do: extensions, ICU and lz4, as its files say, without a start of the server.
+"""Finds out what the build of a server can do (extensions, ICU, lz4) from its files, without a start of the server.
 
-The data of a study is looked at before anything is loaded, so that all that is missing is told at once.
+A study checks its data against this before it loads anything, so that all that is missing is told at once.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ done
 grep -q -a 'ICU is not supported in this build' "$1/postgres" || echo icu
 grep -q -a 'server to be built with lz4 support' "$1/postgres" || echo lz4
 """
-"""A program has the words that it lacks a library in it only where it lacks that."""
+"""The script that prints what a build has. A program contains the message that it lacks a library only if it was built
+without that library."""
 
 _MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
 class Abilities:
-    """What a server's build can do."""
+    """The features of a server's build that data may need."""
 
     extensions: frozenset[str]
-    """Those that it can create; none where nothing is known of them."""
+    """The extensions that the server can create; empty if they are not known."""
     icu: bool
     lz4: bool
 
@@ -69,9 +70,9 @@ def abilities_of(machine: Machine, account: str | None, programs: Path) -> Abili
 
 
 def check_abilities(spec: StudySpec, data: Iterable[Data]) -> None:
-    """Raise StudyError, one sentence for all arms, where servers of this machine lack what the data needs.
+    """Raises StudyError, with one sentence for all arms, if servers of this machine lack what the data needs.
 
-    Arms that are built from source are looked at once they are built, and those of other machines when they load.
+    Arms that are built from source are checked once they are built, and those of other machines when they load.
     """
     dumps = [one for one in data if isinstance(one, RestoredDump) and all(path.exists() for path in one.paths)]
     if not dumps:
@@ -110,7 +111,8 @@ def _lacking(server: ServerBinaries, account: str | None, needs: DumpNeeds) -> l
 
 
 def _cure(server: ServerBinaries, account: str | None, needs: DumpNeeds) -> str:
-    """The cure for an arm: another build of its version that is here, or where a package would have one."""
+    """Returns the cure for an arm: another build of its version on this machine, or the package that has what is
+    missing."""
     others = [other for other in find_servers() if other.major == server.major and other.bin != server.bin]
     for other in others:
         if not _lacking(other, account, needs):

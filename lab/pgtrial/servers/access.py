@@ -1,4 +1,5 @@
-"""How clients reach a server over TCP: its address as they see it, theirs as it sees them, port and password."""
+"""Determines how clients reach a server over TCP: its address as they see it, their addresses as the server sees them,
+the port and the password."""
 
 from __future__ import annotations
 
@@ -22,22 +23,23 @@ LOOPBACK = "127.0.0.1"
 HBA = (
     "# written by pgtrial: the private socket directory is the lock\nlocal all all trust\nlocal replication all trust\n"
 )
-"""pg_hba.conf of a server that is reached by its private socket alone."""
+"""The pg_hba.conf of a server that is reached only by its private socket."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """The address that clients use, the one that the server listens on, and theirs as the server sees them."""
+    """The address that clients use, the one that the server listens on, and the clients' addresses as the server sees
+    them."""
 
     address: str
     port: int
-    """0 for one that nobody has, reserved at each start."""
+    """The TCP port; 0: a free port is reserved at each start."""
     listen: str
     clients: tuple[str, ...]
 
     @property
     def hba(self) -> str:
-        """pg_hba.conf: the private socket, and these clients with a password."""
+        """The pg_hba.conf that admits the private socket, and these clients with a password."""
         return HBA + "".join(f"host all all {ip_network(client)} scram-sha-256\n" for client in self.clients)
 
 
@@ -45,9 +47,10 @@ LOOPBACK_ACCESS = Access(LOOPBACK, 0, LOOPBACK, (LOOPBACK,))
 
 
 def access_to(machine: RemoteMachine, address: str | None, port: int) -> Access:
-    """How clients reach a server of a host; of clients the lab, as it is seen from there. Raises ArmError.
+    """Returns how the lab reaches a server of a host, by its addresses as known here and as the host sees it. Raises
+    ArmError.
 
-    Without an address of its own it is where ssh goes, and the server listens where that connection arrives.
+    Without an `address`, clients use the host to which ssh goes, and the server listens where that connection arrives.
     """
     lab, arrives_at = machine.seen
     used = address or machine.connection.where.host
@@ -58,7 +61,7 @@ def access_to(machine: RemoteMachine, address: str | None, port: int) -> Access:
 
 
 def _from_here(host: str, port: int) -> tuple[str, str]:
-    """This machine's address towards a host, and that host's. Nothing is sent. Raises ArmError."""
+    """Returns this machine's address towards a host, and the host's address. Nothing is sent. Raises ArmError."""
     try:
         family, _, _, _, there = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -71,22 +74,24 @@ def _from_here(host: str, port: int) -> tuple[str, str]:
 
 
 def _has(machine: RemoteMachine, address: str) -> bool:
-    """Whether the host itself has an address, and no translation in front of it."""
+    """True if the host itself has an address, and not a translation in front of it."""
     shown = machine.looked(["sh", "-c", "ip -o addr 2>/dev/null || ifconfig -a"]).stdout
     return address in shown.replace("/", " ").split()
 
 
 def verifier(password: str) -> str:
-    """The SCRAM-SHA-256 verifier of a password, as in pg_authid, with a random salt."""
+    """Returns the SCRAM-SHA-256 verifier of a password, as in pg_authid, with a random salt."""
     # libpq computes it on any connection, also on one that is none
     return pq.PGconn.connect_start(b"host=/").encrypt_password(password.encode(), b"", b"scram-sha-256").decode()
 
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """A TCP port of the loopback address that nobody listens on, and that the system gives to nobody else meanwhile.
+    """Reserves a TCP port of the loopback address on which nobody listens, and which the system gives to nobody else
+    meanwhile.
 
-    Of two that ask for SO_REUSEADDR, as PostgreSQL does, Linux lets one listen at a port that the other only has.
+    PostgreSQL can listen on it nevertheless: it asks for SO_REUSEADDR as this socket does, and Linux then lets one of
+    two sockets listen on a port that the other has only bound.
     """
     with socket.socket() as reserved:
         if sys.platform == "linux":

@@ -1,4 +1,4 @@
-"""What the lab asks of an arm, whatever its kind, and what the kinds share."""
+"""The interface of an arm, the same for every kind of server, and checks that the kinds share."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.servers.session_values import differences, unequal_values
 
 LAB_CONNECTIONS = 4
-"""Connections that the lab itself may hold beside the clients, for observing."""
+"""The number of connections that the lab itself may hold beside the clients, for observing."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a study asks of every arm: its largest number of clients, and its data."""
+    """The demands of a study on every arm, such as its largest number of clients and its data."""
 
     clients: int
     data: list[Data]
-    """All that is to be loaded: pgbench's tables by their scale, then what workloads bring with them."""
+    """All data to be loaded: pgbench's tables by their scale, then what workloads bring with them."""
     patience_s: float = 0.0
-    """How long a given server that does not answer is waited for."""
+    """How long the lab waits for a given server that does not answer, in seconds."""
     at_once: int = 1
-    """How many servers are up at the same time."""
+    """The number of servers that are up at the same time."""
     prepared: bool = False
-    """Whether the clients prepare their statements."""
+    """True if the clients prepare their statements."""
     cold: bool = False
-    """Whether the kernel's cache of files is emptied."""
+    """True if the kernel's cache of files is emptied."""
     undo: tuple[str, ...] = ()
     """The statements that undo a job on a given server."""
     has_users_sql: bool = False
     """True if the load sends statements that are not pgtrial's own, or the study sets where its tables are found."""
     makes: tuple[Named, ...] = ()
-    """What a job makes and its undo drops, as far as their texts name it."""
+    """The objects that a job makes and its undo drops, as far as their texts name them."""
     sessions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By arm, the settings of its sessions, where the arms share one server."""
+    """The settings of the sessions of each arm, if the arms share one server."""
 
     @classmethod
     def of(cls, spec: StudySpec) -> Needs:
-        """The needs of a study."""
+        """Returns the needs of a study."""
         points = load_points(spec)
         data = dict.fromkeys(data_of(spec, point) for point in points)
         by_scale = sorted(data, key=lambda tables: tables.scale if isinstance(tables, PgbenchTables) else math.inf)
@@ -87,16 +87,16 @@ class Needs:
 
     @property
     def largest(self) -> Data:
-        """What takes the most room."""
+        """The data that takes the most space."""
         return max(self.data, key=lambda data: data.mb)
 
 
 class Arm(Protocol):
-    """One set-up under comparison, to be served for one trial at a time."""
+    """One set-up under comparison. It is served for one trial at a time."""
 
     name: str
     notes: list[str]
-    """What happened to the host before the last trial began, for whoever reads that one."""
+    """Notes on what happened to the host before the last trial began, for readers of that trial."""
 
     @property
     def data_directory(self) -> Path | None:
@@ -104,11 +104,12 @@ class Arm(Protocol):
 
     @property
     def account(self) -> str | None:
-        """The account that owns this directory, where the lab is root there; None: its own, and for given servers."""
+        """The account that owns the data directory, if the lab is root there; None: the lab's own account, or a given
+        server."""
 
     @property
     def host_seen(self) -> dict[str, dict[str, int]]:
-        """Counters of the host around the last trial, where the arm asks for something of it."""
+        """Counters of the host around the last trial, if the arm asks for something of the host."""
 
     @property
     def tables_of_others(self) -> Sequence[str]:
@@ -116,26 +117,26 @@ class Arm(Protocol):
 
     @property
     def setup(self) -> Server:
-        """What the study says of its server."""
+        """The server as the study describes it."""
 
     @property
     def machine(self) -> AnyMachine | None:
-        """Where its server runs, if the lab can look at it; None before a host was reached."""
+        """The machine on which the server runs, if the lab can look at it; None before a host was reached."""
 
     @property
     def targets(self) -> Sequence[Target] | None:
-        """Servers that are there before any trial, () for one made on another host; None: it is made here."""
+        """The servers that are there before any trial; () for a server made on another host, None for one made here."""
 
     def check(self, needs: Needs) -> None:
-        """Find out, before the first trial, whether the arm can serve the study. Raises StudyError or ArmError."""
+        """Finds out, before the first trial, whether the arm can serve the study. Raises StudyError or ArmError."""
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
-        """See to it that this data can be served at once. Raises StudyError or ArmError."""
+        """Makes sure that this data can be served at once. Raises StudyError or ArmError."""
 
     def serve(
         self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS
     ) -> AbstractContextManager[Target]:
-        """A server in the state that every trial starts from; on exit it is stopped or put back.
+        """Provides a server in the state that every trial starts from; on exit it is stopped or put back.
 
         `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`; `drawn` is what the
         plan drew for the trial. Raises StartError when the server does not start, ArmError for other faults, and
@@ -143,27 +144,27 @@ class Arm(Protocol):
         """
 
     def rehearsal(self, tables: Data, log: Path) -> AbstractContextManager[Target]:
-        """A server with this data on which whatever is done leaves nothing: a copy, which is removed on exit.
+        """Provides a server with this data on which changes leave nothing behind: a copy, which is removed on exit.
 
-        A given server is as it is, and its caller changes nothing there. Raises as `serve` does.
+        A given server is provided as it is, and the caller changes nothing there. Raises as `serve` does.
         """
 
     def loaded(self, tables: Data) -> Sequence[LoadedData]:
-        """The places where this data is once it is prepared: a template, or each given server of the arm."""
+        """Returns the places where this data is once it is prepared: a template, or each given server of the arm."""
 
     def use_statistics(self, statistics: CopyStatistics) -> None:
-        """Have each fresh copy of a trial begin with these statistics of the planner; given servers keep theirs."""
+        """Makes each fresh copy of a trial begin with these statistics of the planner; given servers keep theirs."""
 
     def fetch_log(self, log: Path) -> None:
-        """Bring `log` up to now, where the server being served does not write it itself. Raises TrialError."""
+        """Copies the server's log to `log` up to now, if the server does not write there itself. Raises TrialError."""
 
     def close(self) -> None:
-        """Let go of everything that outlives a trial."""
+        """Releases everything that outlives a trial."""
 
 
 @contextmanager
 def timed(timings: dict[str, float], phase: str) -> Iterator[None]:
-    """Add the seconds of a phase to `timings`, also when it fails."""
+    """Adds the seconds of a phase to `timings`, also if the phase fails."""
     start = time.monotonic()
     try:
         yield
@@ -172,14 +173,14 @@ def timed(timings: dict[str, float], phase: str) -> Iterator[None]:
 
 
 def check_data(arm: str, needs: Needs, session: Session) -> None:
-    """Raise StudyError if the server cannot hold the data of the study."""
+    """Raises StudyError if the server cannot hold the data of the study."""
     for data in needs.data:
         if (objection := data.objection(session)) is not None:
             raise StudyError(f"arms.{arm}: {objection}")
 
 
 def check_clients(arm: str, needs: Needs, session: Session) -> None:
-    """Raise StudyError if the clients, the lab and the reserved connections exceed max_connections."""
+    """Raises StudyError if the clients, the lab and the reserved connections exceed max_connections."""
     max_connections = int(value(session, "SHOW max_connections"))
     reserved = int(value(session, "SELECT sum(setting::int) FROM pg_settings WHERE name LIKE '%reserved_connections'"))
     wanted = needs.clients + LAB_CONNECTIONS + reserved
@@ -198,9 +199,9 @@ _OF_SUPERUSERS = "SELECT name FROM pg_catalog.pg_settings WHERE lower(name) = AN
 
 
 def allow_settings(target: Target, names: Iterable[str]) -> None:
-    """Let the role of the load have settings of an arm in its sessions that only superusers may change.
+    """Lets the role of the load change those settings of an arm in its sessions that only superusers may change.
 
-    Before PostgreSQL 15 such a right cannot be given. Raises psycopg.Error.
+    Does nothing before PostgreSQL 15, where such a right cannot be given. Raises psycopg.Error.
     """
     if target.owner is None:
         return
@@ -215,13 +216,13 @@ def allow_settings(target: Target, names: Iterable[str]) -> None:
 
 
 _WRONG_VALUE = ("invalid value for parameter", "outside the valid range", "unrecognized configuration parameter")
-"""Words of a server for settings that no session and no server of it can have."""
+"""Parts of the messages of a server about settings that neither a session nor the server itself can have."""
 
 
 def check_sessions(needs: Needs, target: Target, otherwise: str) -> None:
-    """Find out whether sessions can have the settings of each arm, and have them. Raises StudyError.
+    """Checks that sessions can have the settings of each arm, and do have them. Raises StudyError.
 
-    `otherwise`: what it does if the arms do not share a server.
+    `otherwise` says what pgtrial does if the arms do not share a server.
     """
     own_server = f"set [load] share_server = false, which {otherwise}"
     for arm, settings in needs.sessions.items():

@@ -1,4 +1,4 @@
-"""The arms of a study, by the kind of server: made for it (made.py), given, or sessions of one server."""
+"""The arms of a study by their kind of server: made for the study (made.py), given, or sessions of one server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from pgtrial.servers.workspace import Workspace
 
 
 class GivenArm:
-    """Given servers: one, or several deployments of one product, of which each trial has the one that was drawn."""
+    """An arm of given servers: one, or several deployments of one product, of which each trial uses the one that was
+    drawn."""
 
     data_directory: Path | None = None
     account: str | None = None
@@ -44,56 +45,56 @@ class GivenArm:
 
     @property
     def machine(self) -> AnyMachine | None:
-        """The host, where the study names one and it was reached; several deployments have none."""
+        """The server's host, if the study names one and it was reached; with several deployments there is none."""
         return self._servers[0].machine
 
     @property
     def tables_of_others(self) -> list[str]:
-        """Those of any of them."""
+        """The tables on any of the deployments that the load uses and pgtrial has not made, for people."""
         return sorted({tables for server in self._servers for tables in server.tables_of_others})
 
     @property
     def targets(self) -> list[Target]:
-        """All of them."""
+        """The addresses of all deployments."""
         return [server.target for server in self._servers]
 
     def check(self, needs: Needs) -> None:
-        """Every one of them is looked at before the first trial. Raises StudyError."""
+        """Checks every deployment before the first trial. Raises StudyError."""
         for server in self._servers:
             server.check(needs)
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
-        """Load the data into each of them. Raises StudyError."""
+        """Loads the data into every deployment. Raises StudyError."""
         for server in self._servers:
             server.prepare(tables, on_progress)
 
     def serve(
         self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS
     ) -> AbstractContextManager[Target]:
-        """The deployment that is the drawn place; its program is as it is."""
+        """Provides the deployment that was drawn for the trial. Its server program is as it is."""
         self.notes.clear()
         return self._servers[drawn.place or 0].serve(tables, log, timings)
 
     @contextmanager
     def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
-        """The first deployment, as it is."""
+        """Provides the first deployment as it is."""
         yield self._servers[0].target
 
     def loaded(self, tables: Data) -> list[LoadedData]:
-        """Each of them, as it is."""
+        """Returns every deployment, as it is, as a place of the data."""
         return [
             LoadedData(server.target.label, number, partial(_as_it_is, server.target))
             for number, server in enumerate(self._servers)
         ]
 
     def use_statistics(self, statistics: CopyStatistics) -> None:
-        """Do nothing: a given server is not analysed for a study."""
+        """Does nothing: a given server is not analysed for a study."""
 
     def fetch_log(self, log: Path) -> None:
-        """It stays there."""
+        """Does nothing: the log stays with the given server."""
 
     def close(self) -> None:
-        """Let go of the hosts."""
+        """Closes the deployments and with them the connections to their hosts."""
         for server in self._servers:
             server.close()
 
@@ -103,17 +104,17 @@ def _as_it_is(target: Target, _log: Path) -> AbstractContextManager[Target]:
 
 
 class SharedServer:
-    """The server of all arms, served for the first of them that asks for it until that one has ended."""
+    """The one server of all arms. It is served for the first arm that asks for it, until that arm has ended."""
 
     def __init__(self, arm: Arm) -> None:
         self.arm = arm
         self.target: Target | None = None
-        """While it is served."""
+        """The server's address while it is served."""
         self.checked = False
 
 
 class SessionArm:
-    """One arm: its sessions have these settings, beside those of the server."""
+    """An arm whose sessions have these settings, beside those of the server that all arms share."""
 
     def __init__(self, name: str, setup: Server, settings: Mapping[str, str], server: SharedServer) -> None:
         self.name = name
@@ -124,47 +125,48 @@ class SessionArm:
 
     @property
     def data_directory(self) -> Path | None:
-        """The server's."""
+        """The data directory of the shared server."""
         return self._server.arm.data_directory
 
     @property
     def account(self) -> str | None:
-        """The server's."""
+        """The account that owns the data directory of the shared server."""
         return self._server.arm.account
 
     @property
     def host_seen(self) -> dict[str, dict[str, int]]:
-        """The server's."""
+        """The counters of the shared server's host around the last trial."""
         return self._server.arm.host_seen
 
     @property
     def tables_of_others(self) -> Sequence[str]:
-        """The server's."""
+        """The tables of the shared server that the load uses and pgtrial has not made."""
         return self._server.arm.tables_of_others
 
     @property
     def machine(self) -> AnyMachine | None:
-        """The server's."""
+        """The machine on which the shared server runs."""
         return self._server.arm.machine
 
     @property
     def targets(self) -> Sequence[Target] | None:
-        """The server's."""
+        """The address of the shared server, if it is there before any trial."""
         return self._server.arm.targets
 
     def check(self, needs: Needs) -> None:
-        """Check the server, once, with the sessions of all arms. Raises StudyError or ArmError."""
+        """Checks the shared server, once, with the sessions of all arms. Raises StudyError or ArmError."""
         if not self._server.checked:
             self._server.arm.check(needs)
             self.notes, self._server.checked = self._server.arm.notes, True
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
-        """See to it that the server has this data. Raises StudyError or ArmError."""
+        """Makes sure that the shared server has this data. Raises StudyError or ArmError."""
         self._server.arm.prepare(tables, on_progress)
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS) -> Iterator[Target]:
-        """Sessions of the server, which is started for the first arm and stopped when that one has ended, the last."""
+        """Provides sessions of the shared server. It is started for the first arm and stopped when that arm has ended,
+        the last one."""
         server = self._server
         if server.target is not None:
             log.write_text("The arms are sessions of one server. Its log is in the trial that was the first.\n")
@@ -178,7 +180,8 @@ class SessionArm:
 
     @contextmanager
     def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
-        """Sessions of the server, which is started for the first arm and stopped when that one has ended, the last."""
+        """Provides sessions of the shared server. It is started for the first arm and stopped when that arm has ended,
+        the last one."""
         if self._server.target is not None:
             yield self._sessions_of(self._server.target)
             return
@@ -186,16 +189,16 @@ class SessionArm:
             yield sessions
 
     def loaded(self, tables: Data) -> Sequence[LoadedData]:
-        """The server's."""
+        """Returns the places where the shared server has this data."""
         return self._server.arm.loaded(tables)
 
     def use_statistics(self, statistics: CopyStatistics) -> None:
-        """Have the copies of the shared server begin with these statistics."""
+        """Makes the copies of the shared server begin with these statistics."""
         self._server.arm.use_statistics(statistics)
 
     @contextmanager
     def _shared(self, target: Target) -> Iterator[Target]:
-        """Sessions of a server that is there for the other arms, too."""
+        """Provides sessions of a server that the other arms can use meanwhile."""
         self._server.target = target
         try:
             yield self._sessions_of(target)
@@ -203,7 +206,8 @@ class SessionArm:
             self._server.target = None
 
     def _sessions_of(self, target: Target) -> Target:
-        """Where sessions of the server have the arm's settings. Raises TrialError if they have others."""
+        """Returns the address of the server for sessions with the arm's settings. Raises TrialError if sessions have
+        others."""
         with_settings = target.with_settings(self._settings)
         try:
             allow_settings(target, self._settings)
@@ -216,11 +220,11 @@ class SessionArm:
         return with_settings
 
     def fetch_log(self, log: Path) -> None:
-        """Bring the log of the first arm's trial up to now. Raises TrialError."""
+        """Copies the log to the first arm's trial up to now. Raises TrialError."""
         self._server.arm.fetch_log(log)
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Closes the arm that makes the shared server."""
         self._server.arm.close()
 
 
@@ -237,10 +241,10 @@ def make_arms(
     sessions: Mapping[str, Mapping[str, str]] | None = None,
     maker: LoadMaker = ENGINE_HERE,
 ) -> dict[str, Arm]:
-    """The study's arms by name, in its order; nothing is started yet. Raises StudyError.
+    """Returns the study's arms by name, in its order. Nothing is started yet. Raises StudyError.
 
-    `sessions`, by arm: the settings of its sessions, where all arms share one server. `maker` makes their loads, and
-    data on servers elsewhere.
+    `sessions` has the settings of the sessions of each arm, if all arms share one server. `maker` makes their loads,
+    and data on servers elsewhere.
     """
     needs = Needs.of(spec)
     servers = {name: spec.resolved(name) for name in spec.arms}

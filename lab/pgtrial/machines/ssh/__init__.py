@@ -1,7 +1,7 @@
-"""Other hosts, reached by ssh: the connection, and commands that run there once."""
+"""Hosts that are reached by ssh: the connection, and commands that run there exactly once."""
 
 PATIENCE_S = 30.0
-"""For how long a host that was there is tried again."""
+"""How long pgtrial tries again to reach a host that was there before, in seconds."""
 
 HURRY_S = 5.0
-"""The same when somebody waits for pgtrial to end."""
+"""The same time while somebody waits for pgtrial to end, in seconds."""

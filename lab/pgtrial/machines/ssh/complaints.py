@@ -1,4 +1,4 @@
-"""Why a host cannot be reached by ssh, in one sentence with what to do."""
+"""Explains in one sentence why a host cannot be reached by ssh, and what to do."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ class Unreachable(HostLost):
 
 
 class Dropped(HostLost):
-    """The connection went while a command was under way: whether it was carried out is not known."""
+    """The connection was lost while a command ran: whether the command was carried out is not known."""
 
 
 class Restarted(HostLost):
-    """The host was started anew: all that ran there has ended, and what does not outlive that is gone."""
+    """The host was restarted: all that ran there has ended, and what does not survive a restart is gone."""
 
 
 @dataclass(frozen=True)
 class Where:
-    """What was tried: the login as the study has it, and the host and port that ssh's configuration makes of it."""
+    """The address that was tried: the login as the study has it, and the host and port that ssh's configuration gives
+    for it."""
 
     login: str
     host: str
@@ -35,14 +36,14 @@ class Where:
 
     @property
     def command(self) -> str:
-        """What a person types to come to the same host."""
+        """The command that a person types to reach the same host."""
         return f"ssh {self.login}" if self.port == 22 else f"ssh -p {self.port} {self.login}"
 
 
 def may_pass(error: BaseException, *, was_there: bool = False) -> bool:
-    """Whether trying again may help: the network or the host, and nothing that a person has to settle.
+    """True if another attempt may succeed: the network or the host failed, and a person has nothing to settle.
 
-    A host that let us in before refuses logins for a while when it starts or shuts down.
+    A host that accepted the login before refuses logins for a while when it starts or shuts down.
     """
     if isinstance(error, asyncssh.PermissionDenied):
         return was_there
@@ -54,7 +55,7 @@ def may_pass(error: BaseException, *, was_there: bool = False) -> bool:
 
 
 def why(error: BaseException, where: Where, *, known: bool) -> str:
-    """The sentence for a failed attempt to connect; `known`: another key of that host is in known_hosts."""
+    """Returns the sentence for a failed attempt to connect. `known`: known_hosts has another key of that host."""
     match error:
         case asyncssh.HostKeyNotVerifiable():
             reason = _about_key(str(error), where, known)
@@ -75,7 +76,7 @@ def why(error: BaseException, where: Where, *, known: bool) -> str:
 
 
 def no_posix_shell(login: str, words: str) -> str:
-    """The sentence for a login with another shell, as those to Windows have; and its `words`."""
+    """Returns the sentence for a login that has no POSIX shell, such as a login to Windows; `words` is what it said."""
     return (
         f"{login} does not answer as a POSIX shell, which pgtrial needs to make a server there; start the server of a "
         "host with Windows yourself and name it by dsn, with ssh beside the dsn for looking at the host; "

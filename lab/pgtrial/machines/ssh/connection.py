@@ -1,4 +1,5 @@
-"""One ssh connection to a host: made on first use, with the user's keys and configuration, and anew after a drop."""
+"""One ssh connection to a host, with the user's keys and configuration. It is made on first use, and again after it was
+lost."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _CONNECT_TIMEOUT_S = 10.0
 _LOGIN_TIMEOUT_S = 20.0
 _CLOSE_TIMEOUT_S = 5.0
 _KEEPALIVE = {"keepalive_interval": 5, "keepalive_count_max": 3}
-"""A network that is cut is noticed within 20 s."""
+"""Settings with which a cut network is noticed within 20 s."""
 
 Result = TypeVar("Result")
 _RETRY_S = 0.5
@@ -34,17 +35,17 @@ _KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known
 
 
 class Connection:
-    """To `[user@]host`, a name of ssh's configuration included. Safe to use from several threads.
+    """A connection to `[user@]host`, where the host may be a name of ssh's configuration. Several threads can use it.
 
-    A host that was there and does not come back within the patience is *lost*: everything fails at once from then on,
-    until `rejoin` or `forget_loss`. So is one that was started anew.
+    A host that was there before and does not come back within the patience is *lost*: every call fails at once from
+    then on, until `rejoin` or `forget_loss`. A host that was restarted is lost as well.
     """
 
     def __init__(self, login: str, patience_s: float = PATIENCE_S) -> None:
         self.login = login
         self.patience_s = patience_s
         self.lost: HostLost | None = None
-        """Why everything fails from now on."""
+        """The reason why every call fails from now on; None while the host is not lost."""
         self._was_there = False
         self._start: Start | None = None
         self._connection: asyncssh.SSHClientConnection | None = None
@@ -53,15 +54,17 @@ class Connection:
 
     @property
     def where(self) -> Where:
-        """What ssh's configuration makes of the login. Raises Unreachable if it cannot be read."""
+        """The host and port that ssh's configuration gives for the login. Raises Unreachable if it cannot be read."""
         options = self._options
         host = str(options.host or self.login.rpartition("@")[2])
         return Where(self.login, host, int(options.port or 22))
 
     def run(self, script: bytes, timeout_s: float | None = None) -> tuple[int, bytes, bytes]:
-        """Have a POSIX shell of the login run a script: status (128 + number after a signal), output, errors.
+        """Runs a script in a POSIX shell of the login. Returns its status (128 + n after signal n), its output and its
+        errors.
 
-        Raises Unreachable before it began, Restarted, Dropped when the connection went under it, TimeoutError.
+        Raises Unreachable if the script did not begin, Restarted, Dropped if the connection was lost while the script
+        ran, and TimeoutError.
         """
         try:
             return wait_for(self._run(script), timeout_s)
@@ -70,11 +73,11 @@ class Connection:
             raise
 
     def note_start(self) -> None:
-        """Remember which start of the host this is; another one is told by Restarted from now on."""
+        """Remembers which boot of the host this is. After a restart, calls raise Restarted."""
         self._start = _told_start(self.run(ASK_START.encode())[1])
 
     def rejoin(self) -> bool:
-        """Try a host again, whatever was found before; whether it was started anew since `note_start`.
+        """Tries a host again, whatever was found before. Returns whether it was restarted since `note_start`.
 
         Raises HostLost; the host is lost then.
         """
@@ -92,20 +95,20 @@ class Connection:
         return _started_anew(before, self._start)
 
     def forget_loss(self) -> None:
-        """Try a lost host again when it is next needed, once and without patience."""
+        """Lets the next call try a lost host again, once and without patience."""
         if self.lost is not None:
             self.lost, self._was_there = None, False
 
     def hurry(self) -> None:
-        """Wait no longer than a moment for the host from now on: somebody waits for the end."""
+        """Limits the patience to HURRY_S from now on, since somebody waits for pgtrial to end."""
         self.patience_s = min(self.patience_s, HURRY_S)
 
     def execute(self, command: str, timeout_s: float | None = None) -> tuple[int, bytes, bytes]:
-        """Have the login's own shell, whichever it is, run a command line without any input: as `run` otherwise."""
+        """Runs a command line in the login's own shell, whichever it is, without any input; otherwise like `run`."""
         return wait_for(self._execute(command), timeout_s)
 
     def close(self) -> None:
-        """End the connection; another `run` would make a new one."""
+        """Ends the connection. A later `run` would make a new one."""
         if self._connection is not None:
             wait_for(self._close())
 
@@ -141,7 +144,7 @@ class Connection:
         return status if status >= 0 else 128 - status, bytes(output or b""), bytes(errors or b"")
 
     async def _opened(self, connection: asyncssh.SSHClientConnection, opening: Awaitable[Result]) -> Result:
-        """A session of the connection. Raises Unreachable, Dropped."""
+        """Waits until a session of the connection is open, and returns it. Raises Unreachable, Dropped."""
         try:
             return await opening
         except asyncssh.ChannelOpenError as error:
@@ -171,7 +174,7 @@ class Connection:
             return self._connection
 
     async def _look_at_start(self, connection: asyncssh.SSHClientConnection) -> None:
-        """Raise Restarted if this is another start of the host than the one that is remembered."""
+        """Raises Restarted if this is another boot of the host than the one that is remembered."""
         if self._start is None:
             return
         try:
@@ -234,7 +237,7 @@ class Connection:
             raise Unreachable(why(error, Where(self.login, host, 22), known=False)) from None
 
     def _is_known(self, where: Where) -> bool:
-        """Whether known_hosts has a key of this host."""
+        """True if known_hosts has a key of this host."""
         name = self._options.host_key_alias or where.host
         with suppress(asyncssh.Error, OSError, ValueError):
             return bool(asyncssh.match_known_hosts(self._options.known_hosts, name, "", where.port)[0])
@@ -255,7 +258,8 @@ def _readable(files: list[str] | tuple[str, ...]) -> list[str]:
 
 
 def wait_for(work: Coroutine[Any, Any, Result], timeout_s: float | None = None) -> Result:
-    """What the work gives, or raises. TimeoutError when it takes longer; it is cancelled then, as on an interrupt."""
+    """Runs a coroutine in the thread of ssh and returns its result. Raises TimeoutError if it takes longer. It is
+    cancelled then, as it is after an interrupt."""
     future = asyncio.run_coroutine_threadsafe(work, _loop())
     try:
         return future.result(timeout_s)

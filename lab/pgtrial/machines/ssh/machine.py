@@ -1,8 +1,9 @@
-"""Another host as a machine that takes part: any with a POSIX shell behind an sshd.
+"""A host that is reached by ssh as a machine that takes part: any host with a POSIX shell behind an sshd.
 
-What changes something there is carried out once, also when the connection drops while it runs. Such a command is a
-*job*: a directory on the host with its script, its output and, when it has ended, its status. It is begun by whoever
-makes the directory; a lab that asks again after a drop waits for the job instead of beginning anew.
+A command that changes something there is carried out once, even if the connection is lost while it runs. Such a command
+is a *job*: a directory on the host with its script, its output and, when it has ended, its status. The script that
+makes the directory begins the job; a lab that asks again after a lost connection waits for the job instead of beginning
+it a second time.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ _PAUSE_S = 0.1
 
 
 class _Thread(threading.local):
-    """What a thread that asks a machine is about."""
+    """The state of a thread that sends scripts to a machine."""
 
     looks = False
-    """Whether its scripts change nothing."""
+    """True while the thread's scripts change nothing on the host."""
     dropped = False
-    """Whether the connection dropped under its last script."""
+    """True if the connection was lost while the thread's last script ran."""
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _looking(method: _Method) -> _Method:
-    """The method of a machine, which changes nothing there: its scripts may be repeated."""
+    """Wraps a method that changes nothing on its machine, so that its scripts are repeated after a lost connection."""
 
     @functools.wraps(method)
     def looking(machine: RemoteMachine, *arguments: Any, **named: Any) -> Any:
@@ -57,10 +58,10 @@ def _looking(method: _Method) -> _Method:
 
 
 class RemoteMachine(PosixMachine):
-    """A host reached by ssh. With `sudo` what root does there is done by `sudo -n`.
+    """A host reached by ssh. With `sudo`, what root does there is done by `sudo -n`.
 
-    What only looks is repeated after a drop of the connection. Everything else is carried out once, from the moment
-    that there is a directory for `jobs`.
+    Scripts that change nothing are repeated after a lost connection. All others are carried out once, as soon as there
+    is a directory for `jobs`.
     """
 
     def __init__(self, address: str, *, sudo: bool = False, patience_s: float = PATIENCE_S) -> None:
@@ -74,17 +75,18 @@ class RemoteMachine(PosixMachine):
 
     @cached_property
     def system(self) -> str:
-        """What `uname -s` says. Raises HostLost where no POSIX shell answers."""
+        """The name of the host's system, as `uname -s` prints it. Raises HostLost if no POSIX shell answers."""
         return posix_system(self.connection)
 
     @cached_property
     def seen(self) -> tuple[str, str]:
-        """The addresses of this connection as the host sees them: the lab's, and its own. Empty where it is silent."""
+        """The addresses of this connection as the host sees them: the lab's, and its own. Both are empty if the host
+        does not tell them."""
         words = self._asked("echo $SSH_CONNECTION\n").stdout.split()
         return (words[0].partition("%")[0], words[2].partition("%")[0]) if len(words) == 4 else ("", "")
 
     def check(self) -> None:
-        """Connect, and see whether there is a shell, and a sudo if it is to be used. Raises HostTrouble."""
+        """Connects, and checks that there is a shell, and sudo if it is to be used. Raises HostTrouble."""
         _ = self.system
         if self._sudo and self._login[0] == "0":
             self._sudo = False  # root needs none, and may have none
@@ -92,7 +94,8 @@ class RemoteMachine(PosixMachine):
             self._check_sudo()
 
     def begin_jobs(self, directory: Path) -> None:
-        """Make the directory for jobs; from now on what changes something is carried out once. Raises HostTrouble."""
+        """Makes the directory for jobs. From now on a command that changes something is carried out once. Raises
+        HostTrouble."""
         home = shlex.quote(str(directory))
         # asked again after a drop, it may be there already
         done = self._asked(f"mkdir -m 700 {home} || {{ [ -d {home} ] && [ -O {home} ] && [ ! -L {home} ]; }}\n")
@@ -102,9 +105,9 @@ class RemoteMachine(PosixMachine):
         self.jobs, self._finished = directory, []
 
     def rejoin(self) -> str | None:
-        """Look whether the host is there for the next trial, one that was lost included; what happened to it, if any.
+        """Checks that the host is there for the next trial, even if it was lost. Returns what happened to it, or None.
 
-        Raises HostLost: then it is lost.
+        Raises HostLost if it is not there; it counts as lost then.
         """
         was_lost = self.connection.lost is not None
         if self.connection.rejoin():
@@ -112,7 +115,7 @@ class RemoteMachine(PosixMachine):
         return "was out of reach" if was_lost else None
 
     def end_jobs(self, directory: Path) -> None:
-        """End what still runs of them, and remove the directory. Raises HostTrouble."""
+        """Ends the jobs that still run, and removes their directory. Raises HostTrouble."""
         self.jobs = None
         try:
             (entry,) = self.entries([directory])
@@ -125,7 +128,7 @@ class RemoteMachine(PosixMachine):
         )  # what sudo began, only root may end
 
     def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
-        """Have the login's shell run a script, once."""
+        """Runs a script in the login's shell; if it may change something, exactly once."""
         if self.jobs is None or self.thread.looks:
             return self._asked(script, timeout_s)
         finished, self._finished = self._finished, []
@@ -150,7 +153,7 @@ class RemoteMachine(PosixMachine):
         raise HostError(f"{self.label} lost a command: {self.jobs} cannot be written to, or the disk there is full")
 
     def read_from(self, path: Path, begin: int, user: str | None = None) -> bytes:
-        """What a file holds from a byte on; nothing if it cannot be read. Raises HostTrouble."""
+        """Returns the content of a file from byte `begin` on; empty if it cannot be read. Raises HostTrouble."""
         at = shlex.quote(str(path))
         script = self.script_of(user, f"[ -f {at} ] && exec tail -c +{begin + 1} {at} 2>/dev/null")
         return self._repeated(script, None)[1]
@@ -165,7 +168,7 @@ class RemoteMachine(PosixMachine):
     entries = _looking(PosixMachine.entries)
 
     def close(self) -> None:
-        """End the connection."""
+        """Ends the connection to the host."""
         self.connection.close()
 
     def _asked(self, script: str, timeout_s: float | None = None) -> Done:
@@ -173,7 +176,8 @@ class RemoteMachine(PosixMachine):
         return Done(status, output.decode(errors="replace"), errors.decode(errors="replace"))
 
     def _repeated(self, script: str, timeout_s: float | None) -> tuple[int, bytes, bytes]:
-        """Status and output; on new connections for as long as they drop and patience lasts. Raises HostTrouble."""
+        """Returns the status, output and errors of a script. After a lost connection it is sent again on a new one, for
+        as long as the patience lasts. Raises HostTrouble."""
         text = script.encode()
         self.thread.dropped = False
         dropped_since: float | None = None
@@ -192,22 +196,24 @@ class RemoteMachine(PosixMachine):
 
 
 LOST = 255
-"""Status of a job of which the end is not known."""
+"""The status of a job whose end is not known."""
 
 _POLL_S = 0.1
 _POLLS_WITHOUT_PROCESS = 100
-"""After these a job that has no process yet will not get one: the connection dropped just then."""
+"""The number of checks after which a job that has no process yet will not get one: the connection was lost just
+then."""
 
 _JOB = resource("job.sh", __package__)
 _END_JOBS = resource("end_jobs.sh", __package__)
-"""Ends the jobs below a directory that still run, and removes it. What runs is stopped before its children are looked
-for: it would go on with its next command when one is killed."""
+"""The script that ends the jobs below a directory and removes that directory. A process is stopped before its children
+are looked for: it would go on with its next command when a child is killed."""
 
 
 def job(script: str, home: Path, done_with: Sequence[Path] = ()) -> str:
-    """The script that carries another one out once with `home` as its directory, or waits for its end.
+    """Returns the script that carries out another script once with `home` as its directory, or waits for its end.
 
-    It prints what that one printed and ends with its status, or with LOST. Jobs that are `done_with` are removed.
+    It prints what the other script printed and ends with that script's status, or with LOST. The directories of the
+    jobs in `done_with` are removed.
     """
     return filled(
         _JOB,
@@ -223,16 +229,17 @@ def job(script: str, home: Path, done_with: Sequence[Path] = ()) -> str:
 
 
 _LOOK_TIMEOUT_S = 60.0
-"""Enough for the first PowerShell after a start of Windows, too."""
+"""The limit of a command that changes nothing, in seconds: enough for the first PowerShell after a start of Windows."""
 
 _POSIX_ON_WINDOWS = ("CYGWIN", "MINGW", "MSYS", "UWIN")
-"""How uname names what Git and Cygwin bring: a shell whose processes and files are not those of Windows."""
+"""The beginnings of the names by which uname knows the shells of Git and Cygwin, whose processes and files are not
+those of Windows."""
 
 
 def posix_system(connection: Connection) -> str:
-    """What `uname -s` says. Raises HostLost where no POSIX system answers.
+    """Returns what `uname -s` prints. Raises HostLost if no POSIX system answers.
 
-    The login's own shell is asked, and its input is at an end: PowerShell would wait for more.
+    The login's own shell is asked, and its input is at an end, since PowerShell would wait for more.
     """
     system, words = uname(connection)
     if system is None:
@@ -241,7 +248,7 @@ def posix_system(connection: Connection) -> str:
 
 
 def uname(connection: Connection) -> tuple[str | None, str]:
-    """The system, or None, and what was said."""
+    """Returns the system's name, or None if it is no POSIX system, and the end of what the host said."""
     status, output, errors = asked(connection, "uname -s")
     lines = output.split()
     # start-up files may have had their say before
@@ -251,7 +258,8 @@ def uname(connection: Connection) -> tuple[str | None, str]:
 
 
 def asked(connection: Connection, command: str) -> tuple[int, str, str]:
-    """Status, output and errors of a command line that only looks, once more after a drop. Raises HostLost."""
+    """Returns the status, output and errors of a command line that changes nothing. It is sent once more after a lost
+    connection. Raises HostLost."""
     try:
         try:
             status, output, errors = connection.execute(command, _LOOK_TIMEOUT_S)
@@ -263,5 +271,5 @@ def asked(connection: Connection, command: str) -> tuple[int, str, str]:
 
 
 def short(words: str) -> str:
-    """The end: start-up files may have had their say before."""
+    """Returns the last 200 characters of what a host said: start-up files may have printed something before."""
     return " ".join(words.split())[-200:]

@@ -1,6 +1,7 @@
-"""A shell on another host that stays open: one after the other it carries out the scripts that it is given.
+"""A shell on another host that stays open, and carries out the scripts that it is given one after the other.
 
-A login that runs the user's own start-up files for every command would cost a loaded host more than the command.
+A login for each command would run the user's start-up files each time, which would cost a loaded host more than the
+command.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _STATUS_TIMEOUT_S = 5.0
 
 
 class Ended(Exception):
-    """The shell is gone: of itself, with a status and last words, or with its connection."""
+    """The shell is gone: it ended by itself, with a status and last words, or with its connection."""
 
     def __init__(self, status: int | None = None, words: str = "") -> None:
         super().__init__(words)
@@ -34,11 +35,11 @@ class Shell:
 
     @classmethod
     async def open(cls, connection: asyncssh.SSHClientConnection) -> Shell:
-        """A new one. Raises asyncssh.ChannelOpenError."""
+        """Opens a shell on a connection. Raises asyncssh.ChannelOpenError."""
         return cls(await connection.create_process("exec /bin/sh", encoding=None))
 
     async def run(self, script: bytes) -> tuple[int, bytes, bytes]:
-        """Status, output and errors of a script. Raises Ended."""
+        """Runs a script and returns its status, output and errors. Raises Ended if the shell is gone."""
         if not self._answered:
             await self._answer(b":")  # with whatever the user's start-up files have to say
         return await self._answer(script)
@@ -60,7 +61,7 @@ class Shell:
         return status, output, errors
 
     def close(self) -> None:
-        """End it; what it runs goes on."""
+        """Closes the shell; the script that it runs goes on."""
         self._process.close()
 
     async def _ended(self) -> Ended:
@@ -76,7 +77,7 @@ class Shell:
 
 
 async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes) -> tuple[bytes, int]:
-    """What comes before the mark, and the number behind it. Raises EOFError."""
+    """Returns what comes before the mark, and the number behind the mark. Raises EOFError."""
     end = re.compile(rb"\n%s (\d+)\n\Z" % mark)
     content = bytearray()
     while True:

@@ -1,4 +1,5 @@
-"""A host with Windows by ssh: one command of PowerShell for each look, on a connection that stays open."""
+"""A host with Windows that is reached by ssh. Each question is one command of PowerShell, on a connection that stays
+open."""
 
 from __future__ import annotations
 
@@ -11,27 +12,28 @@ from pgtrial.machines.windows import WindowsHost, command_line, parse_reply, rep
 
 
 class RemoteWindows(WindowsHost):
-    """PowerShell gets its script by the command line: what comes by its standard input, a PowerShell that is the
-    login's own shell may have read before."""
+    """A host with Windows that is reached by ssh. PowerShell gets its script on the command line, since a PowerShell
+    that is the login's own shell may already have read the standard input."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.label = connection.login
 
     def powershell(self, script: str) -> str:
-        """What a script prints. Raises HostLost, and HostError where PowerShell failed."""
+        """Runs a script and returns what it prints. Raises HostLost, and HostError if PowerShell failed."""
         status, output, errors = asked(self.connection, command_line(script))
         if status != 0 and not output.strip():
             raise HostError(f"PowerShell on {self.label} ended with status {status}: {' '.join(errors.split())[:200]}")
         return output
 
     def close(self) -> None:
-        """End the connection."""
+        """Ends the connection to the host."""
         self.connection.close()
 
 
 def machine_to_look_at(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> RemoteMachine | RemoteWindows:
-    """The host of a given server; nothing is made there. Raises HostTrouble, in a sentence for people."""
+    """Connects to the host of a given server, where pgtrial only reads. Raises HostTrouble, with a sentence for the
+    user."""
     machine = RemoteMachine(ssh, sudo=sudo, patience_s=patience_s)
     try:
         if not answers_to_powershell(machine.connection):
@@ -46,7 +48,7 @@ def machine_to_look_at(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) 
 
 
 def answers_to_powershell(connection: Connection) -> bool:
-    """Whether it is no POSIX system and has PowerShell. Raises HostLost where it can do neither."""
+    """True if the host is no POSIX system and has PowerShell. Raises HostLost if it has neither."""
     system, words = uname(connection)
     if system is not None:
         return False

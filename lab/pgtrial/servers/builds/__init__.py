@@ -1,1 +1,1 @@
-"""Servers and extensions that are built from source on this machine, and kept for all studies."""
+"""Builds servers and extensions from source on this machine, and keeps them for all studies."""

@@ -1,4 +1,5 @@
-"""The commands of a build, one after the other: progress, an estimate, and the last words of the one that fails."""
+"""Runs the commands of a build one after the other. Reports progress, the estimated time that is left, and the last
+words of a command that fails."""
 
 from __future__ import annotations
 
@@ -21,15 +22,16 @@ _PASSED = (
     "PATH", "HOME", "TMPDIR", "PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR", "SDKROOT", "LD_LIBRARY_PATH", "CARGO_HOME",
     "RUSTUP_HOME", "PGRX_HOME", "CCACHE_DIR",
 )  # fmt: skip
-"""Environment variables that a build sees. CFLAGS and the like are not among them: a build is kept by its options."""
+"""The environment variables that a build sees. CFLAGS and the like are not among them, since a build is known by its
+options alone."""
 
 _NINJA = re.compile(r"\[(\d+)/(\d+)\]")
 _COMPILES = re.compile(r"\s-c\s")
 _TAIL_LINES = 400
 _EVERY = 0.1
-"""Share of the steps after which progress is reported again."""
+"""The share of the steps after which progress is reported again."""
 _TRUSTED = 0.05
-"""Share of the steps from which the time that is left is estimated."""
+"""The share of the steps from which on the remaining time is estimated."""
 
 _WORDS = re.compile(
     r"(?i)(\berror:|fatal error|configure: error|undefined reference|command not found|no such file|is missing|"
@@ -56,16 +58,16 @@ _MISSING = (
         "install the headers of this server (postgresql-server-dev-NN, postgresqlNN-devel)",
     ),
 )
-"""What is missing, by what a configure script or a compiler says of it, and what to install."""
+"""What to install, by a pattern of what a configure script or a compiler says about something that is missing."""
 
 
 class Commands:
     """Runs the commands of one build, and writes what they print to a file."""
 
     def __init__(self, label: str, log: Path, say: Callable[[str], None], expected: int = 0) -> None:
-        """`expected`: how many steps the build takes, as lines that compile; 0: unknown."""
+        """`expected` is the number of steps that the build takes, counted as lines that compile; 0 if it is unknown."""
         self.steps = 0
-        """Lines of progress until now."""
+        """The number of steps until now."""
         self._label = label
         self._log = log
         self._say = say
@@ -74,7 +76,7 @@ class Commands:
         self._told = 0.0
 
     def run(self, command: Sequence[str | Path], directory: Path, extra: Mapping[str, str] | None = None) -> None:
-        """Run a command to its end. Raises BuildError in its words."""
+        """Runs a command to its end. Raises BuildError with the command's last words."""
         tail: deque[str] = deque(maxlen=_TAIL_LINES)
         with self._log.open("a") as log:
             log.write(f"$ {' '.join(map(str, command))}\n")
@@ -109,7 +111,7 @@ class Commands:
 
     @staticmethod
     def asked(command: Sequence[str | Path], directory: Path) -> str:
-        """What a command prints that changes nothing; empty: it fails."""
+        """Runs a command that changes nothing, and returns what it prints; empty if it fails."""
         with suppress(OSError):
             return subprocess.run(
                 [str(word) for word in command],
@@ -147,7 +149,7 @@ def _environment() -> dict[str, str]:
 
 
 def last_words(lines: Sequence[str]) -> str:
-    """Why a build failed, from its last lines, with what to install where a known library or tool is missing."""
+    """Returns why a build failed, from its last lines, and what to install if a known library or tool is missing."""
     plain = (_COLOUR.sub("", line).strip() for line in lines)
     own = [line for line in plain if line and not _OF_MAKE.match(line)]
     # programs in Rust print `Error:`, and the words below it
@@ -159,7 +161,7 @@ def last_words(lines: Sequence[str]) -> str:
 
 
 def make_program() -> str:
-    """GNU make. Raises BuildError where it is not installed."""
+    """Returns the path of GNU make. Raises BuildError if it is not installed."""
     program = shutil.which("gmake") or shutil.which("make")
     if program is None:
         raise BuildError("make is not installed here, and a source is to be built; install make and a C compiler")
@@ -167,12 +169,12 @@ def make_program() -> str:
 
 
 def jobs() -> str:
-    """How many commands of a build run at the same time, as an option of make and ninja."""
+    """Returns how many commands of a build run at the same time, as an option of make and ninja."""
     return f"-j{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1}"
 
 
 def compiler_version(compiler: str) -> str:
-    """What a C compiler says it is, in one line. Raises BuildError."""
+    """Returns the version that a C compiler prints, in one line. Raises BuildError."""
     program = shutil.which(compiler)
     if program is None:
         raise BuildError(f"there is no C compiler {compiler}; install it (gcc or clang), or name another as compiler")
@@ -186,7 +188,7 @@ def compiler_version(compiler: str) -> str:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a command with all that it has started."""
+    """Ends a command with all that it has started."""
     with_group = process.pid
     try:
         os.killpg(with_group, 15)
