@@ -1,4 +1,4 @@
-"""What the arms of a study are: collected with their first trial, again whenever the study goes on, and audited."""
+"""The facts of a study's arms: collected with each arm's first trial, again when the study goes on, and audited."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pgtrial.verdict.rules import audit
 from pgtrial.verdict.rules.case import changes
 
 _Key = tuple[str, int | None]
-"""An arm, and which of its deployments if it has several."""
+"""The name of an arm, and the number of its deployment if it has several, else None."""
 
 
 def facts_of_server(arm: Arm, target: Target, *, measure: bool) -> Facts:
@@ -33,10 +33,10 @@ def facts_of_server(arm: Arm, target: Target, *, measure: bool) -> Facts:
 
 
 class ArmFacts:
-    """The facts that a study has, and those that this run of it has still to collect."""
+    """The facts that a study has stored, and the arms whose facts this run still has to collect."""
 
     def __init__(self, study: StudyDirectory, spec: StudySpec, listener: Listener) -> None:
-        """`spec` is the study as the user gave it."""
+        """Reads the stored facts. `spec` is the study as the user gave it."""
         self._study = study
         self._spec = spec
         self._listener = listener
@@ -74,9 +74,10 @@ class ArmFacts:
         self._tell(Audit(findings=findings_on_rows(plan, self._rows)))
 
     def collect(self, block: int, arm: Arm, target: Target, place: int | None, program: str | None = None) -> None:
-        """The facts of an arm that is being served in a block, once in each run of the study.
+        """Collects and stores the facts of an arm whose server runs, once in each run of the study.
 
-        `program` is what its client program says that it is. What is known from before stays, with what has changed.
+        `program` is what the arm's client program says that it is. Facts that were stored before stay, and get a note
+        of what has changed since.
         """
         key = arm.name, place if self._study.plan.deployments > 1 else None
         known = self._known.get(key)
@@ -120,7 +121,7 @@ class ArmFacts:
                 self._listener(Preparing(sentence, stays=True))
 
     def _facts_of(self, arm: Arm, target: Target, *, measure: bool) -> Facts | None:
-        """None, with a notice, while its server or its host does not answer.
+        """Returns the facts of an arm; None, with a notice, if its server or its host does not answer.
 
         Facts can come with another trial; the one that has just ended must not be lost for them.
         """
@@ -141,7 +142,7 @@ class ArmFacts:
 
 
 def _facts_of_program(server: Server, program: str | None) -> dict[str, Any]:
-    """What an arm's client program is."""
+    """Returns the facts about an arm's client program: its command, its files, and what it says that it is."""
     return {
         "command": server.command,
         "directory": server.command_directory,

@@ -25,9 +25,9 @@ from pgtrial.model.units import format_duration
 _WARMUP_S = 5.0
 _CONNECT_S = 60.0
 _DELAY_S = 0.05
-"""So late an event of the engine may have arrived."""
+"""The longest delay with which an event of the engine may arrive, seconds."""
 _CATCH_UP_S = 60.0
-"""The load may take so long to catch up, or as long as the job took if that is longer."""
+"""How long the load may take to catch up after the job, seconds; as long as the job took if that is longer."""
 
 
 class LoadBeside:
@@ -39,12 +39,12 @@ class LoadBeside:
         self._stack = ExitStack()
         self._run: EngineRun
         self._began = 0.0
-        """When its warm-up was over, by time.monotonic()."""
+        """The time at which the load's warm-up was over, by time.monotonic()."""
         self._clock = 0.0
-        """The zero of the engine's times on that clock."""
+        """The time from which the engine counts the times of its events, by time.monotonic()."""
 
     def __enter__(self) -> LoadBeside:
-        """Raises TrialError if it does not begin."""
+        """Starts the load and waits for the end of its warm-up. Raises TrialError if the load does not begin."""
         with ExitStack() as stack:
             stack.callback(leftovers.forget, self._course.directory, beside=True)
             self._run = stack.enter_context(self._course.maker.started(self._order()))
@@ -62,9 +62,10 @@ class LoadBeside:
         self._stack.close()
 
     def end(self) -> Phase | None:
-        """Wait until the load has caught up, and end it; what it measured since the job's start.
+        """Waits until the load has caught up, ends it, and returns what it measured since the job's start.
 
-        None: it did not catch up, which the trial notes. Raises TrialError if clients were cut off.
+        Returns None, with a note for the trial, if the load did not catch up. Raises TrialError if clients were cut
+        off.
         """
         ended = time.monotonic()
         patience_s = max(_CATCH_UP_S, ended - self._began)
@@ -85,7 +86,7 @@ class LoadBeside:
         return self._outcome.measured if caught_up else None
 
     def _earliest_start(self, tick: Event) -> float:
-        """When the first of the transactions of a tick was to start at the earliest, by time.monotonic(); 0: none."""
+        """Returns the earliest due time of a tick's transactions, by time.monotonic(); 0 if the tick has none."""
         longest_us = (tick["latency_us"] or {}).get("max")
         if longest_us is None:
             return 0.0
@@ -107,7 +108,11 @@ class LoadBeside:
         )
 
     def _events(self, deadline: float) -> Iterator[Event]:
-        """The events as they arrive; raises NotInTime at the end of a load that had to be ended at the deadline."""
+        """Yields the events as they arrive. Raises NotInTime after the last one if the load had to be ended at the
+        deadline.
+
+        The deadline is a time of time.monotonic().
+        """
         for event in self._run.events(deadline):
             self._outcome.add(event)
             yield event

@@ -1,4 +1,4 @@
-"""What a block takes: how many a verdict takes, the time of one beside its loads, and the lengths of its trials."""
+"""Estimates for blocks: how many a verdict takes, the time of one beside its loads, and the lengths of its trials."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from pgtrial.statistics import p9
 from pgtrial.statistics.describe import FEWEST_FOR_MEDIAN
 
 _RESTORE_S_PER_SCALE = 0.03
-"""Copying 15 MB at 500 MB/s, or vacuuming it."""
+"""The seconds to copy the 15 MB of a scale unit at 500 MB/s, or to vacuum them."""
 _ROWS_PER_SCALE = 55_000
-"""Rows of sysbench's tables that take as much room as a scale unit."""
+"""The number of rows of sysbench's tables that take as much space as a scale unit."""
 _SCALES_PER_WAREHOUSE = 7
-"""How many scale units take the room of a warehouse."""
+"""The number of scale units that take as much space as a warehouse."""
 _SMALLER = 5
-"""How many rows of table_a take the room of one of sysbench's."""
+"""The number of rows of table_a that take as much space as one row of sysbench's tables."""
 _START_AND_STOP_S = 2.0
 _COLLECT_S = 0.5
 
 
 def fewest_for_a_verdict(spec: StudySpec) -> int:
-    """Blocks that a verdict on every arm takes at least, or the interval of one arm alone."""
+    """Returns the smallest number of blocks with which every arm can get a verdict, or a single arm an interval."""
     if len(spec.arms) == 1:
         return FEWEST_FOR_MEDIAN
     return deployments_of(spec) if are_units(spec) else p9.first_look(claims_of(spec), kept_of(spec))
@@ -66,7 +66,7 @@ def families_of(spec: StudySpec) -> int:
 
 
 def overhead_estimate(spec: StudySpec) -> float:
-    """Expected wall time of a block beside its loads, seconds: copies of data, starts, stops, counters."""
+    """Returns the expected wall time of a block beside its loads, seconds: copies of data, starts, stops, counters."""
     servers = [spec.resolved(arm) for arm in spec.arms]
     points = load_points(spec)
     collected_s = len(points) * len(servers) * _COLLECT_S
@@ -78,7 +78,10 @@ def overhead_estimate(spec: StudySpec) -> float:
 
 
 def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> float:
-    """Seconds; next to none for a copy that is kept as it is, and where vacuum finds nothing changed."""
+    """Estimates the time in seconds to reset the data before a trial.
+
+    It is near zero for copies that are kept, and where VACUUM finds nothing to do.
+    """
     if server.reset == "none" or (server.reset == "vacuum" and point.workload == "select-only"):
         return 0.0
     if point.pack is not None:
@@ -92,35 +95,35 @@ def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> floa
 
 @dataclass(frozen=True)
 class TrialLengths:
-    """Lengths of all trials of a study, and what a block takes beside their loads; seconds."""
+    """The lengths of all trials of a study, and the time that a block takes beside their loads; seconds."""
 
     load_s: float
-    """Of one trial, expected."""
+    """The expected time of one trial's load."""
     warmup_s: float
-    """0 of loads that run to their end, as the measured part."""
+    """The length of the warm-up. It is 0 for loads that run to their end, and so is `duration_s`."""
     duration_s: float
     trials: int
-    """Of a block."""
+    """The number of trials in a block."""
     overhead_s: float
-    """Of a block."""
+    """The time that a block takes beside its loads."""
     chosen: Lengths | None = None
-    """None: the study gives both lengths."""
+    """How pgtrial chose the lengths; None if the study gives both."""
     preliminary_s: float = 0.0
-    """Wall time of the preliminary block, measured or expected; part of the budget."""
+    """The wall time of the preliminary block, measured or expected; it is part of the budget."""
 
     @property
     def block_s(self) -> float:
-        """Expected wall time of a block."""
+        """The expected wall time of a block, seconds."""
         return self.overhead_s + self.trials * self.load_s
 
     @property
     def measured_share(self) -> float:
-        """Share of a block's wall time in which trials are measured."""
+        """The share of a block's wall time in which trials are measured."""
         return self.trials * self.duration_s / self.block_s
 
 
 def planned_lengths(plan: Plan) -> TrialLengths:
-    """The lengths of a plan that has them."""
+    """Returns the lengths of a plan."""
     trials = len(plan.arms) * len(plan.load_points)
     load_s = plan.warmup_s + plan.duration_s
     return TrialLengths(
@@ -135,7 +138,7 @@ def planned_lengths(plan: Plan) -> TrialLengths:
 
 
 def preliminary_time(plan: Plan) -> float:
-    """Wall time of the preliminary block, measured or expected, seconds; 0 where there is none."""
+    """Returns the wall time of the preliminary block, measured or expected, seconds; 0 if there is none."""
     lengths = plan.lengths
     if lengths is None:
         return 0.0

@@ -26,12 +26,12 @@ from pgtrial.model.records.trial import Probe
 from pgtrial.model.units import percent
 
 ENGINE_GRACE_S = 60.0
-"""How much longer than its phases a run may take, for connecting and for its last transactions."""
+"""How much longer than its phases a run may take, seconds, for connecting and for its last transactions."""
 
 _SEEDS = 2**31
 
 Started = Callable[[Course], AbstractContextManager[LoadRun]]
-"""Starts the engine of a course."""
+"""Starts the engine for a course and returns its run as a context manager."""
 
 
 class ProbeWatch(Protocol):
@@ -41,7 +41,7 @@ class ProbeWatch(Protocol):
         """Read the server's counters."""
 
     def changes(self) -> Counters:
-        """How the counters have changed since, once the engine has ended."""
+        """Returns how the counters have changed since `measure_begins`, once the engine has ended."""
 
 
 def search(course: Course, started: Started, watch: ProbeWatch) -> None:
@@ -65,7 +65,10 @@ def search(course: Course, started: Started, watch: ProbeWatch) -> None:
 
 
 def _warm_up(course: Course, started: Started, watch: ProbeWatch) -> float:
-    """Runs a closed loop, below a ceiling of the rate a load at that; returns where the search begins."""
+    """Runs the warm-up and returns the rate at which the search begins, 1/s.
+
+    The warm-up is a closed loop, or a load at the ceiling of the rate if the study gives one.
+    """
     seconds = max(1.0, float(math.ceil(course.load.phases_s[0])))
     ceiling = course.point.capacity.at_most if course.point.capacity is not None else None
     point = course.point.model_copy(update={"rate": ceiling})
@@ -96,7 +99,10 @@ def _probed(course: Course, rate: float, started: Started, watch: ProbeWatch) ->
 
 
 def _run(course: Course, started: Started, watch: ProbeWatch, seconds: float, probe: int | None = None) -> Outcome:
-    """A run of the engine. Raises TrialError if it failed otherwise than by answering nothing in time."""
+    """Runs the engine once and returns the outcome.
+
+    Raises TrialError if the run failed in another way than by answering nothing in time.
+    """
     outcome = course.outcome
     with started(course) as run:
         for _, event in events_of([run], time.monotonic() + seconds + ENGINE_GRACE_S):
@@ -120,7 +126,7 @@ def _run(course: Course, started: Started, watch: ProbeWatch, seconds: float, pr
 
 
 def _is_idle(outcome: Outcome, status: int) -> bool:
-    """Whether a run ended as planned and answered nothing in its measured part: it is far beyond the capacity."""
+    """True if a run ended as planned but answered nothing in its measured part: its rate is far beyond the capacity."""
     ended = bool(outcome.done) and status == 0 and not outcome.aborted_clients and not outcome.done.get("interrupted")
     return ended and outcome.measured is not None and outcome.measured.transactions == 0
 

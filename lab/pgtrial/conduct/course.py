@@ -36,10 +36,10 @@ from pgtrial.servers.arm import Arm
 
 @dataclass
 class Course:
-    """What a trial is to do, and what is gathered while it runs."""
+    """A trial in progress: its plan, and what is gathered while it runs."""
 
     load: LoadSection
-    """With the lengths of this trial."""
+    """The load, with the lengths of this trial."""
     planned: PlannedTrial
     point: LoadPoint
     data: Data
@@ -49,32 +49,32 @@ class Course:
     listener: Listener
     maker: LoadMaker
     started: str
-    """UTC, ISO 8601."""
+    """The time at which the trial began, in UTC, ISO 8601."""
     began: float = field(default_factory=time.monotonic)
-    """The same instant by time.monotonic()."""
+    """The time at which the trial began, by time.monotonic()."""
     turn: Turn = ALONE
     shared_server: bool = False
-    """Whether all arms are sessions of one server, whose counters then belong to all together."""
+    """True if all arms are sessions of one server, whose counters then belong to all of them together."""
     beside_script: Path | None = None
     """The file of a script of the study's own that runs beside a job."""
     pack: SqlFiles | None = None
     """The files of the workload, if it is a pack."""
     values: Mapping[str, Path] = field(default_factory=dict)
-    """By variable the file of which each transaction draws a value."""
+    """For each variable, the file from which each transaction draws its value."""
     statements: FindStatements | None = None
-    """Finds the statements of the load; None: they are known already, or not asked for."""
+    """Finds the statements of the load; None if they are known already, or not asked for."""
     with_drawn_statistics: bool = False
-    """Whether ANALYZE drew the planner's statistics for this trial, so that its plans may be others than before."""
+    """True if ANALYZE drew the planner's statistics for this trial, so that its plans may differ from earlier ones."""
     loads_begin: float | None = None
-    """When all loads that alternate begin, by time.monotonic(); None: it runs by itself, or has not got there."""
+    """The time at which all loads that alternate begin, by time.monotonic(); None while unknown, and without others."""
     inbox: Inbox | None = None
-    """Where the events of all loads that alternate arrive."""
+    """The queue in which the events of all loads that alternate arrive."""
     rounds: Rounds | None = None
-    """Where client programs get their turns, if they are the load."""
+    """The rounds in which client programs take turns; None for any other load."""
     timings: dict[str, float] = field(default_factory=dict)
     outcome: Outcome = field(default_factory=Outcome)
     start_failures: list[str] = field(default_factory=list)
-    """What was said at each attempt at which the server did not start."""
+    """The error of each attempt at which the server did not start."""
     reason: str | None = None
     notes: list[str] = field(default_factory=list)
     deltas: Counters = field(default_factory=dict)
@@ -90,13 +90,13 @@ class Course:
     not_permitted: list[str] = field(default_factory=list)
     server_said: list[str] = field(default_factory=list)
     log_read: int = 0
-    """Up to which byte the server's log has been read, or is the lab's own start."""
+    """The offset in the server's log, in bytes, up to which it has been read; the lab's own start counts as read."""
     lost: str | None = None
     table_created_s: float | None = None
     quality: float | None = None
     job: JobSummary | None = None
     start_rate: float | None = None
-    """Where a search for the capacity begins, 1/s; None: no capacity is known yet."""
+    """The rate at which a search for the capacity begins, 1/s; None if no capacity is known yet."""
     capacity: float | None = None
     probes: list[Probe] = field(default_factory=list)
     machines: list[MachineShare] = field(default_factory=list)
@@ -111,7 +111,7 @@ class Course:
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """Within it, what goes wrong with the trial alone fails it, and is not raised."""
+        """A context manager within which an error that concerns this trial alone fails the trial, and is not raised."""
         try:
             yield
         except (TrialError, psycopg.Error) as error:
@@ -124,8 +124,10 @@ class Course:
 
     @property
     def ended(self) -> str:
-        """Now, UTC, by the clock as it was when the trial started: it may have been set since, and the machine may have
-        slept, and neither is time that a trial took."""
+        """The present time in UTC: the start of the trial plus the time since then by the monotonic clock.
+
+        The wall clock may have been set since, and the machine may have slept: neither is time that a trial took.
+        """
         ended = datetime.fromisoformat(self.started) + timedelta(seconds=self._under_way_s)
         return ended.isoformat(timespec="milliseconds")
 
@@ -134,30 +136,30 @@ class Course:
         return time.monotonic() - self.began
 
     def interrupted(self) -> InterruptedTrial:
-        """The trial as it was when a person ended it."""
+        """Returns the record of a trial that a person ends now."""
         tps = measured.tps if (measured := self.outcome.measured) else None
         trial = InterruptedTrial.model_validate(self.planned, from_attributes=True)
         return trial.model_copy(update={"under_way_s": round(self._under_way_s, 3), "tps": tps})
 
     def note(self, text: str | None) -> None:
-        """Keep a sentence for the reader of the trial, once."""
+        """Keeps a sentence for the reader of the trial, unless it is there already."""
         if text is not None and text not in self.notes:
             self.notes.append(text)
 
 
 def sentence(error: Exception) -> str:
-    """An error as one line; an error of the session names the server."""
+    """Returns an error as one line; for an error of the session the line says that the server did not answer."""
     return f"the server did not answer: {one_line(error)}" if isinstance(error, psycopg.Error) else one_line(error)
 
 
 class NotWatching:
-    """In place of a sampler, of a study that is not observed."""
+    """Replaces the sampler in a study that is not observed, and does nothing."""
 
     def load_begins(self, engine: int | None) -> None:
-        """Do nothing."""
+        """Ignores the start of the load, since nothing is sampled."""
 
     def measure_begins(self) -> None:
-        """Do nothing."""
+        """Ignores the start of the measured part, since nothing is sampled."""
 
 
 Watching = Sampler | NotWatching
@@ -165,7 +167,7 @@ Watching = Sampler | NotWatching
 
 @contextmanager
 def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
-    """Sample server and host during the load; the observation is kept in the course, also after an error."""
+    """Samples server and host during the load; the observation is kept in the course, also after an error."""
     load = course.load
     if not load.observe or course.shared_server or load.kind.restarts_server(load):
         yield NotWatching()
@@ -185,7 +187,7 @@ def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
 
 
 def _own_time(course: Course) -> OwnTime | None:
-    """When the load was active, if it alternated with others."""
+    """Returns the slices in which the load was active; None if it did not alternate with others."""
     begin = course.loads_begin
     if begin is None:
         return None
@@ -197,7 +199,7 @@ def _own_time(course: Course) -> OwnTime | None:
 
 
 def _measured_s(course: Course) -> float:
-    """Length of the measured part: as planned, or of a load with an end of its own as measured."""
+    """Returns the length of the measured part, seconds: as planned, or as measured for a load that ends by itself."""
     if not course.load.ends_itself:
         return course.turn.wall_s(course.load.phases_s[1])
     measured = course.outcome.measured

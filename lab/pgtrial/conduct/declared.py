@@ -1,4 +1,4 @@
-"""What the declared metrics ask of a study before its first trial: a rate, long trials, servers of their own."""
+"""The requirements of the declared metrics, checked before the first trial: a rate, long trials, their own servers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from pgtrial.model.units import as_written, format_duration
 from pgtrial.verdict.units import Units
 
 _DEVIATIONS = 3
-"""A trial at a rate has a Poisson number of transactions: so many standard deviations are planned for."""
+"""Trials at a rate have a Poisson number of transactions: they are planned longer by this many standard deviations."""
 
 
 def least_duration(spec: StudySpec) -> float:
-    """The measured part that the declared percentiles take at the rates of a study, seconds; 0: any will do."""
+    """Returns the shortest measured part with which the declared percentiles have enough transactions at the study's
+    rates, seconds; 0 if any length will do.
+    """
     points, percentiles = load_points(spec), percentiles_of(spec.verdict.metrics)
     return max((_duration_for(name, points) or 0.0 for name in percentiles), default=0.0)
 
 
 def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
-    """What the user should know of the declared metrics, a sentence each."""
+    """Yields what the user should know about the declared metrics, one sentence each."""
     if repeated := plan.repeated_metrics:
         yield (
             f"a closed loop makes {' and '.join(repeated)} follow from the throughput; give the load a rate ([load] "
@@ -50,7 +52,9 @@ def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
 
 
 def metrics_in_words(plan: Plan) -> str:
-    """`p99 decides; p50 and wal per transaction share an error and are decided after block 9 at the earliest`."""
+    """Returns the roles of the metrics in words, such as `p99 decides; p50 and wal per transaction share an error and
+    are decided after block 9 at the earliest`.
+    """
     first, *others = plan.metrics
     if (promise := plan.load_points[0].capacity) is not None:
         fewest = transactions_for(promise.percentile) / plan.duration_s
@@ -75,7 +79,7 @@ def _cure(spec: StudySpec) -> str:
 
 
 def _duration_for(percentile: str, points: Sequence[LoadPoint]) -> float | None:
-    """The measured part that a percentile takes at the lowest rate, seconds; None: there is no rate."""
+    """Returns the measured part that a percentile needs at the lowest rate, seconds; None if there is no rate."""
     rates = [point.rate for point in points if point.rate is not None]
     needed = transactions_for(percentile)
     return (needed + _DEVIATIONS * math.sqrt(needed)) / min(rates) if rates else None

@@ -16,7 +16,7 @@ from pgtrial.servers.arm import Arm
 
 @dataclass
 class DrawnValues:
-    """The values of variables: drawn where the data are seen first, and looked for wherever rows may be others."""
+    """The values of variables: drawn where the data are read first, and looked for wherever the rows may differ."""
 
     spec: StudySpec
     seed: int
@@ -24,12 +24,12 @@ class DrawnValues:
     files: dict[str, Path] = field(default_factory=dict)
     drawn: dict[str, list[str]] = field(default_factory=dict)
     origin: tuple[Data, str] | None = None
-    """Of what data and on which arm they were drawn."""
+    """The data and the arm from which the values were drawn; None before that."""
     seen: set[Hashable] = field(default_factory=set)
-    """The places where they are known to be."""
+    """The identities of the places whose data are known to have these values."""
 
     def draw_or_check(self, arm: Arm, data: Data, target: Target) -> None:
-        """Draw the values, or look for them on another arm. Raises StudyError where some are missing there."""
+        """Draws the values, or looks for them on another arm. Raises StudyError if some are missing there."""
         columns = self.spec.load.values
         if not columns or (self.origin is not None and self.origin[0] != data):
             return

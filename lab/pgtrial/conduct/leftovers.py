@@ -1,4 +1,4 @@
-"""What a killed lab leaves in a study: an unfinished trial, and possibly an engine that still runs."""
+"""Removes what a killed lab has left in a study: an unfinished trial, and possibly an engine that still runs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _may_end(file: Path, process: psutil.Process) -> bool:
 
 
 def _born(process: psutil.Process) -> tuple[float, float]:
-    """When a process began, Unix seconds and seconds since this machine was booted.
+    """Returns the time at which a process began, in Unix seconds and in seconds since this machine was booted.
 
     Setting the clock changes the first value on Linux and the second one elsewhere, never both.
     """

@@ -28,31 +28,33 @@ from pgtrial.statistics import capacity
 from pgtrial.statistics.precision import best_length
 
 MEASURED_SHARE = 0.75
-"""Of the wall time of a block, to be spent in measured parts where the budget holds that."""
+"""The share of a block's wall time to be spent in measured parts, where the budget allows that."""
 LEAST_BUDGET_S = 120.0
-"""Below it no lengths are chosen."""
+"""The smallest budget, in seconds, for which lengths are chosen."""
 _SPARE_BLOCKS = 2
-"""Planned beyond the first look where they fit: a first look decides only if all blocks agree."""
+"""The number of blocks that are planned beyond the first look, if they fit: it decides only if all blocks agree."""
 _SPENT_SHARE = 0.95
-"""Of the budget that the fewest blocks take by plan: the preliminary block may have been a quick one."""
+"""The share of the budget that is planned for the fewest blocks. The rest is a reserve: the preliminary block may have
+been a quick one."""
 _WARMUP_STEP_S, _LEAST_DURATION_S = 0.5, 2.0
 _LONGEST_LOAD_SHARE = 0.25
-"""Of a trial's load that a warm-up may take where the budget does not hold the measured share."""
+"""The largest share of a trial's load that a warm-up may take where the budget does not hold the measured share."""
 _NOT_TOO_SHORT_S = 4.0
 _FEWEST_SLICES = 2
 _LONGEST_STEP_S = 86_400
 
 _PRELIMINARY_SHARE = 0.06
-"""Of the budget, for the loads of the preliminary block."""
+"""The share of the budget for the loads of the preliminary block."""
 _PRELIMINARY_S = (3.0, 30.0)
-"""The least and the most time of load of its trials."""
+"""The shortest and the longest load of a trial of the preliminary block, seconds."""
 _LEAST_BY_SECONDS = 5.0
-"""The least where trials do not alternate: the speed is then known by the second."""
+"""The shortest load of such a trial where trials do not alternate, seconds: the speed is known by the second there."""
 
 
 @dataclass(frozen=True)
 class _Steps:
-    """The lengths of which those of trials are whole numbers, so that trials that alternate end with a slice; seconds.
+    """The steps of lengths, in seconds: trials have a whole number of them, so that trials that alternate end with a
+    slice.
 
     The shortest warm-up is one step.
     """
@@ -65,13 +67,13 @@ class _Steps:
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known when lengths are chosen; times in seconds."""
+    """The facts from which lengths are chosen; times in seconds."""
 
     budget_s: float
     trials: int
-    """Of a block."""
+    """The number of trials in a block."""
     overhead_s: float
-    """Of a block, beside its loads."""
+    """The time that a block takes beside its loads."""
     preliminary_s: float
     steps: _Steps
     together: int
@@ -81,10 +83,10 @@ class _Known:
 
 
 def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: Noise | None = None) -> TrialLengths:
-    """The lengths as far as they are known before the first trial.
+    """Returns the lengths as far as they are known before the first trial.
 
-    `overhead_s` is what a block of such a study takes beside its loads on this machine, None: unknown; `noise` that of
-    such studies. Raises StudyError if no lengths fit the budget.
+    `overhead_s` is the time that a block of such a study takes beside its loads on this machine, None if unknown;
+    `noise` is that of such studies. Raises StudyError if no lengths fit the budget.
     """
     overhead_s = overhead_estimate(spec) if overhead_s is None else overhead_s
     if (given := _given(spec, overhead_s)) is not None:
@@ -97,7 +99,7 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
 
 
 def measured_lengths(spec: StudySpec, plan: Plan, block: PreliminaryBlock, noise: Noise | None) -> TrialLengths:
-    """The lengths that follow from the preliminary block. Raises StudyError if none fit the budget."""
+    """Returns the lengths that follow from the preliminary block. Raises StudyError if none fit the budget."""
     trials = _trials(spec)
     if spec.load.kind.stored.time_is_unknown:
         chosen = Lengths(wanted_warmup_s=0.0, expected_s=block.wall_s, preliminary=block)
@@ -113,7 +115,7 @@ def measured_lengths(spec: StudySpec, plan: Plan, block: PreliminaryBlock, noise
 
 
 def preliminary_lengths(spec: StudySpec, slice_s: float) -> tuple[float, float]:
-    """Warm-up and measured part of the trials of the preliminary block, seconds; with slices of this length."""
+    """Returns warm-up and measured part of the trials of the preliminary block, seconds, with slices of this length."""
     alternate = interleaving_of(spec) is not None
     least, most = _PRELIMINARY_S
     if not alternate:
@@ -126,7 +128,7 @@ def preliminary_lengths(spec: StudySpec, slice_s: float) -> tuple[float, float]:
 
 
 def longest_duration(spec: StudySpec) -> float:
-    """The longest measured part with which the budget may hold a verdict, seconds; the study's own if it gives one."""
+    """Returns the longest measured part with which the budget may hold a verdict, or the study's own; seconds."""
     given_s = spec.load.given_s[1]
     if given_s is not None:
         return given_s
@@ -134,7 +136,7 @@ def longest_duration(spec: StudySpec) -> float:
 
 
 def least_time(spec: StudySpec) -> float:
-    """Time that a verdict takes at least, with the shortest trials and the block before them, seconds."""
+    """Returns the shortest time that a verdict takes, with the shortest trials and the block before them, seconds."""
     overhead_s = overhead_estimate(spec)
     if (given := _given(spec, overhead_s)) is not None:
         return fewest_for_a_verdict(spec) * given.block_s
@@ -142,7 +144,8 @@ def least_time(spec: StudySpec) -> float:
 
 
 def with_rehearsed_time(plan: Plan, spec: StudySpec, passes_s: Sequence[float]) -> Plan:
-    """The plan of a suite with its time as rehearsed, where no preliminary block measures it and no server restarts.
+    """Returns the plan of a suite with its time as rehearsed, if no preliminary block measures it and no server
+    restarts.
 
     `passes_s` is how long all queries took once on each arm, seconds.
     """
@@ -153,7 +156,7 @@ def with_rehearsed_time(plan: Plan, spec: StudySpec, passes_s: Sequence[float]) 
 
 
 def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
-    """What was chosen and why, a sentence or two; nothing where the study gives the lengths."""
+    """Yields the chosen lengths and why, in a sentence or two; nothing where the study gives the lengths."""
     chosen = plan.lengths
     if chosen is None:
         return
@@ -185,7 +188,7 @@ def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
 
 
 def _end_in_words(plan: Plan, chosen: Lengths) -> str:
-    """How long a trial may take, or how long the job or the suite takes."""
+    """Returns how long a trial may take, or how long the job or the suite takes, in words."""
     blocks, what = plural(plan.max_blocks, "block"), plan.kind.called
     if chosen.preliminary is None:
         return (
@@ -212,9 +215,9 @@ def _given(spec: StudySpec, overhead_s: float) -> TrialLengths | None:
 
 
 def _of_unknown_end(spec: StudySpec, trials: int, overhead_s: float) -> TrialLengths:
-    """The longest job or suite with which the budget holds a verdict; the preliminary block finds its real time.
+    """Returns the lengths for the longest job or suite with which the budget holds a verdict.
 
-    With a number of blocks that the study gives there is no such block.
+    The preliminary block finds the real time. If the study gives the number of blocks, there is no such block.
     """
     blocks, limit_s = spec.verdict.blocks, spec.load.longest_s
     share_s = spec.verdict.budget / (blocks or fewest_for_a_verdict(spec) + 1)
@@ -234,7 +237,7 @@ def _before(spec: StudySpec, overhead_s: float, slices: Sequence[float]) -> _Kno
 
 
 def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
-    """The lengths with which a verdict is possible within the budget; None: there are none.
+    """Returns the lengths with which a verdict is possible within the budget; None if there are none.
 
     A first look decides only if all blocks agree, so two blocks more are planned where their trials are not too short.
     A declared percentile comes before these: without the transactions that it takes, no number of blocks decides it.
@@ -253,7 +256,7 @@ def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
 
 
 def _fitting(spec: StudySpec, known: _Known, blocks: int) -> TrialLengths | None:
-    """The lengths with which the budget holds so many blocks; None: there are none.
+    """Returns the lengths with which the budget holds so many blocks; None if there are none.
 
     The measured part takes its share of the time, or as much as the budget holds. It is longer than that where declared
     percentiles take more transactions, or the noise record says that a study then takes less time.
@@ -292,7 +295,7 @@ def _fitting(spec: StudySpec, known: _Known, blocks: int) -> TrialLengths | None
 
 
 def _wanted_warmup(known: _Known) -> float:
-    """Until the speed no longer rises, and the checkpoint in the middle of the warm-up has ended."""
+    """Returns the seconds until the speed no longer rises and the checkpoint in the middle of the warm-up has ended."""
     block, step_s = known.block, known.steps.warmup_s
     if block is None:
         return step_s
@@ -301,7 +304,7 @@ def _wanted_warmup(known: _Known) -> float:
 
 
 def _slices(spec: StudySpec, interleaving: Interleaving | None) -> list[float]:
-    """The lengths of slices of all load points; none where trials do not alternate."""
+    """Returns the lengths of slices of all load points, seconds; none where trials do not alternate."""
     if interleaving is None:
         return []
     return sorted({interleaving.slice_at(point) for point in range(len(load_points(spec)))})
@@ -344,7 +347,7 @@ def _fewest(spec: StudySpec) -> int:
 
 
 def _needed(spec: StudySpec, known: _Known) -> tuple[float, float]:
-    """The shortest block, and the time that a verdict then takes, seconds."""
+    """Returns the time of the shortest block, and the time that a verdict then takes, seconds."""
     given_warmup, given_duration = spec.load.given_s
     warmup_s = known.steps.warmup_s if given_warmup is None else given_warmup
     load_s = warmup_s + (given_duration or known.steps.least_duration_s)
@@ -353,7 +356,7 @@ def _needed(spec: StudySpec, known: _Known) -> tuple[float, float]:
 
 
 def _too_short(spec: StudySpec, known: _Known) -> BudgetError:
-    """That no lengths fit the budget, and what would fit."""
+    """Returns the error which says that no lengths fit the budget, and what would fit."""
     block_s, needed_s = _needed(spec, known)
     points = len(load_points(spec))
     fitting = [number for number in range(1, points) if needed_s * number / points <= spec.verdict.budget]

@@ -100,7 +100,7 @@ class MeasuredLoad:
             self._course.lose(error)
 
     def changes(self) -> views.Counters:
-        """How the counters have changed since; the clients of the load have left."""
+        """Returns how the counters have changed since `measure_begins`, once the clients of the load have left."""
         before, self._before = self._before, None
         try:
             wait_for_clients_to_leave(self._session, self._others)
@@ -131,7 +131,7 @@ class MeasuredLoad:
                 course.listener(Second(course.planned.arm, phase, event["second"], course.outcome.tps_of(event)))
 
     def collect(self) -> None:
-        """What has changed over the measured part."""
+        """Reads what has changed over the measured part: counters, relations, plans, and what a pack measures."""
         course, checkpoint, session = self._course, self._checkpoint, self._session
         with timed(course.timings, "collect"):
             checkpoint.close()
@@ -186,7 +186,7 @@ class MeasuredLoad:
 
     @property
     def _counts(self) -> bool:
-        """Whether it reads the counters of its server: of one that is shared the first trial does."""
+        """True if this trial reads the counters of its server. If the server is shared, only the first trial does."""
         return not self._course.shared_server or self._course.turn.number == 1
 
     def _counters(self) -> views.Counters:
@@ -197,7 +197,7 @@ class MeasuredLoad:
 
 
 def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoint, target: Target) -> None:
-    """Everything before the load: the arm's SQL, a pack's check, warm relations, and the sizes of the relations."""
+    """Does everything before the load: the arm's SQL, a pack's check, warming and measuring the relations."""
     clients = count_clients(session)
     with timed(course.timings, "warm"):
         run_setup_sql(target, arm.name, arm.setup)

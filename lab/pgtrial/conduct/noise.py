@@ -1,4 +1,4 @@
-"""The record of this machine's noise: what studies leave in it, and what it says of a study that begins."""
+"""The record of this machine's noise: what studies leave in it, and what it says about a study that begins."""
 
 from __future__ import annotations
 
@@ -48,26 +48,29 @@ def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
 
 
 def noise_under_conditions(spec: StudySpec, interleaving: Interleaving | None, duration_s: float) -> Noise | None:
-    """The noise of studies like this one; None: not known. Raises StoreError if the record is damaged or newer."""
+    """Returns the noise of studies like this one; None if it is not known.
+
+    Raises StoreError if the record is damaged or newer.
+    """
     return noise_under(conditions_of(spec, interleaving, duration_s), read_noise(state_root() / NOISE))
 
 
 def noise_for(spec: StudySpec, interleaving: Interleaving | None, duration_s: float) -> Noise | None:
-    """The same, and None where the record cannot be read."""
+    """Returns the noise of studies like this one; None if it is not known or the record cannot be read."""
     with suppress(StoreError):
         return noise_under_conditions(spec, interleaving, duration_s)
     return None
 
 
 def overhead_for(spec: StudySpec, interleaving: Interleaving | None) -> float | None:
-    """What a block of studies like this one takes beside its loads, seconds; None: not known."""
+    """Returns the seconds that a block of studies like this one takes beside its loads; None if that is not known."""
     with suppress(StoreError):
         return overhead_under(conditions_of(spec, interleaving, 0.0), read_noise(state_root() / NOISE))
     return None
 
 
 def conditions_of(spec: StudySpec, interleaving: Interleaving | None, duration_s: float) -> Conditions:
-    """The conditions of a study whose trials alternate like this, with measured parts of this length."""
+    """Returns the conditions of a study whose trials alternate in this way and measure for `duration_s`."""
     return Conditions(
         lab_host=platform.node(),
         servers=sorted({host.label for hosts in hosts_of(spec).values() for host in hosts}),

@@ -36,7 +36,7 @@ PHASES = ("warmup", "measure")
 """The phases of a trial; what is still under way when the time is up belongs to neither."""
 
 _LONGEST_CAUSE = 300
-"""Characters."""
+"""The longest cause of a failure that a sentence quotes, in characters."""
 _WHOLE_SECOND = 0.9
 _LATE = 0.25
 """Share of a slice by which its last transactions may overrun it."""
@@ -54,16 +54,16 @@ class Outcome:
         self.failed_after_s: list[float] = []
         self.clients = 0
         self.scripts: list[str] = []
-        """Their descriptions."""
+        """The descriptions of the load's scripts or queries."""
         self.begun = False
         self.program: str | None = None
-        """What a client program says that it is."""
+        """The name and version that a client program gives for itself."""
         self.queries: dict[str, list[Event]] = {}
         """The measured runs of the queries of a suite, by query."""
         self.query_limit_s: float | None = None
-        """The limit of a suite's queries; None of another load."""
+        """The time limit of a suite's queries, seconds; None for any other load."""
         self.slice_s: float | None = None
-        """Length of a slice; None of a load that does not alternate with others."""
+        """The length of a slice, seconds; None for a load that does not alternate with others."""
 
     def add(self, event: Event) -> None:
         """Keep one event; unknown events are ignored, as the protocol requires."""
@@ -91,8 +91,8 @@ class Outcome:
                 self.done = event
 
     def failure(self, status: int, last_words: str, maker: str = "the engine") -> str | None:
-        """Why the trial failed, one sentence, from the exit status and the messages of what made its load; None: it
-        did not.
+        """Returns why the trial failed, in one sentence, from the exit status and the messages of the program that made
+        its load; None if it did not fail.
         """
         if not self.done:
             return f"{maker} ended before its report: {last_words}"
@@ -154,7 +154,7 @@ class Outcome:
 
     @property
     def kinds(self) -> list[TransactionKind]:
-        """What became of each of several scripts; [] of a load with one."""
+        """The results of each script of a load with several; [] for a load with one script."""
         return [
             TransactionKind(
                 name=name,
@@ -167,7 +167,7 @@ class Outcome:
 
     @property
     def replay(self) -> ReplaySummary | None:
-        """What became of the statements of a replay; None of another load."""
+        """The results of the statements of a replay; None for any other load."""
         statements = self.done.get("replay")
         if not statements:
             return None
@@ -186,7 +186,7 @@ class Outcome:
 
     @property
     def suite(self) -> SuiteSummary | None:
-        """What became of the queries of a suite; None of another load."""
+        """The results of the queries of a suite; None for any other load."""
         if self.query_limit_s is None or not self.done:
             return None
         results = [_query_result(name, self.queries.get(name, [])) for name in self.scripts]
@@ -194,13 +194,13 @@ class Outcome:
 
     @property
     def _first_refusal(self) -> str:
-        """The first error of a query."""
+        """The message of the first error that a query got; empty if there was none."""
         runs = (run for of_query in self.queries.values() for run in of_query)
         return next((" ".join(run["message"].split()) for run in runs if run["message"]), "")
 
     @property
     def aborted_clients(self) -> int:
-        """Clients that could not go on, e.g. because their connection broke."""
+        """The number of clients that could not go on, for example because their connection broke."""
         return int(self.done.get("clients_aborted", 0))
 
     @property
@@ -219,19 +219,21 @@ class Outcome:
 
     @property
     def histogram(self) -> str | None:
-        """Latency of the measured part: HdrHistogram V2, base64."""
+        """The latencies of the measured part as an HdrHistogram V2 in base64; None if there is none."""
         measured = self._summary("measure")
         return measured.get("histogram") if measured else None
 
     def tps_of(self, tick: Event) -> float:
-        """Committed transactions per second of a tick."""
+        """Returns the committed transactions per second of a tick."""
         seconds = own_s(tick, self.clients)
         return float(tick["transactions"] / seconds) if seconds else 0.0
 
     def speeds(self, *, paced: bool) -> list[float]:
-        """The speed in each slice or whole second from the start of the load: tps, at a rate 1 / mean response time.
+        """Returns the speed in each slice or whole second from the start of the load: tps, or at a rate 1 / mean
+        response time.
 
-        At a rate, one without a transaction has the speed of the one before it, the first ones that of the one after.
+        At a rate, a slice or second without a transaction has the speed of the one before it. Those at the start have
+        the speed of the first one with a transaction.
         """
         ticks = [tick for tick in self.ticks if "slice" in tick or tick.get("seconds", 1.0) >= _WHOLE_SECOND]
         if not paced:
@@ -256,7 +258,7 @@ class Outcome:
         return pl.DataFrame([_slice_row(tick) for tick in self.ticks], schema=SLICES_SCHEMA, orient="row")
 
     def overrun(self) -> str | None:
-        """A sentence if most slices ended late by a good part of their length; None if they did not."""
+        """Returns a sentence if most slices ended late by a good part of their length; None if they did not."""
         if self.slice_s is None:
             return None
         ends = [(tick["slice"]["end_s"], tick["slice"]["planned_end_s"]) for tick in self.ticks]
@@ -298,7 +300,7 @@ def _row(tick: Event) -> list[Any]:
 
 
 def _slice_row(tick: Event) -> list[Any]:
-    """A tick as a row of slices.parquet."""
+    """Returns a tick as a row of slices.parquet."""
     times_of_slice = tick["slice"]
     times = [times_of_slice[name] for name in ("planned_begin_s", "planned_end_s", "begin_s", "end_s", "client_s")]
     mean = (tick.get("latency_us") or {}).get("mean")
@@ -307,14 +309,14 @@ def _slice_row(tick: Event) -> list[Any]:
 
 
 def _percentiles(kind: type[_R], figures: Mapping[str, Any] | None) -> _R | None:
-    """The figures of a histogram; None without transactions, and without percentiles."""
+    """Returns the figures of a histogram; None if it has no transactions or no percentiles."""
     if not figures or "p50" not in figures:
         return None
     return kind.model_validate({**figures, "p999": figures.get("p99.9")}, extra="ignore")
 
 
 def _with_failures(summary: Mapping[str, Any]) -> Percentiles | None:
-    """Percentiles of all transactions of a summary; None without a failure, or without a histogram."""
+    """Returns the percentiles of all transactions of a summary; None without a failure, or without a histogram."""
     failed, histogram = sum(summary.get("failures", {}).values()), summary.get("histogram")
     if not failed or not histogram:
         return None
@@ -324,7 +326,7 @@ def _with_failures(summary: Mapping[str, Any]) -> Percentiles | None:
 
 
 def _query_result(name: str, runs: Sequence[Event]) -> QueryResult:
-    """What became of the measured runs of a query."""
+    """Returns the times, failures and answers of a query from its measured runs."""
     failed = Counter(run["sqlstate"] for run in runs if run["sqlstate"] is not None)
     answered = [run for run in runs if run["time_us"] is not None and not run["over_limit"]]
     answers = dict.fromkeys((run["rows"], run["rows_hash"]) for run in answered)
@@ -339,7 +341,7 @@ def _query_result(name: str, runs: Sequence[Event]) -> QueryResult:
 
 
 def _times(extent: Mapping[str, Any] | None, percentiles: Mapping[str, Any] | None) -> TaskTimes | None:
-    """Mean and extremes with the percentiles of the histogram, and the median where the extent has it exactly."""
+    """Returns mean and extremes with the percentiles of the histogram; the exact median if the extent has it."""
     if extent is None:
         return None
     near = percentiles or {}
@@ -357,7 +359,7 @@ _POINTS = {name: round(100 * share, 1) for name, share in PERCENTILES.items()}
 
 
 def _summary_of(ticks: Sequence[Event], clients: int) -> Event | None:
-    """Ticks as one, in the form of the engine's summaries; None if they last no time."""
+    """Returns the sum of ticks in the form of the engine's summaries; None if they last no time."""
     seconds = sum(own_s(tick, clients) for tick in ticks)
     if not seconds:
         return None
@@ -380,7 +382,8 @@ def _summary_of(ticks: Sequence[Event], clients: int) -> Event | None:
 
 
 def _by_second(ticks: Sequence[Event], clients: int, slice_s: float) -> Iterator[Event]:
-    """Slices put together to seconds of the load's own time, each with the transactions of a whole second.
+    """Yields the seconds of the load's own time, put together from slices, each with the transactions of a whole
+    second.
 
     The rest after the last whole second of a phase is left out.
     """

@@ -1,4 +1,4 @@
-"""What a study will be able to tell: known before its first trial if studies like it have run on this machine."""
+"""What a study will be able to tell, known before its first trial if studies like it have run on this machine."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from pgtrial.verdict.units import looks_of
 
 
 class Outlook(Record):
-    """What a plan can tell, as far as the noise of this machine is known."""
+    """The differences and margins that a plan can establish, as far as the noise of this machine is known."""
 
     precision: Precision | None = None
     noise: Noise | None = None
     blocks_for_margin: int | None = None
-    """Blocks of the shortest plan that establishes the study's margin; None: unknown, or more than can be run."""
+    """The number of blocks that establish the study's margin; None if it is unknown, or more than can be run."""
     note: str | None = None
     """Why the record of this machine's noise is ignored."""
 
 
 def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
-    """What the plan can tell; None where no look can decide, or deployments are the units."""
+    """Returns the outlook of the plan; None where no look can decide, or deployments are the units."""
     claims = primary_sharing(plan)
     if are_units(spec) or precision(_looks(plan), claims, 0.0) is None:
         return None
@@ -50,7 +50,7 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
 
 
 def precision_so_far(grid: Grid) -> Precision | None:
-    """What the plan can tell by its end in the noise of its own blocks; None before the fourth."""
+    """Returns the precision of the plan at its end, given the noise of its own blocks; None before the fourth block."""
     measured = measured_spread(grid)
     return precision(_looks(grid.plan), primary_sharing(grid.plan), measured[0]) if measured else None
 
@@ -61,13 +61,13 @@ def _looks(plan: Plan) -> Looks:
 
 
 def in_words(reach: Precision) -> str:
-    """`finds a difference of 6.1% (80% power) and establishes a margin of 7.0%`."""
+    """Returns a precision as `finds a difference of 6.1% (80% power) and establishes a margin of 7.0%`."""
     margin = f"a margin of {percent(reach.margin)}" if reach.margin < 1 else "no margin"
     return f"finds a difference of {percent(reach.difference)} (80% power) and establishes {margin}"
 
 
 def in_one_line(known: Outlook, plan: Plan) -> str:
-    """The outlook in one line."""
+    """Returns the outlook in one line."""
     if known.noise is None or known.precision is None:
         why = "" if known.note is not None else ": no study like this one ran on this machine"
         return f"not known{why}; the progress tells it from the fourth block on"
@@ -76,7 +76,7 @@ def in_one_line(known: Outlook, plan: Plan) -> str:
 
 
 def cautions(known: Outlook | None, plan: Plan) -> list[str]:
-    """At most one sentence: that the record is ignored, or that the plan is too short for the study's margin."""
+    """Returns at most one sentence: the record is ignored, or the plan is too short for the study's margin."""
     if known is None or known.noise is None or known.precision is None or known.precision.margin <= plan.margin:
         return [known.note] if known is not None and known.note is not None else []
     needed = "more blocks than can be run"
@@ -97,6 +97,6 @@ def _source(noise: Noise) -> str:
 
 
 def _rounded_up(share: float) -> float:
-    """Up to two digits."""
+    """Returns a share rounded up to two significant digits."""
     step = 10.0 ** (math.floor(math.log10(share)) - 1)
     return math.ceil(share / step - 1e-9) * step

@@ -14,7 +14,7 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec, load_points
 
 _EMPTY = "empty command list"
-"""What pgbench says of a script that is empty, or has comments alone."""
+"""The beginning of pgbench's message about a script that is empty, or has only comments."""
 
 
 def check_scripts(spec: StudySpec) -> None:
@@ -62,7 +62,7 @@ def _check_statements(spec: StudySpec, commands: Mapping[str, Sequence[ScriptCom
 
 @contextmanager
 def written_scripts(spec: StudySpec) -> Iterator[Path]:
-    """A folder with the scripts of a study."""
+    """Writes the scripts of a study into a temporary folder, which exists within the context."""
     with tempfile.TemporaryDirectory(prefix="pgtrial-") as name:
         folder = Path(name)
         for script, text in spec.scripts.items():
@@ -72,12 +72,12 @@ def written_scripts(spec: StudySpec) -> Iterator[Path]:
 
 
 def _scripts_of(spec: StudySpec) -> list[str]:
-    """The names of pgbench's scripts, those of packs with their folder."""
+    """Returns the names of all pgbench scripts of a study; those of packs begin with their folder."""
     return list(dict.fromkeys(script for point in load_points(spec) for script in scripts_at(spec, point)))
 
 
 def scripts_at(spec: StudySpec, point: LoadPoint) -> list[str]:
-    """The names of pgbench's scripts at a load point, those of a pack with its folder."""
+    """Returns the names of the pgbench scripts of a load point; those of a pack begin with its folder."""
     if point.pack is not None:
         return [f"{point.pack.name}/{script}" for script, weight in point.pack.scripts.items() if weight]
     if point.of_arms:

@@ -1,4 +1,4 @@
-"""What the lab does with a pack: its checks, measure.sql and hold.sql around a load, and trying all its files out."""
+"""The lab's part in a pack: its checks, measure.sql and hold.sql around a load, and trying out all its files."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from pgtrial.servers.workspace import Workspace
 from pgtrial.store.study_file import build_study
 
 _TRANSACTIONS = 20
-"""How many each client runs of each script."""
+"""The number of transactions of each script that each client runs when a pack is tried out."""
 _CLIENTS = 2
 
 _REASONS = ("ERROR: ", " aborted in command ")
-"""In the engine's line with the reason; the last line says only that the run was aborted."""
+"""The words that mark the engine's line with the reason; its last line says only that the run was aborted."""
 
 Say = Callable[[str], None]
 
 
 def study_of(workloads: list[str], scale: int | None) -> StudySpec:
-    """A study of these packs, as far as a check needs one. Raises StudyError for what is wrong with their files."""
+    """Returns a study of these packs, as far as a check needs one. Raises StudyError if their files have an error."""
     load: dict[str, Any] = {"workload": workloads, "clients": _CLIENTS}
     load |= {"scale": scale} if scale is not None else {}
     return build_study({"load": load, "arms": {"server": {}, "same": {}}}, "pgtrial pack check")
@@ -96,7 +96,7 @@ def _try_mix(spec: StudySpec, point: LoadPoint, target: Target, say: Say) -> Non
 
 
 def _run_script(load: PackLoad, script: str, folder: Path, point: LoadPoint, target: Target) -> None:
-    """Some transactions of one script alone. Raises StudyError in the engine's words."""
+    """Runs some transactions of one script alone. Raises StudyError in the engine's words."""
     alone = load.model_copy(update={"scripts": {script: 1}})
     options = [*pack_options(alone, folder, point.whole_scale), "-M", point.protocol]
     size = ["-c", str(_CLIENTS), "-t", str(_TRANSACTIONS), "--random-seed", "1"]
@@ -115,7 +115,7 @@ def _run_script(load: PackLoad, script: str, folder: Path, point: LoadPoint, tar
 
 
 _SHOWN = 3
-"""How many rows of a check a message quotes."""
+"""The number of rows of a check that a message quotes."""
 
 
 def check(files: SqlFiles, target: Target, when: str) -> None:
@@ -130,7 +130,8 @@ def check(files: SqlFiles, target: Target, when: str) -> None:
 
 
 def measure(files: SqlFiles, target: Target) -> float | None:
-    """The number that measure.sql returns, in a session with the arm's settings; None: the pack has no such file.
+    """Returns the number that measure.sql returns, in a session with the arm's settings; None if the pack has no such
+    file.
 
     Raises StudyError where it returns no number.
     """
@@ -147,7 +148,7 @@ def measure(files: SqlFiles, target: Target) -> float | None:
 
 
 def _rows(files: SqlFiles, file: str, target: Target) -> list[tuple[object, ...]] | None:
-    """What a file of the pack returns; None: it has no such file."""
+    """Returns the rows that a file of the pack returns; None if the pack has no such file."""
     if file not in files:
         return None
     with target.connect_as_load() as session:
@@ -162,7 +163,7 @@ def _told(rows: list[tuple[object, ...]]) -> str:
 
 @contextmanager
 def held(files: SqlFiles | None, setting: str | None, target: Target) -> Iterator[None]:
-    """A session in which hold.sql was run, open until the end, if the setting of this name is on in the arm."""
+    """Runs hold.sql in a session that stays open within the context, if the arm has switched the setting on."""
     with ExitStack() as stack:
         if files is not None and setting is not None:
             # closed without a COMMIT, which a server that is gone would answer with an error

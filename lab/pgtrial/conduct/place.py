@@ -28,7 +28,7 @@ from pgtrial.store.own_data import dump_to_be_taken, is_to_be_dumped, with_dump
 from pgtrial.verdict.grid import Grid
 
 RESULTS = Path("results")
-"""Where new studies are put, below the current directory."""
+"""The directory for new studies, below the current directory."""
 
 
 def find_or_create(
@@ -69,7 +69,7 @@ def _finished(study: StudyDirectory, *, after_budget: bool) -> bool:
 
 
 def plan_now(spec: StudySpec) -> Plan:
-    """The plan of a study that starts now; its seed is the study's own or drawn. Raises StudyError."""
+    """Returns the plan of a study that starts now; its seed is the study's own or drawn. Raises StudyError."""
     check_sysbench(spec)
     check_scripts(spec)
     seed = spec.study.seed if spec.study.seed is not None else secrets.randbelow(2**32)
@@ -86,7 +86,7 @@ def plan_now(spec: StudySpec) -> Plan:
 
 
 def _planned(spec: StudySpec, results: Path) -> Plan:
-    """The plan of a study that starts now, with the earlier ones of its question in a directory of studies."""
+    """Returns the plan of a study that starts now, with the earlier studies of its question in a directory."""
     plan, tries = plan_now(spec), []
     for file in sorted(results.glob("*/study.toml")):
         with suppress(StoreError, StudyError):
@@ -99,7 +99,7 @@ def _planned(spec: StudySpec, results: Path) -> Plan:
 
 
 def asks_the_same(one: StudySpec, other: StudySpec) -> bool:
-    """Whether two studies have the same question of their own, or the same arms under the same load."""
+    """True if two studies have the same question of their own, or the same arms under the same load."""
     default = StudySection().question
     if one.study.question == other.study.question != default:
         return True
@@ -112,7 +112,7 @@ def _subject(spec: StudySpec) -> tuple[object, ...]:
 
 
 def is_same(spec: StudySpec, stored: StudySpec) -> bool:
-    """Returns whether a stored study has all keys and scripts of this one. A dump taken since is ignored."""
+    """True if a stored study has all keys and scripts of this one. A dump taken since is ignored."""
     return freeze(with_dump(stored, None)) == freeze(spec) and stored.scripts == spec.scripts
 
 
@@ -125,7 +125,7 @@ def same_study(spec: StudySpec, results: Path) -> StudyDirectory:
 
 
 def _alike(spec: StudySpec) -> list[Path]:
-    """Directories in results/ with the identical frozen study, the oldest first."""
+    """Returns the directories in results/ with the identical frozen study, the oldest first."""
     frozen = freeze(spec)
     files = sorted(RESULTS.glob(f"{slug(spec.study.name or 'study')}-*/study.toml"))
     texts = ((file, read_bytes(file).decode(errors="replace")) for file in files if file.is_file())
@@ -135,14 +135,14 @@ def _alike(spec: StudySpec) -> list[Path]:
 
 
 def _without_dump(text: str) -> str | None:
-    """The frozen study without the name of the dump that it has taken; None for a damaged one."""
+    """Returns the frozen study without the name of the dump that it has taken; None for a damaged one."""
     with suppress(ValueError):
         return freeze(with_dump(thaw(text), None))
     return None
 
 
 def _fresh_path(name: str) -> Path:
-    """A new directory, which no other lab can have taken at the same moment. Raises StoreError."""
+    """Makes a new directory, which no other lab can have made at the same moment. Raises StoreError."""
     stem = f"{slug(name)}-{datetime.now():%Y-%m-%d-%H%M}"
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
     make_folder(RESULTS, mode=0o700)

@@ -135,7 +135,7 @@ def declared(spec: StudySpec, arm: str) -> list[str]:
 
 
 def warnings(spec: StudySpec, plan: Plan) -> list[str]:
-    """What the user should know before the first trial, one sentence each."""
+    """Returns what the user should know before the first trial, one sentence each."""
     sentences = list(equal_arms(spec))
     floor = fewest_blocks(spec, plan)
     if plan.max_blocks < floor:
@@ -214,12 +214,12 @@ _OF_THE_STUDY = {
     "baseline", "arms", "load_points", "metrics", "prices", "margin", "stop_early", "drop_decided", "allow_busy_client",
     "studies", "warmup_s", "duration_s", "declared", "scripts", "deployments",
 }  # fmt: skip
-"""Fields of the plan that repeat the study."""
+"""The fields of the plan that repeat keys of the study."""
 
 
 @dataclass(frozen=True)
 class More:
-    """How far a study goes on: so many blocks, or as many as a time holds, seconds."""
+    """How far a study goes on: a number of blocks, or as many blocks as a time in seconds holds."""
 
     blocks: int | None = None
     time_s: float | None = None
@@ -271,7 +271,7 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
 
 
 def announcement(plan: Plan, stored: Sequence[Trial]) -> str:
-    """What the last extension will do, for people."""
+    """Returns what the last extension will do, in words for people."""
     step = plan.extensions[-1]
     blocks = step.end - step.after
     looks = [look for look in plan.looks if step.after < look <= step.end]
@@ -287,7 +287,7 @@ def announcement(plan: Plan, stored: Sequence[Trial]) -> str:
 
 
 def _blocks(more: More, plan: Plan, after: int, stored: Sequence[Trial]) -> int:
-    """How many blocks: as many as are asked for, or up to the last look that the time holds."""
+    """Returns the number of further blocks: as many as are asked for, or up to the last look that the time holds."""
     if more.time_s is None:
         return more.blocks or 1
     block_s = block_time(plan, stored)

@@ -21,19 +21,19 @@ from pgtrial.model.records.trial import Probe, Trial
 from pgtrial.statistics.capacity import Promise, Reading, capacity, next_rate
 
 _BELOW = 0.7
-"""Of the throughput of a closed loop, where a search begins that knows no capacity."""
+"""The share of a closed loop's throughput at which a search begins if no capacity is known."""
 
 _LEAST_RATE = 0.1
-"""Transactions per second at which a search begins at least."""
+"""The lowest rate at which a search begins, transactions per second."""
 
 
 def promise_of(asked: CapacityLoad) -> Promise:
-    """The promise in shares of the transactions."""
+    """Returns the promise in shares of the transactions."""
     return Promise(slower=1 - PERCENTILES[asked.percentile], failed=asked.failures)
 
 
 def probe_of(outcome: Outcome, rate: float, asked: CapacityLoad) -> Probe:
-    """The probe that a run at a rate was."""
+    """Returns the probe of a run at a rate."""
     measured = outcome.measured
     if measured is None:
         raise ValueError("the run has no measured part")
@@ -59,7 +59,7 @@ def probe_of(outcome: Outcome, rate: float, asked: CapacityLoad) -> Probe:
 
 
 def start_rate(earlier: Iterable[Trial], point: LoadPoint, block: int) -> float | None:
-    """Where all searches of a block begin: the median capacity of the blocks before it; None: there is none."""
+    """Returns the rate at which all searches of a block begin: the median capacity of the blocks before it, or None."""
     capacities = [
         trial.capacity
         for trial in earlier
@@ -69,7 +69,7 @@ def start_rate(earlier: Iterable[Trial], point: LoadPoint, block: int) -> float 
 
 
 def first_rate(throughput: float) -> float:
-    """Where a search begins that knows no capacity, from the throughput of its closed loop."""
+    """Returns the rate, 1/s, at which a search begins if only the throughput of a closed loop is known."""
     return max(_LEAST_RATE, _BELOW * throughput)
 
 
@@ -78,28 +78,31 @@ class Search:
 
     def __init__(self, asked: CapacityLoad, start: float, probes: list[Probe] | None = None) -> None:
         self.probes = [] if probes is None else probes
-        """Those so far; more are appended."""
+        """The probes so far; later ones are appended."""
         self._asked, self._start, self._promise = asked, start, promise_of(asked)
         self._outcomes: list[Outcome] = []
 
     @property
     def next_rate(self) -> float | None:
-        """The rate of the next probe; None: the search has ended."""
+        """The rate of the next probe, 1/s; None if the search has ended."""
         return next_rate(self._start, self._readings, self._promise, self._asked.at_most or math.inf)
 
     def add(self, outcome: Outcome, rate: float) -> None:
-        """Take the run that was made at the rate."""
+        """Takes the outcome of the run at a rate."""
         self.probes.append(probe_of(outcome, rate, self._asked))
         self._outcomes.append(outcome)
 
     @property
     def capacity(self) -> float | None:
-        """The highest rate that keeps the promise, 1/s; None: no probe kept it."""
+        """The highest rate that keeps the promise, 1/s; None if no probe kept it."""
         return capacity(self._readings, self._promise)
 
     @property
     def outcome(self) -> Outcome:
-        """That of the probe at the rate nearest to the capacity of those that kept the promise, else of the slowest."""
+        """The outcome of the probe that kept the promise at the rate nearest to the capacity.
+
+        If no probe kept the promise, the outcome of the probe at the lowest rate.
+        """
         found = self.capacity
         places = range(len(self.probes))
         if found is None:
@@ -113,6 +116,6 @@ class Search:
 
 
 def _queue(ticks: Sequence[Event]) -> tuple[int, int]:
-    """Transactions without a client and clients at a transaction, at the end of the measured part."""
+    """Returns the number of waiting transactions and of busy clients at the end of the measured part."""
     queue = next((tick.get("queue") for tick in reversed(ticks) if tick["phase"] == "measure"), None)
     return (queue["waiting"], queue["busy"]) if queue else (0, 0)

@@ -14,7 +14,7 @@ from pgtrial.model.records.trial import Trial
 
 @dataclass(frozen=True)
 class Preparing:
-    """A step outside of trials, such as loading a template, or something that a person should know."""
+    """A step outside of trials has begun, such as loading a template, or a person should know something."""
 
     text: str
     stays: bool = False
@@ -56,24 +56,24 @@ class Second:
     second: int
     tps: float
     probe: int | None = None
-    """Number of the probe of a search for the capacity, from 1; None: its warm-up, or another trial."""
+    """The number of the probe in a search for the capacity, from 1; None in its warm-up, and in other trials."""
     rate: float | None = None
-    """Of the probe, transactions per second."""
+    """The rate of the probe, transactions per second."""
 
 
 @dataclass(frozen=True)
 class JobProgress:
-    """One second of a job has passed: what PostgreSQL reports of it; None: it reports nothing of what runs now."""
+    """One second of a job has passed. The fields have what PostgreSQL reports about it, or None."""
 
     arm: str
     second: int
     command: str | None
-    """`create index`."""
+    """The command that runs, such as `create index`."""
     phase: str | None
     share: float | None
-    """Of the phase."""
+    """The share of the phase that is done."""
     left_s: float | None
-    """Until the end of the phase, if it goes on as until now."""
+    """The time to the end of the phase, seconds, if it goes on as until now."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ class QueryEnds:
     arm: str
     query: str
     number: int
-    """From 1."""
+    """The number of runs of queries that have ended so far, this one included."""
     of: int
     counted: bool
-    """Whether it is measured."""
+    """True if this run of the query is measured."""
 
 
 @dataclass(frozen=True)

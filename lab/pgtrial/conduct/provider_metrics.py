@@ -20,15 +20,15 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import PROVIDER_SCHEMA
 
 SETTLED = timedelta(minutes=5)
-"""So long after a trial its values are complete: CloudWatch has the value of a minute one to three minutes later."""
+"""How long after a trial its values are complete: CloudWatch has the value of a minute one to three minutes later."""
 
 
 _TOLD_EVERY = 25
-"""Trials between two lines of progress."""
+"""The number of trials between two lines of progress."""
 
 
 def measured_arms(study: StudyDirectory) -> dict[str, ProviderMetrics]:
-    """The arms whose providers' metrics the study wants."""
+    """Returns the arms for which the study wants metrics of the provider, with the keys that name those."""
     servers = {arm: study.spec.resolved(arm) for arm in study.spec.arms}
     return {
         arm: server.monitoring for arm, server in servers.items() if isinstance(server, Given) and server.monitoring
@@ -74,7 +74,7 @@ def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], no
 
 
 def _import(study: StudyDirectory, trial: Trial, source: CloudWatch, since: datetime, now: datetime) -> bool:
-    """Store the values around a trial's measured part, which began at `since`; whether there are any."""
+    """Stores the values around a trial's measured part, which began at `since`. Returns true if there are any."""
     measured_s = trial.measured.duration_s if trial.measured else study.plan.duration_s
     begin, end = since - timedelta(seconds=study.plan.warmup_s), since + timedelta(seconds=measured_s)
     rows = [
@@ -94,7 +94,7 @@ def _silence(arm: str, source: CloudWatch, trials: int) -> str:
 
 
 def _measured_since(study: StudyDirectory, trial: Trial) -> datetime | None:
-    """When the measured part began, by the engine's own record; None if it did not begin, or the record is missing."""
+    """Returns the time at which the measured part began, by the engine's own record; None if that does not say it."""
     started: datetime | None = None
     with suppress(OSError, ValueError), open_file(study.trial_path(trial) / "engine.jsonl") as lines:
         for event in map(json.loads, lines):

@@ -1,4 +1,4 @@
-"""What a running study has measured so far: each trial is read from the disk once, however many blocks follow it."""
+"""The results of a running study so far: each trial is read from the disk once, however many blocks follow it."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Readings:
         self._grid = Grid(study.plan, self.trials)
 
     def add(self, trials: Sequence[Trial]) -> None:
-        """Trials that have just been stored."""
+        """Adds trials that have just been stored."""
         self.trials += trials
         self._grid.add(trials)
 
     def grid(self) -> Grid:
-        """All trials by block, load point and arm of the present plan."""
+        """Returns all trials by block, load point and arm of the present plan."""
         if self._grid.plan is not self._study.plan:
             self._grid = Grid(self._study.plan, self.trials)
         return self._grid
 
     def regimes(self) -> Regimes:
-        """The levels of all trials that are long enough. Reads the seconds of those that are new. Raises StoreError."""
+        """Returns the levels of all trials that are long enough. Reads the seconds of new trials. Raises StoreError."""
         for trial in self.trials if may_change(self._study.plan) else ():
             if trial.index in self._regimes or trial.index in self._without_regime:
                 continue

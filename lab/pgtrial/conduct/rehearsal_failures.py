@@ -1,4 +1,4 @@
-"""What fails in a rehearsal, how to mend it, and on which arms."""
+"""The failures of a rehearsal, their cures, and the arms on which they occur."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _MISSING = frozenset(("42P01", "3F000", "42703", "42883", "42704"))
 """SQLSTATEs of names that the server does not know."""
 
 _NOT_PERMITTED = "42501"
-"""SQLSTATE of what the role of the load may not do."""
+"""SQLSTATE of a statement for which the role of the load lacks the right."""
 
 TOO_LONG = "take a statement that needs less time, less data, or a longer [load] duration"
 
 
 @dataclass(frozen=True)
 class RehearsalFailure:
-    """What failed, one sentence without the arms and the cure, and the cure."""
+    """One failure of a rehearsal: a sentence without the arms and the cure, and the cure."""
 
     text: str
     cure: str
 
     def complain(self, where: str) -> NoReturn:
-        """Raise StudyError, with the arms."""
+        """Raises StudyError with the failure, its cure, and `where`, which names the arms."""
         raise StudyError(f"{self.text}, {where}; {self.cure}")
 
 
@@ -50,7 +50,7 @@ def cure_of(spec: StudySpec, failure: ScriptFailure, owner: str | None) -> str:
 
 @dataclass
 class RehearsalFailures:
-    """What failed, and on which arms."""
+    """All failures of a rehearsal, with the arms on which each of them occurred."""
 
     arms: Sequence[str]
     by_failure: dict[RehearsalFailure, list[str]] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from pgtrial.verdict.rules.use import LoadUse, Unused, unused_words
 
 
 def has_listed(spec: StudySpec) -> bool:
-    """Whether scripts list statements of the load."""
+    """True if files list statements of the load."""
     return any(map(are_listed, load_points(spec)))
 
 
@@ -25,14 +25,14 @@ class RehearsedPlans:
     """The statements that the scripts of a study list, with their plans."""
 
     by_arm: dict[str, dict[str, LoadStatement]] = field(default_factory=dict)
-    """By arm, then by the statement's text without values; several load points each with their own."""
+    """The statements of each arm by their text without values; with several load points it begins with theirs."""
     unlisted: set[str] = field(default_factory=set)
-    """Workloads of which scripts list no statements."""
+    """The workloads that send statements which no file lists."""
 
     def take(self, arm: str, session: Session, point: LoadPoint, listed: Statements | None, *, several: bool) -> None:
-        """Take the plans of a load point, whose statements are `listed`, None: by no file.
+        """Takes the plans of a load point, whose statements are `listed`; None if no file lists them.
 
-        `several`: there are other load points. Raises psycopg.OperationalError.
+        `several` is true if there are other load points. Raises psycopg.OperationalError.
         """
         plans = self.by_arm.setdefault(arm, {})
         if listed is None:
@@ -44,7 +44,7 @@ class RehearsedPlans:
         plans |= {f"{where}{text}": statement for text, statement in listed.plans(session).items()}
 
     def compare(self, plan: Plan) -> list[ComparedPlans]:
-        """Each other arm beside the baseline."""
+        """Returns the comparison of each other arm with the baseline."""
         base = self.by_arm.get(plan.baseline, {})
         compared = []
         for arm in plan.others:
@@ -67,19 +67,19 @@ class ComparedPlans:
 
     arm: str
     statements: int
-    """With those that have no plan on one of the arms."""
+    """The number of statements, including those that have no plan on one of the arms."""
     plans: dict[str, PlanPair]
-    """By statement, of those that have a plan on both."""
+    """The pair of plans for each statement that has a plan on both arms."""
     unused: Unused | None
-    """What the load certainly does not use."""
+    """The differences between the arms that the load certainly does not use; None if nothing is known about that."""
 
     @property
     def differing(self) -> dict[str, PlanPair]:
-        """Those that are not the same."""
+        """The pairs of plans that are not the same."""
         return {text: pair for text, pair in self.plans.items() if not pair.is_same}
 
     def never_used(self, baseline: str) -> str | None:
-        """A sentence on what the load certainly does not use; None: nothing is known of that."""
+        """Returns a sentence on the differences that the load certainly does not use; None if there is none to name."""
         if self.unused is None:
             return None
         text = f"this load never uses {self.unused.what} between {baseline} and {self.arm}: {self.unused.names}"

@@ -29,7 +29,7 @@ from pgtrial.servers.arm import Arm
 from pgtrial.servers.lock_waits import LockWait
 
 WhileServed = Callable[[Arm, Target, int | None, str | None], None]
-"""Arm, where its server is, the place that the trial has, and what its client program says that it is."""
+"""Called with the arm, the address of its server, the trial's place, and what its client program says that it is."""
 
 
 class RunningTrial:
@@ -41,18 +41,18 @@ class RunningTrial:
     def __init__(self, course: Course, arm: Arm, while_served: WhileServed | None) -> None:
         self.course, self.arm = course, arm
         self.run: LoadRun | None = None
-        """Its engine, as long as it is to be heard."""
+        """The load of the trial, as long as its events are read; None otherwise."""
         self.must_stop: ArmError | HostTrouble | None = None
-        """What stops the study once this trial is stored."""
+        """The error that stops the study once this trial is stored."""
         self.ended = False
-        """Whether its server is stopped, or never started."""
+        """True if the server of the trial is stopped, or was never started."""
         self._while_served = while_served
         self._log = course.directory / "server.log"
         self._target: Target
         self._measured: MeasuredLoad | None = None
         self._load_ended = False
         self._server, self._sessions, self._load = ExitStack(), ExitStack(), ExitStack()
-        """What the server, the lab's own sessions, and the load leave to be closed."""
+        """The resources to close at the end: those of the server, of the lab's own sessions, and of the load."""
 
     def begin(self) -> None:
         """Start the server and the engine of the load. Raises ArmError, StudyError and StoreError."""
@@ -80,7 +80,7 @@ class RunningTrial:
             self._load_ended = True
 
     def hear(self, event: Event | TrialError | None) -> None:
-        """Take an event of the load, what went wrong with it, or None at its end. Raises StudyError and StoreError."""
+        """Takes an event of the load, the error that ended it, or None at its end. Raises StudyError and StoreError."""
         if self.run is None or self._measured is None:
             return
         with self._loading():
@@ -95,7 +95,9 @@ class RunningTrial:
 
     @contextmanager
     def _loading(self) -> Iterator[None]:
-        """Within it, an error ends the load; what goes wrong with the trial alone fails it, and is not raised."""
+        """A context manager within which an error ends the load. If the error concerns the trial alone, the trial fails
+        and the error is not raised.
+        """
         with self.course.failing():
             try:
                 yield
@@ -135,7 +137,9 @@ class RunningTrial:
 
     @contextmanager
     def ended_with_the_others(self) -> Iterator[None]:
-        """What stops the study ends this trial as well: load, sessions and server are closed with that error."""
+        """A context manager within which an error that stops the study ends this trial as well: load, sessions and
+        server are closed with that error.
+        """
         try:
             yield
         except BaseException as error:
@@ -144,7 +148,7 @@ class RunningTrial:
             raise
 
     def recorded(self) -> Trial:
-        """The trial, with its tables written. Raises StoreError."""
+        """Writes the tables of the trial and returns its record. Raises StoreError."""
         self.course.notes += self.arm.notes
         write_measurements(self.course)
         return record(self.course, self.arm.host_seen)
@@ -157,7 +161,10 @@ _LOCK_PAUSE_S = 2.0
 
 
 def _served(course: Course, arm: Arm, log: Path, stack: ExitStack) -> Target:
-    """The arm's server until `stack` ends. Raises ArmError, and TrialError when it does not start at any attempt."""
+    """Starts the arm's server, which runs until `stack` ends.
+
+    Raises ArmError, and TrialError if it does not start at any attempt.
+    """
     for _ in range(_LOCK_ATTEMPTS - 1):
         try:
             return _started(course, arm, log, stack)

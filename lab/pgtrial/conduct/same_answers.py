@@ -32,10 +32,10 @@ from pgtrial.verdict.rules.case import Case
 from pgtrial.verdict.rules.scripts import other_answers
 
 _FEW, _MANY = 20, 100
-"""How many draws of values are compared: `_FEW` where those take longer than `_MOMENT_S`, else `_MANY`."""
+"""The numbers of draws of values that are compared: `_FEW` if those take longer than `_MOMENT_S`, else `_MANY`."""
 _MOMENT_S = 3.0
 _LIMIT_S = 30.0
-"""How long the draws of one arm may take together; those that were executed until then are compared."""
+"""The time that the draws of one arm may take together, seconds; those that were executed until then are compared."""
 _HARMLESS = re.compile(r"\\(set|sleep|startpipeline|syncpipeline|endpipeline)\b")
 """Commands of pgbench that neither choose statements nor bring values that the lab does not know."""
 _NOT_EXECUTED = ("25001", "25006")
@@ -114,7 +114,7 @@ class SameAnswers:
         return None
 
     def _draws(self, arm: str, point: LoadPoint, folder: Path, values: Mapping[str, Path]) -> list[_Drawn]:
-        """The statements of an arm's script with the values of each draw; notes why there are none."""
+        """Returns the statements of an arm's script for each draw of values; notes why if there are none."""
         options = [*scripts_of(point, folder / point.workload), "-M", point.protocol]
         options += [f"--values={name}={path}" for name, path in values.items()]
         of_seeds: list[list[ScriptCommand]] = []
@@ -150,7 +150,7 @@ class SameAnswers:
         ]
 
     def _failure(self, draw: _Drawn, refused: AnswerRefused, script: Path, owner: str | None) -> RehearsalFailure:
-        """What the server has said of a statement. `owner` is as for `cure_of`."""
+        """Returns the failure for a statement that the server has refused. `owner` is as for `cure_of`."""
         place = commands_of(self.spec, script.parent, script.name)[refused.number].place_in(
             self.spec.origin(script.name)
         )
@@ -199,12 +199,12 @@ def _taken(session: Session, draw: _Drawn, ends: float, *, read_only: bool) -> l
 
 
 def _listed(commands: Sequence[ScriptCommand]) -> int:
-    """How many transactions the engine has listed values of."""
+    """Returns the number of transactions for which the engine has listed values."""
     return min((len(command.values) for command in commands if command.sql is not None), default=0)
 
 
 def _own_draws(commands: Sequence[ScriptCommand]) -> list[_Drawn]:
-    """The statements of a script in each transaction that the engine lists, with the values of their variables."""
+    """Returns the statements of a script, with the values of their variables, for each listed transaction."""
     named = [(number, command) for number, command in enumerate(commands) if command.sql is not None]
     draws = []
     for at in range(_listed(commands)):
@@ -225,7 +225,10 @@ def _agree(base: Sequence[Mapping[str, str]], own: Sequence[_Drawn]) -> bool:
 def _difference(
     base: Sequence[Answer], other: Sequence[Answer], *, counts_alone: bool
 ) -> tuple[int | None, Answer, Answer] | None:
-    """The first statement of one draw whose answers differ; of unlike numbers of statements the last is compared."""
+    """Returns the first statement of one draw whose answers differ, with both answers; None if none differ.
+
+    If the arms have unlike numbers of answers, their last ones are compared.
+    """
     is_alike = len(base) == len(other)
     pairs = list(zip(base, other, strict=True)) if is_alike else [(base[-1], other[-1])] if base and other else []
     for number, (one, its) in enumerate(pairs, 1):

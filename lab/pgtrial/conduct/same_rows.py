@@ -41,7 +41,7 @@ from pgtrial.verdict.rules.rows import unequal_data, why_not_compared
 _TOO_LARGE = "it is too large to be read as a whole, and has no primary key by which a sample could be looked up"
 
 ArmRows = dict[tuple[str, int], dict[str, TableRows]]
-"""By arm and number of its deployment (0 if it has one), then by table, the rows that were read."""
+"""For each arm and number of its deployment (0 if it has one), the rows that were read, by table."""
 
 
 def rows_of_arms(spec: StudySpec, arms: Mapping[str, Arm], seed: int, listener: Listener) -> ArmRows:
@@ -67,7 +67,7 @@ def rows_of_arms(spec: StudySpec, arms: Mapping[str, Arm], seed: int, listener: 
 
 
 def as_facts(rows: Mapping[str, TableRows]) -> dict[str, Any]:
-    """The rows of one place as facts of its arm, by table."""
+    """Returns the rows of one place as facts of its arm, by table."""
     return {table: one.model_dump(exclude_defaults=True) for table, one in rows.items()}
 
 
@@ -89,12 +89,12 @@ def findings_on_rows(plan: Plan, rows: ArmRows) -> list[Finding]:
 
 
 def as_told(finding: Finding) -> str:
-    """A finding that withholds the verdict, as it is told before the trials that it is about have ended."""
+    """Returns a finding that withholds the verdict in words for the time before its trials have ended."""
     return f"no verdict as things are: {finding.message} {finding.cure}"
 
 
 def _texts(spec: StudySpec) -> list[str]:
-    """The SQL of a load, which names the tables of a given server that it uses; columns of values name theirs."""
+    """Returns the SQL that names the tables of a given server which the load uses, and the tables of its values."""
     if not spec.load.kind.has_known_sql:
         return []
     made = tuple(f"/{file}" for file in (SCHEMA, DATA))
@@ -107,7 +107,7 @@ def _is_read(data: Data, place: LoadedData) -> bool:
 
 
 def _hidden(table: str, rows: TableRows) -> TableRows:
-    """The rows with digests that say nothing of the values to anybody without this machine's key."""
+    """Returns the rows with digests that tell nothing about the values to anybody without this machine's key."""
     columns = {name: digest_here(f"{table}.{name}", digest) for name, digest in rows.columns.items()}
     digest = None if rows.digest is None else digest_here(table, rows.digest)
     return rows.model_copy(update={"digest": digest, "columns": columns})
@@ -115,21 +115,23 @@ def _hidden(table: str, rows: TableRows) -> TableRows:
 
 @dataclass
 class _Reading:
-    """What is read of some data in all places; the first place decides which tables are read, and how."""
+    """Reads the rows of some data in all places. The first place decides which tables are read, and how."""
 
     data: Data
     texts: Sequence[str]
     seed: int
     owners: Mapping[Hashable, str]
-    """By the identity of a place, the first arm that has it."""
+    """For each place, by its identity, the first arm that has it."""
     listener: Listener
     keys: dict[str, Keys | None] | None = None
-    """By table, the keys that are looked up of a large one, () if it is not compared; None: all its rows are read.
+    """For each table, the keys by which rows of a large one are looked up, () if it is not compared, and None if all
+    its rows are read.
 
-    None as a whole before the first place was looked at."""
+    The attribute is None before the first place was read.
+    """
 
     def read(self, places: Sequence[LoadedData]) -> dict[Hashable, dict[str, TableRows]]:
-        """The rows by the identity of their place, then by table."""
+        """Returns the rows by the identity of their place, then by table."""
         rows = {place.identity: self._of_place(place) for place in places}
         odd = {
             label for label in self.keys or () if len({_whole(of_place.get(label)) for of_place in rows.values()}) > 1

@@ -1,5 +1,6 @@
-"""What a verdict speaks of: its hosts, what was swapped by the coin, what each arm has as its own, and the declared
-differences of the arms, as keys of facts; the audit reports all others."""
+"""The scope of a verdict: its hosts, what was swapped by the coin, what each arm has as its own, and the declared
+differences of the arms, as keys of facts. The audit reports all other differences.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ from pgtrial.verdict.units import FEWEST
 
 
 def scope_of(spec: StudySpec, blocks: int, one_server: Collection[str] = (), *, statistics: str | None = None) -> str:
-    """The scope of so many blocks in words, e.g. `this host, a fresh copy of the data for every trial`.
+    """Returns the scope of so many blocks in words, e.g. `this host, a fresh copy of the data for every trial`.
 
-    `one_server`: arms that have turned out to be one given server by several names. `statistics`: as the plan has
-    them; None: as the study asks for them.
+    `one_server` has the arms that have turned out to be one given server by several names. `statistics` is the value
+    that the plan has; None for the one that the study asks for.
     """
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     given = [server for server in servers.values() if isinstance(server, Given)]
@@ -50,7 +51,7 @@ def scope_of(spec: StudySpec, blocks: int, one_server: Collection[str] = (), *, 
 
 
 def _hosts(made: Collection[Made]) -> str:
-    """The hosts that servers of our own run on."""
+    """Returns the hosts that run the servers made by pgtrial, in words."""
     logins = {_login(server) for server in made}
     names = sorted(login.rpartition("@")[2] for login in logins if login is not None)
     if not names:
@@ -64,7 +65,7 @@ def _login(server: Made) -> str | None:
 
 
 def _given_words(given: Sequence[Given], servers: int) -> list[str]:
-    """The given servers, which are so many."""
+    """Returns words for the given servers, whose number is `servers`."""
     if not given:
         return []
     number = len(given[0].dsn)
@@ -82,7 +83,7 @@ def _dsns(given: Sequence[Given]) -> set[str]:
 
 
 def _data(spec: StudySpec, servers: dict[str, Server], statistics: str) -> list[str]:
-    """How trials get their data: a fresh copy, with its statistics of the planner, or places that the coin swaps."""
+    """Returns words for how trials get their data: as fresh copies, or in places that the coin swaps."""
     shared = shared_places(spec)
     listed = [" and ".join(group.places) for group in shared if group.places]
     copied = [arm for arm, server in servers.items() if server.reset == "copy"]
@@ -100,7 +101,7 @@ def _data(spec: StudySpec, servers: dict[str, Server], statistics: str) -> list[
 
 
 def _fixed(spec: StudySpec, ours: dict[str, Made], given: int) -> list[str]:
-    """What differs between the arms and is never swapped: its peculiarities look like the arm's effect."""
+    """Returns what differs between the arms and is never swapped: its peculiarities look like an arm's effect."""
     swapped = {arm for group in shared_places(spec) for arm in group.arms}
     fixed = {
         "host": _differ(ours.values(), "host"),
@@ -114,14 +115,14 @@ def _fixed(spec: StudySpec, ours: dict[str, Made], given: int) -> list[str]:
 
 
 def _differ(ours: Collection[Made], what: str) -> bool:
-    """Whether servers differ in a key by which each has this as its own."""
+    """True if servers differ in a key that gives each of them this thing as its own."""
     names = [name for name, key in KEYS.items() if what in key.apart]
     values_of_each = [[getattr(server, name, None) for name in names] for server in ours]
     return any(values != values_of_each[0] for values in values_of_each)
 
 
 def _folders_differ(ours: Collection[Made]) -> bool:
-    """Whether arms on one host reached by ssh have their data, or the files of their volumes, in different folders."""
+    """True if arms on one host reached by ssh have their data, or the files of their volumes, in different folders."""
     folders = {
         (server.ssh, server.data)
         for server in ours
@@ -131,7 +132,7 @@ def _folders_differ(ours: Collection[Made]) -> bool:
 
 
 def _place(server: Made) -> Hashable:
-    """Where an arm's data are; arms with the same are in turn on the same blocks, or swapped."""
+    """Returns the place of an arm's data. Arms with the same place use the same storage in turn, or are swapped."""
     storage = server.storage
     return None if storage is None else (_blocks(storage), storage.wal and _blocks(storage.wal))
 
@@ -149,7 +150,7 @@ UNNAMED = ("a given server", "as the environment says")
 
 
 def hosts_of(spec: StudySpec) -> dict[str, list[ServerHost]]:
-    """The hosts of each arm, one for each of its deployments; empty where all servers are on the lab's machine."""
+    """Returns the hosts of each arm, one for each of its deployments; empty if all servers are on the lab's machine."""
     by_arm = {arm: _hosts_of_arm(spec.resolved(arm)) for arm in spec.arms}
     return by_arm if any(host != HERE for hosts in by_arm.values() for host in hosts) else {}
 
@@ -165,7 +166,7 @@ def _hosts_of_arm(server: Server) -> list[ServerHost]:
 
 
 def _given_host(server: Given) -> ServerHost:
-    """Named by its host only, since a connection string may contain a password."""
+    """Returns the host of a given server by its name alone, since a connection string may contain a password."""
     if server.dsn == [ENVIRONMENT]:
         return ServerHost(label=UNNAMED[1], by="dsn", looked_at=server.ssh)
     parts = parts_of(server.dsn[0])
@@ -176,7 +177,7 @@ def _given_host(server: Given) -> ServerHost:
 
 
 def differing_keys(server: Server, base: Server) -> list[str]:
-    """The facts in which one resolved set-up differs from another by its keys, e.g. `settings.work_mem`."""
+    """Returns the facts in which one resolved set-up differs from another by its keys, e.g. `settings.work_mem`."""
     values = ((key, getattr(server, name, key.absent), getattr(base, name, key.absent)) for name, key in KEYS.items())
     return list(
         dict.fromkeys(fact for key, mine, theirs in values if mine != theirs for fact in key.shown(mine, theirs))

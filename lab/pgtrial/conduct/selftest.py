@@ -58,39 +58,42 @@ _TRIGGER = (
 )
 
 _CALIBRATION_BLOCKS = 4
-"""Their mean has an interval of Student's distribution, which is part of what is said of a planted share."""
+"""The number of blocks of the calibration. Their mean has an interval of Student's distribution, which is part of what
+is said of a planted share."""
 _CALIBRATION_S = (1.0, 5.0)
-"""Warm-up and measured part of its trials unless the self-test gives both."""
+"""Warm-up and measured part of the calibration's trials, seconds, unless the self-test gives both."""
 _NO_WORK = 1
-"""Rows that servers count which are not slower. The first row by itself costs some 3% of a point lookup."""
+"""The number of rows that servers count if they are not slowed down. The first row by itself costs some 3% of a point
+lookup."""
 FIRST_WORK = 1000
-"""Rows counted at the first attempt: some 100 us of a CPU."""
+"""The number of rows counted at the first attempt of a calibration: some 100 us of a CPU."""
 _MORE_WORK = 8
 _ATTEMPTS = 4
 _MEASURABLE = (0.3, 0.8)
-"""Between these shares of lost throughput a calibration serves. An error of e in the log-ratio moves a planted share by
-e / lost of itself, so the least share bounds it to 3.3 e; `_MORE_WORK` leads from below it to at most 0.78."""
+"""The limits of the share of lost throughput between which a calibration serves. An error of e in the log-ratio moves a
+planted share by e / lost of itself, so the least share bounds it to 3.3 e; `_MORE_WORK` leads from below it to at most
+0.78."""
 _PREPARING_S = 20.0
-"""Expected time for making the servers and their data, twice."""
+"""The expected time for making the servers and their data, twice, seconds."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a self-test is asked for."""
+    """The options of a self-test."""
 
     workload: str = "select-only"
     server: str | None = None
-    """Connection string of a given server; None: servers that pgtrial makes."""
+    """The connection string of a given server; None for servers that pgtrial makes."""
     planted: Sequence[float] = (0.05,)
-    """Shares of the throughput that the slower arms lack."""
+    """The shares of the throughput that the slower arms lack."""
     scale: int = 10
     clients: int = 8
     interleave: str = "auto"
     """The key `[load] interleave`."""
     warmup_s: float | None = None
-    """None: chosen by the study."""
+    """The warm-up of a trial, seconds; None if the study chooses it."""
     duration_s: float | None = None
-    """The measured part of a trial; None: chosen by the study."""
+    """The measured part of a trial, seconds; None if the study chooses it."""
     budget_s: float = 600.0
     seed: int | None = None
     lookup: Path = LOOKUP
@@ -98,7 +101,7 @@ class Wanted:
 
 
 def calibration_of(wanted: Wanted, work: int = FIRST_WORK) -> StudySpec:
-    """The study that measures what so much work costs. Raises StudyError."""
+    """Returns the study that measures what so much work costs. Raises StudyError."""
     warmup_s, duration_s = _CALIBRATION_S
     if wanted.warmup_s is None or wanted.duration_s is None:
         wanted = replace(wanted, warmup_s=warmup_s, duration_s=duration_s)
@@ -106,7 +109,7 @@ def calibration_of(wanted: Wanted, work: int = FIRST_WORK) -> StudySpec:
 
 
 def next_work(work: int, slower_by: float, attempt: int) -> int | None:
-    """The work to try next where this one cannot serve as a calibration; None: it can. Raises StudyError."""
+    """Returns the work to try next if this one cannot serve as a calibration; None if it can. Raises StudyError."""
     least, most = _MEASURABLE
     if least <= slower_by <= most:
         return None
@@ -162,7 +165,7 @@ def _in_time(share: float) -> float:
 
 
 def study_of(wanted: Wanted, selftest: Selftest, left_s: float) -> StudySpec:
-    """The study of the self-test, as long as the time that is left, seconds. Raises StudyError."""
+    """Returns the study of the self-test, which takes the time that is left, seconds. Raises StudyError."""
     work = {_BASELINE: _NO_WORK, selftest.same: _NO_WORK, **{effect.arm: effect.work for effect in selftest.planted}}
     return _spec(wanted, work, {"budget": max(left_s - _PREPARING_S / 2, _least_study_s(wanted)), "stop_early": False})
 
@@ -180,7 +183,7 @@ def check_budget(wanted: Wanted) -> None:
 
 
 def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
-    """The certificate, from the trials of a self-test that has ended. Raises StudyError."""
+    """Returns the certificate from the trials of a self-test that has ended. Raises StudyError."""
     plan = study.plan
     grid = Grid(plan, study.trials())
     blocks = len(grid.counted)

@@ -26,7 +26,7 @@ _PREWARM = """SELECT sum({schema}.pg_prewarm(relation, 'buffer'::text, 'main'::t
     SELECT c.oid::regclass FROM pg_class c WHERE {tables}
     UNION ALL SELECT i.indexrelid::regclass FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
         WHERE {tables}) AS warm(relation)"""
-"""With the very types of its parameters, so that no other function of the schema fits better."""
+"""Casts each argument to the exact type of its parameter, so that no other function of the schema fits better."""
 
 _SCHEMA_OF_PREWARM = """SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
     WHERE e.extname = 'pg_prewarm'"""
@@ -42,7 +42,7 @@ _KEYS = """SELECT n.nspname, c.relname, k.attname, o.attname
 """Tables with their primary key, else their first index, and a column outside it: the scan has to visit the table."""
 
 NO_PREWARM = "warm the tables by pg_prewarm (index scans instead)"
-"""What an arm's server does not permit, after `may not`."""
+"""The right that a given server does not grant, in the words after `may not`."""
 
 _BY_INDEX_ALONE = """SELECT set_config(name, value, true) FROM (VALUES ('enable_seqscan', 'off'),
         ('enable_bitmapscan', 'off'), ('jit', 'off'), ('max_parallel_workers_per_gather', '0')) AS wanted(name, value)
@@ -128,7 +128,7 @@ def warm_relations(target: Target, server: Server, data: Data) -> str | None:
 
 
 def _schema_of_prewarm(session: Session, server: Server) -> str | None:
-    """The schema of the extension, as SQL has it; None: it is not there, and not to be made."""
+    """Returns the schema of the extension, quoted as in SQL; None if it is not there and must not be made."""
     schema = value(session, _SCHEMA_OF_PREWARM)
     if schema is not None or isinstance(server, Given):
         return None if schema is None else str(schema)
@@ -147,7 +147,7 @@ def _read_by_key(session: Session, tables: str) -> None:
 
 
 _CANCEL_S = 5.0
-"""How long a request to cancel a statement may take."""
+"""How long a request to cancel a statement may take, seconds."""
 
 
 class Checkpoint:
@@ -209,7 +209,7 @@ class Checkpoint:
         self._session.close()
 
     def note(self, measured_since: float | None) -> str | None:
-        """A note for the reader, or None. `measured_since`: time.monotonic() at the start of the measured part."""
+        """Returns a note for the trial, or None. `measured_since` is the measured part's start by time.monotonic()."""
         if self.refusal is not None:
             return self.refusal
         if self.ended is None or self.duration_s is None or measured_since is None or self.ended <= measured_since:

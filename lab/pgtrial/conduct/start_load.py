@@ -17,7 +17,7 @@ from pgtrial.model.errors import StudyError
 
 
 def _folder_of(course: Course) -> Path | None:
-    """Where the files of a workload of the study's own are."""
+    """Returns the folder with the files of a workload of the study's own; None for a built-in workload."""
     has_folder = course.pack is not None or course.point.kind.folder is not None or bool(course.point.mix)
     return course.script if course.script is None or has_folder else course.script.parent
 
@@ -57,7 +57,7 @@ def remembered(course: Course, started: AbstractContextManager[LoadRun]) -> Iter
 
 @contextmanager
 def probing(course: Course, target: Target) -> Iterator[LoadRun]:
-    """The engine of a probe. Raises StudyError if it refuses a script of the study."""
+    """Starts the engine of a probe. Raises StudyError if the engine refuses a script of the study."""
     with start_engine(course, target) as run:
         yield run
         check_script(course, run)

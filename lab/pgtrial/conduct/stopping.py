@@ -1,4 +1,4 @@
-"""What a study does next: it follows from the plan, the budget and what is stored, so that any lab can go on."""
+"""Decides what a study does next, from the plan, the budget and what is stored, so that any lab can go on with it."""
 
 from __future__ import annotations
 
@@ -23,24 +23,23 @@ OVERRUN = 1.25
 """Estimates are rough: a study may take a quarter longer than its budget where a look comes by then."""
 
 _LONGER_TO_FIRST_LOOK_S = 180.0
-"""A study of few minutes may take so much longer than its budget up to its first look: ended before it, all its time is
-spent for nothing.
-"""
+"""The time by which a short study may exceed its budget up to its first look, seconds. If it were ended before that
+look, all its time would be spent for nothing."""
 
 _FAILED_BLOCKS = 2
-"""After so many blocks in which no trial completed the study ends: one may be a passing fault of the machine."""
+"""After this many blocks without a completed trial the study ends; one may be a passing fault of the machine."""
 
 _FEWEST_MEASURED = 2
-"""Blocks that tell what a block takes; one may be slow by chance."""
+"""The fewest blocks from which the time of a block is estimated; one may be slow by chance."""
 
 
 @dataclass(frozen=True)
 class Stop:
-    """The study is finished."""
+    """The study ends here, for this reason."""
 
     reason: str
     blocks_to_look: int = 0
-    """The blocks that are missing up to the next look at the verdict, if the budget has ended the study; else 0."""
+    """The number of blocks up to the next look at the verdict, if the budget has ended the study; else 0."""
 
 
 Step = PlannedTrial | Stop
@@ -67,7 +66,7 @@ def ended_too_early(plan: Plan, step: Step, stored: Sequence[Trial]) -> bool:
 
 
 def next_step_of(study: StudyDirectory, readings: Readings, *, stop_asked: bool = False) -> Step:
-    """The next step of a study."""
+    """Returns the next step of a study."""
     return next_step(study.plan, study.spec.verdict.budget, readings.trials, readings.regimes, stop_asked=stop_asked)
 
 
@@ -79,10 +78,10 @@ def next_step(
     *,
     stop_asked: bool = False,
 ) -> Step:
-    """The next planned trial, or why there is none. Verdicts are looked at only at the planned looks.
+    """Returns the next planned trial, or why there is none. Verdicts are looked at only at the planned looks.
 
-    `regimes` is asked for when a verdict may end the study: it takes two verdicts where regimes change. With
-    `stop_asked` the study ends before its next block.
+    `regimes` is called when a verdict may end the study: it takes two verdicts where regimes change. With `stop_asked`
+    the study ends before its next block.
     """
     done = {trial.index for trial in stored}
     missing = next((planned for planned in plan.due if planned.index not in done), None)
@@ -105,7 +104,7 @@ def next_step(
 
 
 def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_asked: bool) -> Stop | None:
-    """Why the study ends before the next block, though there is one and not all is decided."""
+    """Returns why the study ends before the next block although its comparisons are undecided; None if it does not."""
     blocks = len({trial.block for trial in complete})
     if stop_asked:
         return Stop(f"stopped on request after {plural(blocks, 'block')}; run it again to go on")
@@ -152,12 +151,13 @@ def waiting(plan: Plan, stored: Sequence[Trial], blocks: int) -> str:
 
 
 def as_option(seconds: float) -> str:
-    """A time that holds so many seconds, as one writes it behind an option: `80s`, `12min`."""
+    """Returns a time of at least so many seconds as one writes it behind an option: `80s`, `12min`."""
     return f"{math.ceil(seconds)}s" if seconds <= 2 * 60 else f"{math.ceil(seconds / 60)}min"
 
 
 def leaving(plan: Plan, stored: Sequence[Trial], regimes: Callable[[], Regimes] | None = None) -> list[str]:
-    """The arms that leave before the next trial: at a look that has decided all their claims, but not those of all.
+    """Returns the arms that leave before the next trial, at a look that has decided all their claims but not those of
+    all arms.
 
     Once every comparison is decided, the rule of the study's end alone says what comes next.
     """
@@ -174,6 +174,6 @@ def leaving(plan: Plan, stored: Sequence[Trial], regimes: Callable[[], Regimes] 
 
 
 def time_left(plan: Plan, stored: Sequence[Trial]) -> float:
-    """Seconds that the planned trials not yet stored will take, if they take as long as those that are."""
+    """Returns the seconds that the planned trials take which are not yet stored, if they take as long as the others."""
     trials = len(plan.load_points) * (len(plan.arms) - len(plan.left))
     return block_time(plan, stored) / trials * (len(plan.due) - len(stored))

@@ -31,7 +31,7 @@ from pgtrial.statistics import p9
 from pgtrial.store.repositories import Commit
 
 _SPARE = 2
-"""Studies beyond those of a search without an undecided one."""
+"""The number of studies beyond those that a search without an undecided commit takes."""
 _LEANING = 0.2
 """The error on one side at which an undecided commit leans to GOOD or to BAD. Commits that equal one of them lean to
 the wrong side more rarely: they are half of the difference away from where the two sides meet."""
@@ -44,56 +44,59 @@ class DoesNotBuildError(PgtrialError):
 
 @dataclass(frozen=True)
 class Judged:
-    """What a study says of a commit."""
+    """The result of one study that compares a commit with another one."""
 
     verdict: str
     """better, worse, equivalent, undecided or withheld."""
     difference: Estimate | None
     study: str
-    """Its directory."""
+    """The directory of the study."""
     log_ratios: Sequence[float] = ()
     """The log ratio of speed in each block that counts."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """A study that is wanted."""
+    """A study that the bisection needs next."""
 
     part: Part
     commit: Commit
     against: str
     margin: float | None
-    """None: that of the study file."""
+    """The margin of equivalence; None for that of the study file."""
     attempt: int = 1
-    """Which study of these two commits it is."""
+    """The number of this study among those of the same two commits, counted from 1."""
     times: int = 1
-    """How many times the time of a study it may take."""
+    """How many times the budget of one study it may take."""
 
 
 Judge = Callable[[Order], Judged]
-"""Runs a study, or goes on with it. Raises DoesNotBuildError."""
+"""Runs a study, or continues one, and returns its result. Raises DoesNotBuildError."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """How a bisection ended."""
+    """The answer with which a bisection ended."""
 
     kind: Literal["none", "found", "open"]
-    """No difference between the ends; a commit is named; or no answer."""
+    """`none`: the ends do not differ; `found`: a commit is named; `open`: there is no answer."""
     sentence: str
     suspects: Sequence[Commit] = ()
-    """The commits of which one makes the difference, as far as known."""
+    """The commits one of which makes the difference, as far as known."""
     step: BisectionStep | None = None
-    """The study of the named commit and its parent."""
+    """The step that compares the named commit with its parent."""
 
     @property
     def exit_status(self) -> int:
-        """0 no difference, 1 a commit is named, 2 no answer."""
+        """The exit status: 0 if the ends do not differ, 1 if a commit is named, 2 if there is no answer."""
         return {"none": 0, "found": 1, "open": 2}[self.kind]
 
 
 def studies_of(search: Search) -> int:
-    """Most studies of a bisection: its ends, its steps, the found commit and its parent, and some to spare."""
+    """Returns the largest number of studies that a bisection runs.
+
+    They are the study of its ends, one for each step, the study of the found commit and its parent, and `_SPARE` more.
+    """
     steps = search.most_steps
     return 1 if not steps else 2 + steps + _SPARE
 
@@ -106,10 +109,13 @@ class Course:
     known: Bisection
     judge: Judge
     keep: Callable[[Bisection], None]
-    """Called with each step that is new."""
+    """Called with the record of the bisection after each new step."""
 
     def run(self) -> Answer:
-        """Go on from what is known to the end. Raises what the judge raises, but DoesNotBuildError of the search."""
+        """Continues the bisection from its recorded steps to its answer.
+
+        Raises what the judge raises, except for DoesNotBuildError once the ends have been compared.
+        """
         bad = self.search.commits[-1]
         ends = self._step("ends", bad, self.known.good, None)
         if ends.verdict == "undecided" and (spare := self._studies_left() - self.search.most_steps - 1) > 0:
@@ -157,7 +163,7 @@ class Course:
     def _step(
         self, part: Part, commit: Commit, against: str, half: _Half | None, *, attempt: int = 1, times: int = 1
     ) -> BisectionStep:
-        """What is known of a commit, from a study that is run if there is none yet."""
+        """Returns the step for a commit: the recorded one, or else that of a study that is run now and recorded."""
         for step in self.known.steps:
             if (step.part, step.commit, step.against, step.attempt) == (part, commit.id, against, attempt):
                 return step
@@ -195,27 +201,27 @@ class Course:
 
 @dataclass(frozen=True)
 class _Half:
-    """Half of the difference of the ends, which tells good commits from bad ones."""
+    """Half of the difference between the ends, which tells good commits from bad ones."""
 
     difference: float
-    """Of speed, a share."""
+    """Half of the difference in speed (of its log-ratio), as a share."""
     bad_word: str
-    """The verdict of BAD."""
+    """The verdict on BAD compared with GOOD: `better` or `worse`."""
 
     @property
     def margin(self) -> float:
-        """The margin of the studies."""
+        """The margin of equivalence for the studies of the search: this half, within the limits of a margin."""
         return min(max(abs(self.difference), _LEAST_MARGIN), _MOST_MARGIN)
 
     def leaves_out(self, difference: Estimate | None) -> bool:
-        """Whether an interval lies on GOOD's side of it."""
+        """True if an interval lies wholly on GOOD's side of the half."""
         bound = None if difference is None else difference.low if self.bad_word == "worse" else difference.high
         if bound is None:
             return False
         return bound > self.difference if self.bad_word == "worse" else bound < self.difference
 
     def leaning(self, log_ratios: Sequence[float]) -> Mark:
-        """Returns to which kind an undecided commit leans; `skip`: to none."""
+        """Returns the kind to which an undecided commit leans, `good` or `bad`; `skip` if it leans to neither."""
         if not log_ratios:
             return "skip"
         step = p9.Step(tuple(range(len(log_ratios))), tuple(log_ratios), _LEANING)
@@ -226,7 +232,7 @@ class _Half:
 
 
 def _mark(judged: Judged, half: _Half | None) -> Mark:
-    """What a study says of a commit; of the ends, which have no half yet, any difference is bad."""
+    """Returns the mark that a study gives a commit. For the ends, which have no half yet, any difference is bad."""
     if judged.verdict == "withheld":
         return "skip"
     if half is None:
@@ -242,7 +248,10 @@ def _named(step: BisectionStep) -> str:
 
 
 def log_of(known: Bisection, found: BisectionStep | None = None) -> str:
-    """The steps so far in the form of `git bisect log`, which `git bisect replay` reads; `found` names the commit."""
+    """Returns the steps so far in the form of `git bisect log`.
+
+    `git bisect replay` reads it. `found` is the step that names the commit.
+    """
     lines = [f"# good: [{known.good}]", f"git bisect start '{known.bad}' '{known.good}'"]
     for step in known.steps:
         interval = f", {step.difference.text()}" if step.difference is not None else ""

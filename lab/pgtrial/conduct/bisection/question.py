@@ -1,4 +1,4 @@
-"""What a bisection asks: the repository of a study's sources, its commits between the ends, and the study of a step."""
+"""The question of a bisection: its repository, the commits between its ends, and the study that each step runs."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Question:
     """A bisection before its first study."""
 
     spec: StudySpec
-    """Its first arm is the set-up whose source is bisected."""
+    """The study of the user. Its first arm is the set-up whose source is bisected."""
     source: GitSource
-    """At GOOD."""
+    """The source of that set-up, at the commit GOOD."""
     search: Search
     first_parent: bool
 
     @property
     def beginning(self) -> Bisection:
-        """The record without a step."""
+        """The record of the bisection before its first step."""
         return Bisection(
             source=self.source.text,
             good=self.source.ref,
@@ -48,7 +48,7 @@ class Question:
         )
 
     def study_of(self, order: Order) -> StudySpec:
-        """The study that compares a commit with another one; the earlier one is the baseline."""
+        """Returns the study that compares a commit with another one; the earlier commit is the baseline."""
         table, server = self.spec.arms[self.spec.baseline], self.spec.resolved(self.spec.baseline)
         commits = (order.against, order.commit.id)
         arms = {commit[:10]: _at(table, server, self.source, commit) for commit in commits}
@@ -69,14 +69,14 @@ class Question:
 
 
 def two_of_the_first(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of a study file with its first arm twice; one without arms has those of its servers alone."""
+    """Returns the keys of a study file with its first arm twice; without arms, both have only the keys of [server]."""
     arms = data.get("arms")
     first: Any = next(iter(arms.values()), {}) if isinstance(arms, Mapping) else {}
     return {**data, "arms": {"good": first, "bad": first}}
 
 
 def ask(spec: StudySpec, good: str, bad: str, *, first_parent: bool, say: Callable[[str], None]) -> Question:
-    """The question of a study with these ends. Raises StudyError."""
+    """Returns the question of a study with these ends. Raises StudyError."""
     server = spec.resolved(spec.baseline)
     texts = [server.postgres, *(server.extensions or ())] if isinstance(server, MadeHere) else []
     sources = [source for text in texts if is_source(text) and isinstance(source := source_of(text), GitSource)]
@@ -102,7 +102,7 @@ def ask(spec: StudySpec, good: str, bad: str, *, first_parent: bool, say: Callab
 
 
 def _with_both(sources: list[GitSource], good: str, bad: str) -> GitSource:
-    """The repository that has both ends. Raises StudyError."""
+    """Returns the repository that has both ends. Raises StudyError."""
     if len(sources) == 1:
         return sources[0]
     having = [source for source in sources if all(_has(source, ref) for ref in (good, bad))]
@@ -122,7 +122,7 @@ def _has(source: GitSource, ref: str) -> bool:
 
 
 def _at(table: SetUp, server: Any, source: GitSource, commit: str) -> SetUp:
-    """The table of an arm with its source at a commit."""
+    """Returns the table of an arm with its source at a commit."""
 
     def moved(text: str) -> str:
         own = source_of(text) if is_source(text) else None
@@ -134,6 +134,6 @@ def _at(table: SetUp, server: Any, source: GitSource, commit: str) -> SetUp:
 
 
 def directory_of(question: Question, results: Path) -> Path:
-    """Where a bisection is put by default."""
+    """Returns the directory in which a bisection is stored by default."""
     name = question.spec.study.name or "study"
     return results / f"bisect-{name}-{question.source.ref[:10]}-{question.search.commits[-1].short}"

@@ -17,34 +17,34 @@ from pgtrial.store.repositories import Commit
 
 @dataclass(frozen=True)
 class Search:
-    """What is known of a history."""
+    """The history between GOOD and BAD, with the marks of the commits that have been compared."""
 
     commits: Sequence[Commit]
-    """Those that BAD reaches and GOOD does not, parents before children; the last is BAD."""
+    """The commits that BAD reaches and GOOD does not, parents before children; the last is BAD."""
     marks: Mapping[str, Mark] = field(default_factory=dict)
-    """Of commits that were looked at."""
+    """The mark of each commit that has been compared, by its id."""
 
     def marked(self, commit: str, mark: Mark) -> Search:
-        """The search after a commit was looked at."""
+        """Returns the search after a commit got this mark."""
         following = Search(self.commits, {**self.marks, commit: mark})
         vars(following)["_reached"] = self._reached  # the history is the same
         return following
 
     def reopened(self, commits: Collection[str]) -> Search:
-        """The search in which these commits may be looked at once more."""
+        """Returns the search without the marks of these commits, so that they can be compared once more."""
         following = Search(self.commits, {commit: mark for commit, mark in self.marks.items() if commit not in commits})
         vars(following)["_reached"] = self._reached
         return following
 
     @property
     def suspects(self) -> list[Commit]:
-        """The commits of which one is the first bad one, the oldest first."""
+        """The commits one of which is the first bad one, the oldest first."""
         rest = self._rest
         return [commit for place, commit in enumerate(self.commits) if rest >> place & 1]
 
     @property
     def next(self) -> Commit | None:
-        """The commit to look at; None: what is known names one, or nothing more can be known."""
+        """The commit to compare next, which halves the suspects best; None if no further comparison can exclude one."""
         rest = self._rest
         number = rest.bit_count()
         best, best_score = None, 0
@@ -58,7 +58,7 @@ class Search:
 
     @property
     def most_steps(self) -> int:
-        """How many commits are looked at before one is named, if the larger part is left each time and none skipped."""
+        """The largest number of commits that are compared before one is named, if none of them is skipped."""
         search, steps = self, 0
         while (commit := search.next) is not None:
             after = [search.marked(commit.id, mark) for mark in ("good", "bad")]
@@ -72,7 +72,7 @@ class Search:
 
     @cached_property
     def _reached(self) -> list[int]:
-        """By commit, those that it reaches, itself included, as bits."""
+        """For each commit, the set of commits that it reaches, itself included, as bits of a number."""
         reached: list[int] = []
         for place, commit in enumerate(self.commits):
             bits = 1 << place
@@ -84,7 +84,7 @@ class Search:
 
     @cached_property
     def _rest(self) -> int:
-        """The suspects as bits."""
+        """The set of suspects, as bits of a number."""
         rest = (1 << len(self.commits)) - 1
         for commit, mark in self.marks.items():
             if mark == "bad":

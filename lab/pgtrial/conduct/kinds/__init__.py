@@ -1,4 +1,4 @@
-"""What the lab does beside each kind of load, and how it is rehearsed; a module each."""
+"""What the lab does beside the load of a trial and how a load is rehearsed, with one module for each kind of load."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class JobWatch(LoadWatch):
         self._views: ProgressViews | None = None
         self._shown: Progress | None = None
         self._shown_at = course.directory / JOB_PROGRESS
-        """Where a page of a running study reads it."""
+        """The file from which the page of a running study reads the progress of the job."""
         self._phase_began = 0.0
         self._wal: float | None = None
         self._written: float | None = None
@@ -134,7 +134,10 @@ def _command(course: Course, target: Target, words: Sequence[str]) -> Iterator[L
 
 
 def wal_position(session: Session) -> float | None:
-    """Bytes of WAL since the cluster was made; None where the role may not ask. Raises psycopg.Error."""
+    """Returns the number of bytes of WAL written since the cluster was made; None if the role may not ask.
+
+    Raises psycopg.Error.
+    """
     query = _WAL if session.info.server_version >= 100000 else _WAL_BEFORE_10
     try:
         row = session.execute(query.encode()).fetchone()
@@ -144,13 +147,13 @@ def wal_position(session: Session) -> float | None:
 
 
 def database_size(session: Session) -> float:
-    """Bytes on disk of the session's database. Raises psycopg.Error."""
+    """Returns the number of bytes on disk of the session's database. Raises psycopg.Error."""
     row = session.execute(_SIZE).fetchone()
     return float(row[0]) if row is not None else 0.0
 
 
 def overrun(course: Course, error: TrialError) -> TrialError:
-    """What to say of a load that went wrong: of a job that was ended at its limit, that limit."""
+    """Returns the error of a load that went wrong; that of a job which was ended at its limit names the limit."""
     if course.point.job is None or not isinstance(error, NotInTime):
         return error
     limit = format_duration(course.point.job.limit_s)
@@ -158,18 +161,18 @@ def overrun(course: Course, error: TrialError) -> TrialError:
 
 
 def command_of(point: LoadPoint) -> list[str] | None:
-    """The words of a job that is a program; None: it is no job, or a file."""
+    """Returns the words of a job that is a program; None for a job that is a file, and for any other load."""
     command = point.job.command if point.job is not None else None
     return shlex.split(command) if command is not None else None
 
 
 def beside_of(point: LoadPoint) -> BesideLoad | None:
-    """The load beside a job."""
+    """Returns the load that runs beside a job; None if there is none."""
     return point.job.beside if point.job is not None else None
 
 
 _TAKEN = frozenset(("42P06", "42P07", "42701", "42710", "42723"))
-"""SQLSTATEs of statements that make what is there already."""
+"""SQLSTATEs of statements that were refused because they create an object whose name is taken."""
 
 
 def name_taken(course: Course) -> NameTaken | None:
@@ -185,9 +188,9 @@ def name_taken(course: Course) -> NameTaken | None:
 
 
 def refusal(course: Course, status: int, last_words: str) -> str | None:
-    """Why a job did not end well: file, line, statement and the server's words, or the program's last words.
+    """Returns why a job failed: file, line, statement and the server's words, or the program's last words.
 
-    None: another reason, or none.
+    Returns None if the job did not fail, or failed for another reason.
     """
     if command_of(course.point) is not None and status != 0:
         ended = f"ended with status {status}" if status > 0 else "did not end by itself"
@@ -218,7 +221,7 @@ class JobRehearsal(LoadRehearsal):
 
 
 _NOT_FOR_WANT_OF_ROWS = ("0A", "25", "3F", "42", "58")
-"""Classes of SQLSTATEs that a statement has on empty tables as on full ones."""
+"""Classes of SQLSTATEs with which a statement fails on empty tables as it does on full ones."""
 
 
 def _try_job(stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:

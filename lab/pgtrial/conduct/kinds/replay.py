@@ -9,7 +9,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.store.replay_files import capture_of
 
 _TOO_MANY = "more than the server allows"
-"""What the engine says of connections."""
+"""The words of the engine's message that refuses the number of connections."""
 
 
 class ReplayWatch(LoadWatch):
