@@ -74,7 +74,7 @@ pub enum ClientState {
     Finished,
 }
 
-/// What a client does with the server's answer, once it has come.
+/// The way in which a client uses the server's answer, once it has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
     /// The client goes on; the transaction ends with the `last` one.

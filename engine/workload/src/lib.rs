@@ -1,4 +1,4 @@
-//! What a client does next: pgbench's scripts, sysbench's own tests, Lua scripts, order entry and recorded sessions, as
+//! The programs of clients: pgbench's scripts, sysbench's own tests, Lua scripts, order entry and recorded sessions, as
 //! [`Program`]s. Most of them use a server; sysbench's tests of the machine compute.
 //!
 //! This crate does not know sockets, clocks or counts. A program answers with an [`Action`], and the event loop carries

@@ -25,8 +25,8 @@ pub trait Program<A: Actions = ScriptActions> {
     /// retries nothing need not implement it.
     fn retry(&mut self) {}
 
-    /// How long the client waits before the transaction that has been chosen begins: no part of its latency. Asked only if
-    /// the plan has clients that think.
+    /// Returns how long the client waits before the transaction that has been chosen begins. The wait is no part of the
+    /// transaction's latency. It is called only if the plan has clients that think.
     fn pause(&mut self) -> Duration {
         Duration::ZERO
     }
@@ -70,7 +70,7 @@ pub enum ActionResult<'a> {
 pub trait Actions: Debug + Copy + 'static {
     /// Asks the server for something, and waits for its reply.
     type Request<'a>: Debug + Copy;
-    /// Does anything else.
+    /// Anything else that the event loop does for the program.
     type Step: Debug + Copy;
 
     /// Returns the text that a request sends as a query of the load, if it sends one.
@@ -79,7 +79,7 @@ pub trait Actions: Debug + Copy + 'static {
     }
 }
 
-/// What a client does next. `command` is the index of the command in its script.
+/// The next action of a client. `command` is the index of the command in its script.
 #[derive(Debug, Clone, Copy)]
 pub enum Action<'a, A: Actions = ScriptActions> {
     /// Send `statement` with the values of its parameters and wait for the reply; in a pipeline, do not wait.
@@ -157,7 +157,7 @@ pub enum StagedRequest<'a> {
     PrepareAll { statements: &'a [Statement] },
 }
 
-/// What a program of a staged run does with its connections, which have numbers, and with itself.
+/// A step of a program of a staged run that concerns its connections, which have numbers, or itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Management {
     /// Open this connection and use it from now on. The previous connection stays open.
@@ -196,7 +196,7 @@ pub enum SessionStep {
     Schedule(Scheduled),
     /// Open the connection.
     Connect,
-    /// Close it.
+    /// Close the connection.
     Disconnect,
     /// Take no further part in the load.
     Leave,
@@ -212,7 +212,7 @@ pub trait Executor {
 /// Makes an executor for a further program.
 pub type Executors = Box<dyn Fn() -> Box<dyn Executor>>;
 
-/// Why a client is aborted.
+/// The reason for which a client is aborted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AbortReason {
     /// A command of the script failed, in pgbench's words: `client 0 aborted in command 3 (set) of script 0; reason`.
@@ -220,14 +220,14 @@ pub enum AbortReason {
     Command { command: usize, word: &'static str, reason: String, detail: Option<String> },
     /// A query returned other rows than its command expects: the detail, `client 0 script 0 command 3 query 0: reason`.
     Rows { command: usize, query: usize, reason: String, detail: Option<String> },
-    /// The script as a whole: `client 0 aborted: reason`.
+    /// The script as a whole failed: `client 0 aborted: reason`.
     Script { reason: String },
     /// The whole run ends with these lines.
     Fatal(Vec<String>),
 }
 
 impl AbortReason {
-    /// The command that failed, by its index in the script.
+    /// Returns the command that failed, by its index in the script.
     pub fn command(&self) -> Option<usize> {
         match self {
             Self::Command { command, .. } | Self::Rows { command, .. } => Some(*command),
@@ -250,41 +250,41 @@ impl std::fmt::Display for AbortReason {
 /// An error that ends the whole run or prevents it, as sysbench's log level `FATAL`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fatal {
-    /// The messages, one a line.
+    /// The messages, each of one line.
     pub lines: Vec<String>,
 }
 
 impl Fatal {
-    /// An error of one line.
+    /// Makes an error of one line.
     pub fn new(line: impl std::fmt::Display) -> Self {
         Self { lines: vec![line.to_string()] }
     }
 }
 
-/// The scripts of a run. Makes the program of each client.
+/// The scripts of a run. The workload makes the program of each client.
 pub trait Workload<A: Actions = ScriptActions>: Send + Sync {
-    /// Descriptions of the scripts in the order of their indexes.
+    /// Returns descriptions of the scripts in the order of their indexes.
     fn scripts(&self) -> Vec<ScriptInfo>;
 
-    /// The program of client `client`, which draws its values from `random`. One thread makes it and uses it.
+    /// Makes the program of client `client`, which draws its values from `random`. One thread makes it and uses it.
     fn client(&self, client: usize, random: Random) -> Box<dyn Program<A>>;
 }
 
-/// What a report prints of a script.
+/// The description of a script that a report prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptInfo {
-    /// For people, e.g. `<builtin: select only>`.
+    /// The name of the script for people, e.g. `<builtin: select only>`.
     pub description: String,
-    /// Relative weight in the choice of scripts.
+    /// The relative weight in the choice of scripts.
     pub weight: u64,
     pub commands: Vec<CommandInfo>,
 }
 
-/// What a report prints of a command.
+/// The description of a command that a report prints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandInfo {
     /// The command's first line.
     pub line: String,
-    /// Whether the command is an SQL statement. Only statements fail and are retried.
+    /// True if the command is an SQL statement. Only statements fail and are retried.
     pub is_sql: bool,
 }

@@ -1,15 +1,15 @@
-//! What is counted of statements.
+//! The counts of statements.
 
 use serde::Serialize;
 use wire::QueryKind;
 
-/// What became of the statements that are counted one by one ([`wire::Rows::Counted`]).
+/// The counts of the statements that are counted one by one ([`wire::Rows::Counted`]), by their outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Queries {
     pub reads: u64,
     pub writes: u64,
     pub others: u64,
-    /// Those that failed.
+    /// Statements that failed.
     pub errors: u64,
     /// Connections made anew after the first.
     pub reconnects: u64,
@@ -27,12 +27,12 @@ impl Queries {
         }
     }
 
-    /// All that the server has done.
+    /// Returns the number of statements that the server has executed.
     pub fn total(&self) -> u64 {
         self.reads + self.writes + self.others
     }
 
-    /// Adds other statements.
+    /// Adds the counts of other statements.
     pub fn merge(&mut self, other: &Queries) {
         self.reads += other.reads;
         self.writes += other.writes;

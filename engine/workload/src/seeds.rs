@@ -6,11 +6,11 @@ use ground::shard::ClientShare;
 /// The generators of an engine: those that its clients and threads would have in one whole run.
 #[derive(Debug, Clone)]
 pub struct Seeds {
-    /// Each client's values.
+    /// The generators of each client's values.
     pub clients: Vec<Random>,
     /// The seed of hash functions that are given none.
     pub hashes: u64,
-    /// The arrivals of each application's tasks, which all engines draw alike.
+    /// The generators of the arrivals of each application's tasks, from which all engines draw the same arrivals.
     pub arrivals: Vec<Random>,
     pub threads: Vec<ThreadSeeds>,
 }
@@ -18,11 +18,11 @@ pub struct Seeds {
 /// The generators of a thread.
 #[derive(Debug, Clone)]
 pub struct ThreadSeeds {
-    /// Which script is next.
+    /// The generator that chooses the next script.
     pub choose: Random,
-    /// Times between scheduled starts.
+    /// The generator of the times between scheduled starts.
     pub throttle: Random,
-    /// Which transactions are logged.
+    /// The generator that chooses which transactions are logged.
     pub sample: Random,
 }
 

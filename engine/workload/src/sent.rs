@@ -44,7 +44,7 @@ fn text(value: &Value) -> Option<String> {
     (*value != Value::Unset).then(|| ground::text::of(&written))
 }
 
-/// Is called with each statement before it is sent, by all threads of a load.
+/// The function that is called with each statement before it is sent, by all threads of a load.
 pub type Listener = Arc<dyn Fn(SentStatement) + Send + Sync>;
 
 /// Returns a workload that does what another one does in this mode, and tells each statement before it is sent.

@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 /// An option that a test declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OptionSpec {
-    /// As the test's help prints it. Dashes and underscores are the same.
+    /// The option's name, as the test's help prints it. Dashes and underscores are the same.
     pub name: String,
     pub description: String,
-    /// Its kind is the option's.
+    /// The value has the type that the option declares.
     pub default: OptionValue,
 }
 
 impl OptionSpec {
-    /// An option that a test declares.
+    /// Makes an option that a test declares.
     pub fn new(name: &str, description: &str, default: OptionValue) -> Self {
         Self { name: name.to_owned(), description: description.to_owned(), default }
     }
 }
 
-/// An option's value.
+/// The value of an option.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OptionValue {
     Bool(bool),
@@ -27,7 +27,7 @@ pub enum OptionValue {
     Double(f64),
     /// A size in bytes as it was written, such as `64K`; it may be wrong ([`ground::c_numbers::size`]).
     Size(String),
-    /// `None` where there is neither a default nor a choice.
+    /// A text; `None` where there is neither a default nor a choice.
     Text(Option<String>),
     List(Vec<String>),
 }
@@ -44,17 +44,17 @@ impl Settings {
         self.values.insert(name.replace('-', "_"), value);
     }
 
-    /// An option's value, if there is such an option.
+    /// Returns an option's value, if there is such an option.
     pub fn get(&self, name: &str) -> Option<&OptionValue> {
         self.values.get(name)
     }
 
-    /// The options in the order of their names.
+    /// Returns the options in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &OptionValue)> {
         self.values.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// A whole number; 0 where there is none of this name, or a double's whole part.
+    /// Returns a whole number; 0 where there is none of this name, or a double's whole part.
     pub fn int(&self, name: &str) -> i64 {
         match self.get(name) {
             Some(OptionValue::Int(number)) => *number,
@@ -63,7 +63,7 @@ impl Settings {
         }
     }
 
-    /// A number; 0 where there is none of this name.
+    /// Returns a number; 0 where there is none of this name.
     pub fn double(&self, name: &str) -> f64 {
         match self.get(name) {
             Some(OptionValue::Int(number)) => *number as f64,
@@ -72,12 +72,12 @@ impl Settings {
         }
     }
 
-    /// Whether a switch is on.
+    /// Returns true if a switch is on.
     pub fn is_on(&self, name: &str) -> bool {
         matches!(self.get(name), Some(OptionValue::Bool(true)))
     }
 
-    /// A text, if there is one of this name; of a size what was written.
+    /// Returns a text, if there is one of this name; of a size the text as it was written.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name) {
             Some(OptionValue::Text(Some(text)) | OptionValue::Size(text)) => Some(text),

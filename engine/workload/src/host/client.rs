@@ -1,9 +1,9 @@
-//! One client of a test of the machine: its work as a program.
+//! A client of a test of the machine: it runs the work of one thread as a program.
 
 use crate::program::{AbortReason, Action, Fatal, Program, StagedActions};
 use ground::random::Random;
 
-/// What one thread does.
+/// The work of one thread.
 pub trait Work: 'static {
     /// Gets ready, once, before the first event.
     fn prepare(&mut self) -> Result<(), Fatal> {
@@ -13,30 +13,31 @@ pub trait Work: 'static {
     /// Begins an event.
     fn begin(&mut self);
 
-    /// Does the next part of the event, usually within a few hundredths of a second. True if that was the last part.
+    /// Does the next part of the event, usually within a few hundredths of a second. Returns true if that was the last
+    /// part.
     fn go_on(&mut self) -> bool;
 }
 
-/// A client that does `work`.
+/// A client that does the work of one thread.
 pub struct HostClient<W> {
     work: W,
     stage: Stage,
-    /// Why the client is aborted.
+    /// The reason for which the client is aborted, once it is.
     aborted: Option<AbortReason>,
 }
 
-/// How far a client has come.
+/// The stage that a client has reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Before the load.
+    /// The client is before the load.
     Start,
     Event,
-    /// Between two events, and after the last one.
+    /// The client is between two events, or after the last one.
     Idle,
 }
 
 impl<W: Work> HostClient<W> {
-    /// A client that is not ready yet.
+    /// Makes a client that is not ready yet.
     pub fn new(work: W) -> Self {
         Self { work, stage: Stage::Start, aborted: None }
     }
@@ -63,7 +64,7 @@ impl<W: Work> Program<StagedActions> for HostClient<W> {
         Action::End
     }
 
-    /// An event that was begun and whose start lay after the end of the load is left out.
+    /// Leaves out an event that was begun and whose start lay after the end of the load.
     fn stop(&mut self) {
         self.stage = Stage::Idle;
     }
@@ -73,7 +74,7 @@ impl<W: Work> Program<StagedActions> for HostClient<W> {
 mod tests {
     use super::*;
 
-    /// Events of three parts.
+    /// A work whose events have three parts.
     struct Counted {
         left: u32,
         is_broken: bool,

@@ -14,15 +14,15 @@ pub struct MachineLoad {
     pub hooks: Box<dyn Hooks>,
     /// The events of each thread, if they are limited.
     pub events_each: Option<u64>,
-    /// Whether `--events` limits the events of all threads together.
+    /// True if `--events` limits the events of all threads together.
     pub obeys_events: bool,
 }
 
-/// Makes the work of a thread from its number and its generator.
+/// The function that makes the work of a thread from its number and its generator.
 type MakeWork<W> = dyn Fn(usize, Random) -> W + Send + Sync;
 
 impl MachineLoad {
-    /// A load that only the general options limit. `work` is called in the thread that does the work.
+    /// Makes a load that only the general options limit. `work` is called in the thread that does the work.
     pub fn new<W: Work>(
         name: &'static str,
         hooks: impl Hooks + 'static,
@@ -49,14 +49,14 @@ impl<W: Work> Workload<StagedActions> for HostWorkload<W> {
     }
 }
 
-/// A number that is at least `min`; the error has the words of sysbench's general options.
+/// Reads a number that is at least `min`; the error has the words of sysbench's general options.
 pub fn number(settings: &Settings, name: &str, min: u64) -> Result<u64, Fatal> {
     let given = settings.int(&name.replace('-', "_"));
     let number = u64::try_from(given).ok().filter(|number| *number >= min);
     number.ok_or_else(|| Fatal::new(format_args!("Invalid value for --{name}: {given}.\n")))
 }
 
-/// So many values; the error has sysbench's words.
+/// Makes `count` values; the error has sysbench's words.
 pub fn allocate<T>(count: u64, make: impl FnMut() -> T, message: &str) -> Result<Vec<T>, Fatal> {
     let mut values = Vec::new();
     let count = usize::try_from(count).map_err(|_| Fatal::new(message))?;

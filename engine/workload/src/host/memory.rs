@@ -12,15 +12,15 @@ use crate::statistics::{Hooks, Introduction, Statistics};
 use ground::c_numbers;
 use ground::random::Random;
 
-/// Bytes of a machine word.
+/// The size of a machine word, bytes.
 const WORD: u64 = size_of::<AtomicU64>() as u64;
 
-/// Words of a large block that are read or written without a pause.
+/// The number of words of a large block that are read or written without a pause.
 const PART: usize = 1 << 20;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// What is written. It does not matter.
+/// The value that is written. It does not matter which value it is.
 const CONTENT: u64 = 0x5555_5555_5555_5555;
 
 /// Words that several threads may read and write at once. Relaxed loads and stores are those of plain memory, and are done
@@ -74,14 +74,14 @@ pub fn load(settings: &Settings) -> Result<MachineLoad, Fatal> {
     Ok(MachineLoad { events_each, obeys_events: false, ..load })
 }
 
-/// A size in bytes that `is_valid`.
+/// Reads a size in bytes that `is_valid`.
 fn size(settings: &Settings, name: &str, is_valid: impl Fn(u64) -> bool) -> Result<u64, Fatal> {
     let text = settings.text(&name.replace('-', "_")).unwrap_or("");
     let bytes = c_numbers::size(text).and_then(|bytes| u64::try_from(bytes).ok());
     bytes.filter(|bytes| is_valid(*bytes)).ok_or_else(|| invalid(name, text))
 }
 
-/// What a word stands for.
+/// Returns the value that an option's word stands for.
 fn choice<T, const N: usize>(settings: &Settings, name: &str, words: [(&str, T); N]) -> Result<T, Fatal> {
     let text = settings.text(&name.replace('-', "_")).unwrap_or("");
     let found = words.into_iter().find(|(word, _)| *word == text);
@@ -92,10 +92,10 @@ fn invalid(name: &str, text: &str) -> Fatal {
     Fatal::new(format_args!("Invalid value for {name}: {text}"))
 }
 
-/// Which memory a thread uses.
+/// The memory that a thread uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// The same as all others.
+    /// All threads use the same memory.
     Global,
     Local,
 }
@@ -104,11 +104,11 @@ enum Scope {
 enum Operation {
     Read,
     Write,
-    /// The loop alone.
+    /// The loop alone is run, without an access to memory.
     Nothing,
 }
 
-/// What the reports need; sizes are in bytes.
+/// The values that the reports need; sizes are in bytes.
 struct Memory {
     block: u64,
     total: u64,
@@ -162,17 +162,17 @@ impl Hooks for Memory {
     }
 }
 
-/// What one thread does with its block.
+/// The work of one thread with its block.
 struct Transfer {
     access: Access,
     words: Words,
     /// Set if the block is the thread's own and still has to be made.
     own: Option<Own>,
-    /// Where the next part of the event begins.
+    /// The word at which the next part of the event begins.
     at: usize,
 }
 
-/// A block of so many words, of thread `client`.
+/// A block of this number of words that belongs to thread `client` alone.
 struct Own {
     words: u64,
     client: usize,
@@ -199,7 +199,7 @@ impl Work for Transfer {
     }
 }
 
-/// How a block is read or written.
+/// The way in which a block is read or written.
 struct Access {
     operation: Operation,
     is_random: bool,

@@ -19,17 +19,17 @@ use crate::settings::{OptionSpec, Settings};
 /// A test of the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct MachineTest {
-    /// As messages name it.
+    /// The name of the test, as messages have it.
     pub name: &'static str,
-    /// For the help.
+    /// The description of the test in the help.
     pub description: &'static str,
     /// The options in the order of the test's own help.
     pub options: fn() -> Vec<OptionSpec>,
-    /// Reads the options. The error is sysbench's message on a wrong value.
+    /// The function that reads the options. Its error is sysbench's message on a wrong value.
     pub load: fn(&Settings) -> Result<MachineLoad, Fatal>,
 }
 
-/// All tests in the order of sysbench's help.
+/// All tests of the machine, in the order of sysbench's help.
 pub const TESTS: [MachineTest; 4] = [
     MachineTest { name: "cpu", description: "CPU performance test", options: cpu::options, load: cpu::load },
     MachineTest {
@@ -47,7 +47,7 @@ pub const TESTS: [MachineTest; 4] = [
     MachineTest { name: "mutex", description: "Mutex performance test", options: mutex::options, load: mutex::load },
 ];
 
-/// The test of this name.
+/// Returns the test of this name.
 pub fn find(name: &str) -> Option<MachineTest> {
     TESTS.into_iter().find(|test| test.name == name)
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::settings::OptionValue;
 
-    /// The defaults of a test, with one option changed.
+    /// Returns the load of a test with one option changed from its default.
     fn loaded(name: &str, option: &str, value: OptionValue) -> Result<MachineLoad, String> {
         let test = find(name).unwrap();
         let mut settings = Settings::default();

@@ -11,7 +11,7 @@ use crate::settings::{OptionSpec, OptionValue, Settings};
 use crate::statistics::{Hooks, Introduction};
 use ground::random::Random;
 
-/// Steps of loops, locks included, that are done without a pause.
+/// The number of steps of loops, locks included, that are done without a pause.
 const PART: u64 = 10_000_000;
 
 pub fn options() -> Vec<OptionSpec> {
@@ -47,10 +47,10 @@ impl Hooks for Mutexes {
     }
 }
 
-/// What all threads share.
+/// The state that all threads share.
 struct Shared {
     locks: Vec<Apart>,
-    /// Locks taken so far, roughly: threads with different locks may overwrite each other's count.
+    /// The number of locks taken so far, roughly: threads with different locks may overwrite each other's count.
     counter: AtomicU64,
 }
 
@@ -59,15 +59,15 @@ struct Shared {
 #[repr(align(256))]
 struct Apart(Mutex<()>);
 
-/// What one thread does.
+/// The work of one thread.
 struct Locking {
     shared: Arc<Shared>,
     random: Random,
-    /// Of an event.
+    /// The number of locks that an event takes.
     locks_each: u64,
-    /// Before each lock.
+    /// The number of steps of the loop before each lock.
     loops: u64,
-    /// Locks left of this event.
+    /// The number of locks that this event has still to take.
     left: u64,
 }
 
@@ -97,7 +97,7 @@ impl Work for Locking {
 mod tests {
     use super::*;
 
-    /// Locks that an event takes, and its parts.
+    /// Returns the number of locks that an event takes, and the number of its parts.
     fn done(locks_each: u64, loops: u64) -> (u64, u64) {
         let locks = (0..4).map(|_| Apart::default()).collect();
         let shared = Arc::new(Shared { locks, counter: AtomicU64::new(0) });

@@ -11,7 +11,7 @@ use crate::program::Fatal;
 use crate::settings::{OptionSpec, OptionValue, Settings};
 use crate::statistics::{Hooks, Introduction};
 
-/// Locks that are taken without a pause: as many as an event takes by default.
+/// The number of locks that are taken without a pause: as many as an event takes by default.
 const PART: u64 = 1000;
 
 pub fn options() -> Vec<OptionSpec> {
@@ -48,16 +48,16 @@ impl Hooks for Threads {
     }
 }
 
-/// What one thread does.
+/// The work of one thread.
 struct Yields {
     locks: Arc<Vec<Mutex<()>>>,
-    /// The events that all threads have begun.
+    /// The number of events that all threads have begun.
     events: Arc<AtomicUsize>,
-    /// Of an event.
+    /// The number of yields of an event.
     yields: u64,
     /// The lock of this event.
     lock: usize,
-    /// Yields left of this event.
+    /// The number of yields that this event has still to do.
     left: u64,
 }
 

@@ -36,7 +36,7 @@ impl MainState {
         alone.live()?.map_or(Ok(alone), |failure| Err(Fatal::new(failure)))
     }
 
-    /// The state itself.
+    /// Returns the Lua state.
     pub fn state(&self) -> &LuaState {
         self.client.state()
     }
@@ -56,7 +56,8 @@ impl MainState {
         self.live()?.map_or(Ok(()), |failure| Err(Fatal::new(failure)))
     }
 
-    /// Carries out what the life asks for, up to its end; there are no events for it. Returns why it failed, if it did.
+    /// Carries out what the script's coroutine asks for, up to its end; there are no events for it. Returns why it
+    /// failed, if it did.
     fn live(&mut self) -> Result<Option<String>, Fatal> {
         let before = self.client.counters();
         let mut ended = Ok(());

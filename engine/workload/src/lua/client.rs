@@ -1,4 +1,5 @@
-//! A client: the coroutine that is its life, and what it asks for as actions of its program.
+//! A client of a script: its life, which is a coroutine, and the actions of its program, which carry out what the
+//! coroutine asks for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,59 +24,61 @@ use wire::error::ConnectionError;
 use wire::value::Value;
 use wire::{Answered, QueryKind, Rows};
 
-/// What clients of a script do.
+/// The part of a script that its clients run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
-    /// One event after another.
+    /// The clients run one event after another.
     Events,
-    /// A command that all clients execute, before which there is nothing and after which nothing follows.
+    /// All clients execute this command, and nothing before or after it.
     Command(String),
 }
 
-/// A script's client.
+/// A client of a script.
 pub struct LuaClient {
     life: Thread,
-    /// Lives as long as the life, which is part of it.
+    /// The Lua state. It must live as long as the life, which is part of it.
     state: LuaState,
-    /// `None` if the caller has lent the thread one.
+    /// The client's generator; `None` while the thread has it, if the caller has lent the thread one.
     generator: Option<Generator>,
     counters: Counters,
-    /// Of a load's client what it counts for states of the main thread too.
+    /// The shared states, if the client is one of a load: it then counts for states of the main thread too.
     shared: Option<Arc<SharedStates>>,
-    /// Whether the last action is a query of the load.
+    /// True if the last action is a query of the load.
     asks: bool,
     /// Marks what a command makes, if that is wanted.
     marking: Option<Marking>,
-    /// What the life is resumed with.
+    /// The answer with which the life is resumed.
     answer: Answer,
     /// A request that waits for its turn.
     waiting: Option<CoroutineRequest>,
-    /// Whether there is to be a transaction, if that has been said since the last one.
+    /// True if there is another transaction, false if there is none; `None` if neither was said since the last
+    /// transaction.
     granted: Option<bool>,
-    /// Whether another transaction begins at once if the current one ends with the last query.
+    /// True if another transaction begins at once in case the current one ends with the last query.
     goes_on: bool,
-    /// Whether the transaction has ended before the request that waits, and whether the request is the next one's.
+    /// True if the transaction has ended before the request that waits, and true if the request belongs to the next
+    /// transaction.
     has_ended: bool,
     has_begun: bool,
     is_stopped: bool,
     /// The connection in use.
     current: Option<usize>,
-    /// By the numbers that the script's side gives them, each of which is given once only: a connection remembers by it
-    /// what it has prepared.
+    /// Statements by the numbers that the script's side gives them. Each number is given once only: a connection
+    /// remembers by it what it has prepared.
     statements: BTreeMap<usize, Prepared>,
     /// The last query's text, and the last execution's values.
     text: String,
     values: Vec<Value>,
-    /// Bytes on their way from Lua.
+    /// Buffer for bytes that come from Lua.
     bytes: Vec<u8>,
-    /// Why the client is aborted, once it is.
+    /// The reason for which the client is aborted, once it is.
     aborted: AbortReason,
-    /// What the life has returned: why it failed.
+    /// The reason for which the life has failed, as the life has returned it.
     failure: Option<String>,
 }
 
 impl LuaClient {
-    /// Client `tid` of a script.
+    /// Makes client `tid` of a script.
     pub fn new(shared: &Arc<SharedStates>, role: &Role, tid: usize, generator: Generator) -> mlua::Result<Self> {
         let state = LuaState::new(shared, tid)?;
         let script = state.script(shared)?;
@@ -94,7 +97,7 @@ impl LuaClient {
         self.marking = shared.mark_by.get().map(|query| Marking::new(query.clone()));
     }
 
-    /// A client whose life in `state` is `function`, and which is not a load's.
+    /// Makes a client that is not a load's, and whose life in `state` is `function`.
     pub fn living(state: LuaState, function: Function) -> mlua::Result<Self> {
         Ok(Self {
             life: state.lua.create_thread(function)?,
@@ -128,22 +131,22 @@ impl LuaClient {
         Ok(())
     }
 
-    /// Whether its life is over.
+    /// Returns true if the client's life is over.
     pub fn is_finished(&self) -> bool {
         self.waiting == Some(CoroutineRequest::Finished)
     }
 
-    /// Why the life that is over failed, if it did.
+    /// Returns why the life that is over failed, if it did.
     pub fn failure(&mut self) -> Option<String> {
         self.failure.take()
     }
 
-    /// The state in which it lives.
+    /// Returns the Lua state in which the client lives.
     pub fn state(&self) -> &LuaState {
         &self.state
     }
 
-    /// What it has counted since it began.
+    /// Returns the client's counts since it began.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -233,12 +236,12 @@ impl LuaClient {
         })
     }
 
-    /// What belongs to a request and is not on the slate.
+    /// Returns the parts of a request that are not on the slate.
     fn arguments(&self) -> mlua::Result<Table> {
         self.state.native.raw_get("arguments")
     }
 
-    /// The only one.
+    /// Returns the only part of a request that is not on the slate.
     fn argument<T: FromLua>(&self) -> mlua::Result<T> {
         self.arguments()?.raw_get(1)
     }
@@ -260,7 +263,7 @@ impl LuaClient {
         Ok(CoroutineRequest::Query { connection })
     }
 
-    /// The action with a statement that is there.
+    /// Returns the action with a statement, if the statement exists.
     fn with_statement<'a>(
         &'a self,
         number: usize,
@@ -269,7 +272,7 @@ impl LuaClient {
         self.statements.get(&number).map_or(Action::End, |prepared| act(&self.values, prepared))
     }
 
-    /// Whether a transaction begins before this statement, in which what it makes is marked.
+    /// Returns true if a transaction begins before this statement, so that what the statement makes is marked in it.
     fn begins_marking(&mut self, request: CoroutineRequest) -> bool {
         let (connection, text) = match request {
             CoroutineRequest::Query { connection } => (connection, self.text.as_bytes()),
@@ -282,7 +285,7 @@ impl LuaClient {
         self.marking.as_mut().is_some_and(|marking| marking.begin(request, connection, text))
     }
 
-    /// Keeps what the script may fetch.
+    /// Keeps the rows and columns that the script may fetch, and returns the answer.
     fn done(&mut self, answered: &Answered) -> Answer {
         if let Some(number) = self.current {
             self.state.fetched.borrow_mut().keep(number, answered);
@@ -454,7 +457,7 @@ impl Program<StagedActions> for LuaClient {
     }
 }
 
-/// A parameter's value.
+/// Stores a parameter's value as Lua has given it.
 fn take_value(value: &mut Value, given: &LuaValue) {
     match given {
         LuaValue::Integer(number) => *value = Value::Int(*number),

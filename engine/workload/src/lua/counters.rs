@@ -31,7 +31,7 @@ impl From<QueryKind> for Counter {
     }
 }
 
-/// What a client has counted since it began, by the counters' numbers.
+/// The counts of a client since it began, by the counters' numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters([u64; 6]);
 
@@ -56,7 +56,7 @@ impl Counters {
         self.since(&before)
     }
 
-    /// What has been counted since `before`, if anything.
+    /// Returns the counts since `before`, if there are any.
     pub fn since(&self, before: &Self) -> Option<Management> {
         if self == before {
             return None;
@@ -67,7 +67,7 @@ impl Counters {
     }
 }
 
-/// What states of the main thread have counted and no client has told the event loop yet.
+/// The counts of states of the main thread that no client has told the event loop yet.
 #[derive(Debug, Default)]
 pub struct Uncounted {
     is_some: AtomicBool,
@@ -84,7 +84,7 @@ impl Uncounted {
         self.is_some.store(true, Ordering::Relaxed);
     }
 
-    /// What a client tells the event loop, if there is something.
+    /// Returns the counts for a client to tell the event loop, if there are any.
     pub fn take(&self) -> Option<Management> {
         if !self.is_some.load(Ordering::Relaxed) {
             return None;
@@ -96,7 +96,7 @@ impl Uncounted {
     }
 }
 
-/// sysbench's `sb_counter_inc`. A client counts for itself, whichever thread the script names.
+/// Implements sysbench's `sb_counter_inc`. A client counts for itself, whichever thread the script names.
 extern "C" fn increment(_thread: i32, counter: u32) {
     let mut counters = CURRENT.get();
     if let Some(count) = counters.0.get_mut(counter as usize) {
@@ -105,12 +105,12 @@ extern "C" fn increment(_thread: i32, counter: u32) {
     }
 }
 
-/// sysbench's `sb_counter_val`.
+/// Implements sysbench's `sb_counter_val`.
 extern "C" fn value(_thread: i32, counter: u32) -> u64 {
     CURRENT.get().0.get(counter as usize).copied().unwrap_or(0)
 }
 
-/// The C functions of counters.
+/// Returns the C functions of counters.
 pub fn c_functions() -> [CFunction; 2] {
     [
         ("sb_counter_inc", "void (*)(int, sb_counter_type)", increment as *const () as usize),

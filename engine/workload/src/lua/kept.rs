@@ -1,4 +1,5 @@
-//! What is kept for a client: the statements that it has prepared, and what the server returned, which scripts fetch.
+//! The data that is kept for a client: the statements that it has prepared, and the server's answers, from which
+//! scripts fetch rows.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +9,14 @@ use wire::statement::{Hole, Statement};
 /// A statement that a client has prepared.
 pub struct Prepared {
     pub statement: Statement,
-    /// As the script wrote it.
+    /// The text of the statement, as the script wrote it.
     pub text: Vec<u8>,
-    /// How many values it takes.
+    /// The number of values that the statement takes.
     pub holes: usize,
 }
 
 impl Prepared {
-    /// A statement, in whose text a question mark stands for each parameter; `types` are OIDs.
+    /// Makes a statement in whose text a question mark stands for each parameter; `types` are OIDs.
     pub fn new(number: usize, text: &[u8], types: &[u32]) -> Self {
         let pieces: Vec<Vec<u8>> = text.split(|byte| *byte == b'?').map(<[u8]>::to_vec).collect();
         let holes = pieces.len() - 1;
@@ -25,7 +26,7 @@ impl Prepared {
     }
 }
 
-/// Of each connection the last answer's rows and columns, up to its next query.
+/// The rows and columns of the last answer on each connection. They are kept up to the connection's next query.
 #[derive(Default)]
 pub struct Fetched {
     connections: BTreeMap<usize, Kept>,
@@ -33,7 +34,7 @@ pub struct Fetched {
 
 #[derive(Default)]
 struct Kept {
-    /// DataRow messages.
+    /// The rows as DataRow messages.
     rows: Vec<u8>,
     /// The body of a RowDescription.
     columns: Vec<u8>,
@@ -51,7 +52,7 @@ impl Fetched {
         }
     }
 
-    /// The connection is closed.
+    /// Removes the answer of a connection that is closed.
     pub fn forget(&mut self, connection: usize) {
         self.connections.remove(&connection);
     }

@@ -50,42 +50,42 @@ const MAKE_NOTHING: &[&str] = &[
 /// SQLSTATEs of statements that no transaction may contain, such as CREATE INDEX CONCURRENTLY and a CALL that commits.
 const NEED_NO_TRANSACTION: &[&str] = &["25001", "2D000"];
 
-/// Why a text that ends the transaction around it is refused.
+/// The reason for which a text that ends the transaction around it is refused.
 const ENDS_ITSELF: &str = "the text commits by itself, so that pgtrial could not mark what it makes and will never drop \
                            it; send BEGIN and COMMIT as statements of their own";
 
-/// What comes next of a statement and its marks.
+/// The step that is next for a statement and its marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing is under way.
+    /// No statement is under way.
     Idle,
     Begin,
-    /// The statement itself.
+    /// The next step is the statement itself.
     Statement,
-    /// The query that returns the statements that mark.
+    /// The next step is the query that returns the statements that mark.
     Ask,
     Mark,
     Commit,
-    /// Ends the transaction after a failure.
+    /// The next step ends the transaction after a failure.
     Rollback,
-    /// The statement itself, once more and without a transaction.
+    /// The next step is the statement itself, once more and without a transaction.
     Alone,
 }
 
 /// Marks what the statements of one client make.
 pub struct Marking {
-    /// Its one value is the statements that mark what the transaction has made.
+    /// The query that returns, as its one value, the statements that mark what the transaction has made.
     query: String,
     stage: Stage,
     /// The statement that is marked.
     request: CoroutineRequest,
-    /// Whether the transaction around it was begun here.
+    /// True if the transaction around the statement was begun here.
     is_own: bool,
     /// Connections in transactions that the script has begun.
     open: BTreeSet<usize>,
     /// The statements that mark.
     marks: String,
-    /// What the script will be answered.
+    /// The answer that the script will get.
     answer: Answer,
 }
 
@@ -103,7 +103,7 @@ impl Marking {
         }
     }
 
-    /// Notes a statement that comes next, with its text. Returns whether something comes before it.
+    /// Notes a statement that comes next, with its text. Returns true if something comes before it.
     pub fn begin(&mut self, request: CoroutineRequest, connection: usize, text: &[u8]) -> bool {
         if self.stage != Stage::Idle || !may_make(text) {
             return false;
@@ -114,7 +114,7 @@ impl Marking {
         self.is_own
     }
 
-    /// The statement that comes before or after that of the script; `None` if it is the script's turn.
+    /// Returns the statement that comes before or after that of the script; `None` if it is the script's turn.
     pub fn text(&self) -> Option<&str> {
         Some(match self.stage {
             Stage::Begin => "BEGIN",
@@ -185,7 +185,7 @@ impl Marking {
         }
     }
 
-    /// The marks, or the transaction around them, failed: so has the statement.
+    /// Handles the failure of the marks, or of the transaction around them: the statement has failed too.
     fn fail(&mut self, answer: Answer, is_connected: bool) -> (Option<Answer>, Option<CoroutineRequest>) {
         let rolls_back = self.is_own && is_connected && matches!(self.stage, Stage::Ask | Stage::Mark);
         if rolls_back {
@@ -207,7 +207,8 @@ impl Marking {
     }
 }
 
-/// Whether a text may make something: several statements may, and one that does not begin with a word for something else.
+/// Returns true if a text may make something: if it has several statements, or does not begin with a word that makes
+/// nothing.
 fn may_make(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let text = text.strip_suffix(b";").unwrap_or(text);
@@ -219,7 +220,7 @@ fn needs_no_transaction(answer: &Answer) -> bool {
     matches!(answer, Answer::Failed { sqlstate, .. } if NEED_NO_TRANSACTION.contains(&sqlstate.as_str()))
 }
 
-/// The one value of the answer; empty if it is null or there is none, `None` if it is not UTF-8.
+/// Returns the one value of the answer; empty if it is null or there is none, `None` if it is not UTF-8.
 fn marks_in(result: &ActionResult<'_>) -> Option<String> {
     let ActionResult::Done(Answered { data, .. }) = result else { return Some(String::new()) };
     // A DataRow: its type and length, the number of values, and of the first one the length and the bytes.

@@ -1,5 +1,5 @@
-//! What the prelude gets from Rust: the kinds of requests, native functions, the options, and the tables that scripts find
-//! when they start.
+//! The parts of the prelude that are made in Rust: the kinds of requests, native functions, the options, and the tables
+//! that scripts find when they start.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -46,13 +46,13 @@ const REQUESTS: [(&str, RequestKind); 16] = [
     ("sleep", RequestKind::Sleep),
 ];
 
-/// The kind of the request that begins with `value`, if it is one.
+/// Returns the kind of the request that begins with `value`, if it is one.
 pub fn request_kind(value: &Value) -> Option<RequestKind> {
     let Value::LightUserData(LightUserData(number)) = value else { return None };
     REQUESTS.get((*number as usize).wrapping_sub(1)).map(|(_, kind)| *kind)
 }
 
-/// What native functions reach: what all states share, and what the server returned to this state's client.
+/// The data that native functions use: what all states share, and what the server returned to this state's client.
 #[derive(Clone)]
 struct Reach {
     shared: Arc<SharedStates>,
@@ -137,7 +137,7 @@ fn set_paths(lua: &Lua) -> mlua::Result<()> {
     package.set("cpath", text_to_lua(lua, &library_path)?)
 }
 
-/// The global table `sysbench` without its functions, which the prelude adds.
+/// Makes the global table `sysbench` without its functions, which the prelude adds.
 fn sysbench(lua: &Lua, shared: &SharedStates, tid: usize) -> mlua::Result<Table> {
     let invocation = &shared.invocation;
     let argv = invocation.argv.iter().map(String::as_str).enumerate();
@@ -215,7 +215,7 @@ fn lua_value(lua: &Lua, value: &OptionValue) -> mlua::Result<Value> {
     }
 }
 
-/// A text of an option as Lua has it, in bytes.
+/// Returns a text of an option as a Lua string, byte by byte.
 fn text_to_lua(lua: &Lua, text: &str) -> mlua::Result<Value> {
     lua.create_string(ground::text::bytes(text))?.into_lua(lua)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::sb_rand::{Distributions, RandType};
 use ground::random::Random;
 
-/// A client's generator.
+/// The generator of a client.
 pub struct Generator {
     pub random: Random,
     pub distributions: Arc<Distributions>,
@@ -30,7 +30,7 @@ pub fn draw<T>(otherwise: T, from: impl FnOnce(&Distributions, &mut Random) -> T
     })
 }
 
-/// The address of a C function with this body.
+/// Returns the address of a C function with this body.
 macro_rules! c_function {
     (($($argument:ident: $type:ty),*) -> $result:ty { $($body:tt)* }) => {{
         extern "C" fn function($($argument: $type),*) -> $result { $($body)* }
@@ -38,7 +38,7 @@ macro_rules! c_function {
     }};
 }
 
-/// The address of a C function that draws from `$a..=$b` in one distribution.
+/// Returns the address of a C function that draws from `$a..=$b` in one distribution.
 macro_rules! draw_from {
     ($rand_type:expr) => {
         c_function!((a: u32, b: u32) -> u32 {
@@ -50,7 +50,7 @@ macro_rules! draw_from {
 /// A C function of sysbench: its name in `ffi.C`, its C type and its address.
 pub type CFunction = (&'static str, &'static str, usize);
 
-/// The C functions that take and return numbers only.
+/// Returns the C functions that take and return numbers only.
 pub fn c_functions() -> [CFunction; 9] {
     const DRAW: &str = "uint32_t (*)(uint32_t, uint32_t)";
     [

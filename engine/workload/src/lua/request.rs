@@ -1,4 +1,4 @@
-//! What a script's coroutine asks of the client, and what it is answered.
+//! The requests of a script's coroutine to its client, and the answers to them.
 
 use std::time::Duration;
 
@@ -27,11 +27,11 @@ pub enum RequestKind {
     Sleep,
 }
 
-/// What the coroutine asks for.
+/// A request of the coroutine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CoroutineRequest {
     Connect(usize),
-    /// Closed first, then made again.
+    /// The connection is closed first, then made again.
     Reconnect(usize),
     Disconnect(usize),
     Query {
@@ -50,9 +50,9 @@ pub enum CoroutineRequest {
     },
     /// The client's beginning is over, and it goes on with its first transaction.
     Ready,
-    /// Whether there is another transaction.
+    /// The coroutine asks if there is another transaction.
     More,
-    /// It wants no more of them; the one under way may be complete.
+    /// The client wants no more transactions; the one under way may be complete.
     Left {
         is_complete: bool,
     },
@@ -60,7 +60,7 @@ pub enum CoroutineRequest {
     Sleep(Duration),
     /// The life is over.
     Finished,
-    /// Something that is done already.
+    /// A request that is done already.
     Nothing,
 }
 
@@ -74,7 +74,7 @@ pub enum Answer {
     Written,
     /// The server reported no error, but it did nothing either.
     Refused,
-    /// SQLSTATE, message, and all that the server says.
+    /// The server reported an error: SQLSTATE, message, and the server's whole text.
     Failed {
         sqlstate: String,
         message: String,
@@ -83,12 +83,12 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// A failure that the client has found.
+    /// Makes the answer for a failure that the client has found.
     pub fn failed(sqlstate: &str, message: &str) -> Self {
         Self::Failed { sqlstate: sqlstate.to_owned(), message: message.to_owned(), whole: message.to_owned() }
     }
 
-    /// An error that the server reported.
+    /// Makes the answer for an error that the server reported.
     pub fn rejected(error: &ServerError) -> Self {
         Self::Failed { sqlstate: error.sqlstate.clone(), message: error.message.clone(), whole: error.to_string() }
     }

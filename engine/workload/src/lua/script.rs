@@ -1,4 +1,4 @@
-//! A script as the front end knows it: what it declares, and the functions of it that are called once.
+//! A script as the front end knows it: its declarations, and those of its functions that are called once.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,8 @@ pub struct LuaScript {
 }
 
 impl LuaScript {
-    /// Reads a script and runs its top level. What it asks of the server outside of a load is carried out by `executors`.
+    /// Reads a script and runs its top level. What the script asks of the server outside of a load is carried out by
+    /// `executors`.
     pub fn load(
         source: ScriptOrigin,
         invocation: &Invocation,
@@ -65,17 +66,18 @@ impl LuaScript {
         Ok(Self { shared, main, generator, declared, intervals, checkpoints, executors })
     }
 
-    /// As in messages.
+    /// Returns the script's name, as messages have it.
     pub fn name(&self) -> &str {
         self.shared.name()
     }
 
-    /// The options that the script declares. One that declares none takes any option.
+    /// Returns the options that the script declares. A script that declares none takes any option.
     pub fn options(&self) -> Option<Vec<OptionSpec>> {
         self.declared.clone()
     }
 
-    /// Whether a command, if it is the script's own, is executed by every client at once; by one otherwise.
+    /// Returns true if every client executes the command at once, false if one client does; `None` if the command is
+    /// not the script's own.
     pub fn is_parallel(&self, name: &str) -> Option<bool> {
         let ask = |question: &str| -> mlua::Result<bool> {
             let cmdline: Table = self.sysbench()?.get("cmdline")?;
@@ -85,17 +87,17 @@ impl LuaScript {
         is_defined.then(|| ask("command_parallel").unwrap_or(false))
     }
 
-    /// Whether the script has a global function of this name: `event`, `prepare`, `cleanup`, `help`.
+    /// Returns true if the script has a global function of this name: `event`, `prepare`, `cleanup`, `help`.
     pub fn has(&self, function: &str) -> bool {
         matches!(self.global(function), Ok(Value::Function(_)))
     }
 
-    /// Has what a command makes be marked by the statements that this query returns, once.
+    /// Lets the statements that this query returns mark what a command makes. Must be called at most once.
     pub fn mark_by(&self, query: &str) {
         let _ = self.shared.mark_by.set(query.to_owned());
     }
 
-    /// Sets the options that were chosen, and which part of the run is the engine's, once.
+    /// Sets the options that were chosen, and the engine's part of the run. Must be called once.
     pub fn configure(&self, settings: Arc<Settings>, shard: Shard) -> Result<(), Fatal> {
         let distributions = Arc::new(Distributions::new(&settings)?.of_shard(shard));
         let random = sb_rand::generator(&settings);
@@ -105,12 +107,12 @@ impl LuaScript {
         export_options(&self.main.borrow())
     }
 
-    /// Has the script print its help.
+    /// Makes the script print its help.
     pub fn help(&self) -> Result<(), Fatal> {
         self.call_global("help")
     }
 
-    /// What is to be done before a run: calls `init`, and sees to it that there are events.
+    /// Prepares a run: calls `init`, and makes sure that there are events.
     pub fn init(&self) -> Result<(), Fatal> {
         self.call_global("init")?;
         if self.has("event") {
@@ -119,7 +121,7 @@ impl LuaScript {
         Err(Fatal::new(format!("cannot find the event() function in {}", self.name())))
     }
 
-    /// The clients' programs: their events, or a command.
+    /// Returns the clients' programs: their events, or a command.
     pub fn workload(&self, role: Role) -> Result<Arc<dyn Workload<StagedActions>>, Fatal> {
         workload::new(&self.shared, role)
     }
@@ -129,7 +131,7 @@ impl LuaScript {
         with_generator(&self.generator, || self.main.borrow_mut().perform(command))
     }
 
-    /// A further state of the main thread, that of thread `tid`.
+    /// Makes a further state of the main thread, that of thread `tid`.
     fn further(&self, tid: usize) -> Result<MainState, Fatal> {
         let executor = (self.executors)();
         let alone = with_generator(&self.generator, || MainState::begin(&self.shared, tid, executor))?;
@@ -183,7 +185,7 @@ impl LuaScript {
 }
 
 impl Hooks for LuaScript {
-    /// In sysbench a thread with a state of its own makes each kind of these reports.
+    /// Makes a state for each kind of report, since in sysbench a thread with a state of its own makes each kind.
     fn begin_reports(&self, clients: usize, intervals: bool, checkpoints: bool) -> Result<(), Fatal> {
         for (state, _) in [(&self.intervals, intervals), (&self.checkpoints, checkpoints)].iter().filter(|each| each.1)
         {
@@ -200,7 +202,7 @@ impl Hooks for LuaScript {
         self.call_hook_in(&self.checkpoints, "report_cumulative", statistics)
     }
 
-    /// These states end, and their finalizers run.
+    /// Ends the states of the reports, so that their finalizers run.
     fn end_reports(&self) {
         self.intervals.borrow_mut().take();
         self.checkpoints.borrow_mut().take();
@@ -233,7 +235,7 @@ fn export_options(alone: &MainState) -> Result<(), Fatal> {
     alone.state().function("export_options").and_then(|export| export.call::<()>(())).map_err(broken)
 }
 
-/// The options that the script's top level has declared.
+/// Returns the options that the script's top level has declared.
 fn declared_options(state: &LuaState) -> Result<Option<Vec<OptionSpec>>, Fatal> {
     let failed = |error: mlua::Error| {
         let reason = match error {
@@ -321,12 +323,12 @@ fn default_value(kind: i64, default: Option<String>) -> OptionValue {
     }
 }
 
-/// As C's `strtol` reads it: what is no number counts as 0.
+/// Reads a whole number as C's `strtol` does: a text that is no number counts as 0.
 fn whole(text: &str) -> i64 {
     text.trim().parse().unwrap_or_else(|_| text.trim().parse::<f64>().unwrap_or(0.0) as i64)
 }
 
-/// A number of bytes with a unit, e.g. `64K`.
+/// Reads a number of bytes with a unit, e.g. `64K`.
 fn size(text: &str) -> i64 {
     let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
     let unit = match text[digits.len()..].bytes().next().map(|unit| unit.to_ascii_uppercase()) {

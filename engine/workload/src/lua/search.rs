@@ -1,4 +1,4 @@
-//! Where scripts and their modules are found.
+//! The search for scripts and their modules.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use ground::trust::{check_exchangeable, read_file};
 
 use crate::program::Fatal;
 
-/// Where a script comes from.
+/// The source of a script: a file, a module or standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScriptOrigin {
     Path(PathBuf),
     Stdin,
 }
 
-/// A script's text.
+/// The text of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// As Lua's errors call it: `@` and the file's path, or `=stdin`.
+    /// The name of the script in Lua's errors: `@` and the file's path, or `=stdin`.
     pub name: String,
     pub source: Vec<u8>,
     /// The module's name, with which its top level is called, if the script was found by one.
@@ -51,7 +51,7 @@ fn runnable(path: &Path) -> std::io::Result<Vec<u8>> {
     read_file(path)
 }
 
-/// Returns why root must not run a file, if so.
+/// Returns why root must not run a file, if root must not.
 pub fn refusal(file: &Path) -> Option<String> {
     check_exchangeable(file).err().map(|error| error.to_string())
 }
@@ -63,7 +63,7 @@ pub fn candidates(module: &[u8], path: &[u8]) -> Vec<Vec<u8>> {
     templates.map(|template| template.split(|byte| *byte == b'?').collect::<Vec<_>>().join(&place[..])).collect()
 }
 
-/// A first line that starts with `#` is not Lua. Lines keep their numbers.
+/// Removes a first line that starts with `#`, which is not Lua. Lines keep their numbers.
 fn without_first_comment(text: Vec<u8>) -> Vec<u8> {
     if text.first() != Some(&b'#') {
         return text;
@@ -72,10 +72,10 @@ fn without_first_comment(text: Vec<u8>) -> Vec<u8> {
     text[end..].to_vec()
 }
 
-/// Where installed scripts are.
+/// The places of installed scripts.
 pub const INSTALLED: [&str; 2] = ["/usr/share/sysbench/?.lua", "/usr/local/share/sysbench/?.lua"];
 
-/// Lua's `package.path`, as sysbench has it; `;;` in `LUA_PATH` stands for the default path.
+/// Returns Lua's `package.path`, as sysbench has it; `;;` in `LUA_PATH` stands for the default path.
 pub fn module_path(home: Option<&str>, lua_path: Option<&str>) -> String {
     let mut path = "./?.lua;./?/init.lua;./src/lua/?.lua;".to_owned();
     for place in ["5.1/?", "5.1/?/init", "?", "?/init"] {
@@ -86,7 +86,7 @@ pub fn module_path(home: Option<&str>, lua_path: Option<&str>) -> String {
     chosen(lua_path, path)
 }
 
-/// Lua's `package.cpath`.
+/// Returns Lua's `package.cpath`, as sysbench has it.
 pub fn library_path(home: Option<&str>, lua_cpath: Option<&str>) -> String {
     let mut path = "./?.so;".to_owned();
     for place in ["5.1/?", "?"] {
@@ -96,7 +96,7 @@ pub fn library_path(home: Option<&str>, lua_cpath: Option<&str>) -> String {
     chosen(lua_cpath, path)
 }
 
-/// The path of a variable, in which `;;` stands for the default one, or the default one without it.
+/// Returns the path of a variable, in which `;;` stands for the default path; without the variable the default path.
 fn chosen(path: Option<&str>, default: String) -> String {
     path.map_or_else(|| default.clone(), |path| path.replace(";;", &format!(";{default};")))
 }

@@ -1,4 +1,5 @@
-//! What all states of a script share: how sysbench was called, the script's text, where its messages go.
+//! The data that all states of a script share: how sysbench was called, the script's text, and the destination of its
+//! messages.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -10,7 +11,7 @@ use crate::program::Fatal;
 use crate::sb_rand::Distributions;
 use crate::settings::Settings;
 
-/// How sysbench was called.
+/// The command line with which sysbench was called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Invocation {
     /// The program's name, then its arguments.
@@ -22,26 +23,26 @@ pub struct Invocation {
     pub driver: Option<String>,
 }
 
-/// What is said when a MySQL connection is asked for.
+/// The message for a script that asks for a MySQL connection.
 pub const NO_MYSQL: &str = "pgtrial is for PostgreSQL: use --db-driver=pgsql, or sysbench itself for MySQL";
 
-/// What all states of a script share.
+/// The data that all states of a script share.
 pub struct SharedStates {
     pub invocation: Invocation,
     pub chunk: Chunk,
     pub voice: Arc<dyn Voice>,
-    /// Not known to a script's top level.
+    /// The options that were chosen. They are not known to a script's top level.
     pub settings: OnceLock<Arc<Settings>>,
     pub distributions: OnceLock<Arc<Distributions>>,
     /// The query of `--mark-by`, which scripts do not see.
     pub mark_by: OnceLock<String>,
-    /// Whether any state has asked for a driver.
+    /// True if any state has asked for a driver.
     pub uses_sql: AtomicBool,
     pub uncounted: Uncounted,
 }
 
 impl SharedStates {
-    /// As in messages: a file's name without its path.
+    /// Returns the script's name, as messages have it: a file's name without its path.
     pub fn name(&self) -> &str {
         let path = self.invocation.test.as_deref().unwrap_or("<stdin>");
         Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or(path)
@@ -57,7 +58,7 @@ pub trait Voice: Send + Sync {
     fn print(&self, text: &[u8]);
 }
 
-/// An error of Lua itself, such as a lack of memory.
+/// Makes the fatal error for an error of Lua itself, such as a lack of memory.
 pub fn broken(error: mlua::Error) -> Fatal {
     Fatal::new(format!("Lua: {error}"))
 }

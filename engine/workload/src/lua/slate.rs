@@ -7,25 +7,25 @@ use std::cell::Cell;
 use wire::Answered;
 use wire::value::Value;
 
-/// How many bytes of text and how many values have room.
+/// The number of bytes of text and the number of values that the slate has room for.
 const TEXT: usize = 4096;
 const VALUES: usize = 16;
 
-/// In place of a length: a number, or NULL. Any other negative one says that there was no room.
+/// Codes in place of a length: the value is a number, or NULL. Any other negative code says that there was no room.
 const NUMBER: i32 = -1;
 const NULL: i32 = -2;
 
-/// In place of a number of columns: none was said.
+/// The code in place of a number of columns if the server has described none.
 const UNSAID: i32 = -1;
 
-/// Laid out as C does; Lua declares the same in `prelude/slate.lua`.
+/// The slate, laid out as C does; Lua declares the same in `prelude/slate.lua`.
 #[repr(C)]
 pub struct Slate {
     rows: Cell<f64>,
     values: [Cell<f64>; VALUES],
-    /// Of each value's text, one behind the other, or else what the value is.
+    /// The length of each value's text in `text`, one text behind the other, or a code for a number or NULL.
     lengths: [Cell<i32>; VALUES],
-    /// Of a query's text.
+    /// The length of a query's text.
     length: Cell<i32>,
     columns: Cell<i32>,
     connection: Cell<u32>,
@@ -51,12 +51,12 @@ impl Default for Slate {
 }
 
 impl Slate {
-    /// Its address and its sizes, for Lua.
+    /// Returns the slate's address and its sizes, for Lua.
     pub fn described(&self) -> [(&'static str, usize); 3] {
         [("address", std::ptr::from_ref(self).expose_provenance()), ("text", TEXT), ("values", VALUES)]
     }
 
-    /// The connection and the statement that a request is for.
+    /// Returns the number of the connection that a request is for.
     pub fn connection(&self) -> usize {
         self.connection.get() as usize
     }
@@ -65,14 +65,14 @@ impl Slate {
         self.statement.get() as usize
     }
 
-    /// Copies the query's text to the end of `text`; returns whether it is here.
+    /// Copies the query's text to the end of `text`; returns true if the text is on the slate.
     pub fn take_text(&self, text: &mut Vec<u8>) -> bool {
         let written = usize::try_from(self.length.get()).ok().and_then(|length| self.text.get(..length));
         text.extend(written.unwrap_or_default().iter().map(Cell::get));
         written.is_some()
     }
 
-    /// Copies an execution's values; returns whether they are here.
+    /// Copies an execution's values; returns true if they are on the slate.
     pub fn take_values(&self, values: &mut [Value], text: &mut Vec<u8>) -> bool {
         let mut left = &self.text[..];
         for (index, value) in values.iter_mut().enumerate() {
@@ -104,7 +104,7 @@ impl Slate {
     }
 }
 
-/// A number of Lua as a parameter's value: a whole one as such, any other as text.
+/// Stores a number of Lua as a parameter's value: a whole number as such, any other as text.
 pub fn set_number(value: &mut Value, number: f64) {
     let whole = number as i64;
     // the largest is what any number above it is cast to

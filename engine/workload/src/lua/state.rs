@@ -41,15 +41,15 @@ const PRELUDE: [(&str, &str); 17] = [
 /// A state in which a script can be run.
 pub struct LuaState {
     pub lua: Lua,
-    /// What the prelude and Rust share, out of a script's sight.
+    /// The table that the prelude and Rust share and that scripts cannot see.
     pub native: Table,
     pub fetched: Rc<RefCell<Fetched>>,
-    /// Lua has its address.
+    /// The slate. Its address must not change, since Lua has it.
     pub slate: Box<Slate>,
 }
 
 impl LuaState {
-    /// The state of client `tid`, or of none, which has 0.
+    /// Makes the state of client `tid`; a state that belongs to no client has 0.
     pub fn new(shared: &Arc<SharedStates>, tid: usize) -> mlua::Result<Self> {
         // LuaJIT's own `pcall` is kept: a coroutine cannot yield across the one with which mlua would replace it.
         let options = LuaOptions::new().catch_rust_panics(true);
@@ -65,18 +65,18 @@ impl LuaState {
         Ok(Self { lua, native, fetched, slate })
     }
 
-    /// A function of the prelude.
+    /// Returns a function of the prelude.
     pub fn function(&self, name: &str) -> mlua::Result<Function> {
         self.native.get(name)
     }
 
-    /// The script's top level.
+    /// Returns the script's top level.
     pub fn script(&self, shared: &SharedStates) -> mlua::Result<Function> {
         self.lua.load(&shared.chunk.source[..]).set_name(&shared.chunk.name).into_function()
     }
 }
 
-/// Finalizers that run while the state is closed must not call what is native.
+/// Closes the state. Finalizers that run meanwhile must not call what is native.
 impl Drop for LuaState {
     fn drop(&mut self) {
         // Without memory for a table's field there will be no finalizers either.
@@ -84,7 +84,7 @@ impl Drop for LuaState {
     }
 }
 
-/// The prelude as LuaJIT's bytecode, compiled once: most of a state's cost is the reading of source text.
+/// Returns the prelude as LuaJIT's bytecode, compiled once: most of a state's cost is the reading of source text.
 fn compiled(lua: &Lua) -> mlua::Result<&'static [Vec<u8>]> {
     static COMPILED: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     if let Some(parts) = COMPILED.get() {

@@ -10,10 +10,10 @@ use crate::program::{
 use ground::random::Random;
 use wire::Rows;
 
-/// The longest statement, bytes, with the zero that ends it.
+/// The greatest length of a statement, bytes, with the zero that ends it.
 const LONGEST: usize = 512 * 1024;
 
-/// The workload.
+/// The workload of `bulk_insert`.
 pub struct BulkInsert {
     pub test: OltpTest,
 }
@@ -41,7 +41,7 @@ struct BulkClient {
     /// The number of the last row.
     last: u64,
     stage: Stage,
-    /// There will be no further event.
+    /// True if there will be no further event.
     stops: bool,
 }
 
@@ -49,11 +49,11 @@ struct BulkClient {
 enum Stage {
     #[default]
     Connect,
-    /// Nothing is to be done now.
+    /// The client has nothing to do now.
     Idle,
-    /// A row is to be added.
+    /// The client must add a row.
     Row,
-    /// The statement is to be sent; it is on its way.
+    /// The client must send the statement, or has sent it.
     Send,
     Sent,
     RollBack,
@@ -65,7 +65,7 @@ impl BulkClient {
         self.sql.len() > self.prefix
     }
 
-    /// Adds the event's row, if there is room for it and a comma.
+    /// Adds the event's row, if there is room for it and a comma. Returns true if it was added.
     fn add_row(&mut self) -> bool {
         let comma = if self.has_rows() { "," } else { "" };
         if self.sql.len() + self.row.len() + comma.len() >= LONGEST {

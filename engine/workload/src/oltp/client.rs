@@ -1,4 +1,4 @@
-//! One client of a test.
+//! A client of a test.
 
 use std::sync::Arc;
 
@@ -33,16 +33,16 @@ pub struct OltpClient {
     /// The part of the event that is next, and how often it has been done.
     part: usize,
     done: u64,
-    /// An INSERT follows its DELETE.
+    /// True if the INSERT that follows a DELETE is next.
     inserts: bool,
-    /// Counted from 0.
+    /// The number of the table, counted from 0.
     table: usize,
     /// The statement that was sent last.
     sent: usize,
     stage: Stage,
 }
 
-/// How far a client has come.
+/// The stage that a client has reached.
 #[derive(Debug)]
 enum Stage {
     Connect,
@@ -55,7 +55,7 @@ enum Stage {
 }
 
 impl OltpClient {
-    /// A client before it connects.
+    /// Makes a client before it connects.
     pub fn new(event: Arc<OltpEvent>, client: usize, random: Random) -> Self {
         let (values, ids) = (event.values(), event.ids(client));
         let stage = Stage::Connect;
@@ -69,7 +69,7 @@ impl OltpClient {
         self.stage = Stage::Load;
     }
 
-    /// The next query of an event, with new values.
+    /// Returns the next query of an event, with new values.
     #[inline]
     fn query(&mut self) -> Action<'_, StagedActions> {
         let Some(part) = self.event.parts.get(self.part) else { return Action::End };
@@ -99,7 +99,7 @@ impl OltpClient {
         }
     }
 
-    /// Everything but the load.
+    /// Returns the next action of the client outside of the load.
     #[cold]
     fn act(&mut self) -> Action<'_, StagedActions> {
         match &self.stage {
@@ -115,7 +115,7 @@ impl OltpClient {
         self.stage = Stage::Failed(AbortReason::Fatal(lines));
     }
 
-    /// The lines about the statement that was sent last.
+    /// Returns the lines about the statement that was sent last.
     fn failed_query(&self, error: &SqlError) -> Vec<String> {
         let test = self.event.test.name;
         if self.event.mode == QueryMode::Prepared {

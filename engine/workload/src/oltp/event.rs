@@ -1,4 +1,4 @@
-//! What an event of a test consists of, compiled once for all clients.
+//! The parts of an event of a test, compiled once for all clients.
 
 use super::parameters::TestParameters;
 use super::statements::{self, StatementSlot};
@@ -7,39 +7,39 @@ use crate::sb_rand::{Distribution, Distributions};
 use wire::statement::{QueryMode, Statement};
 use wire::value::Value;
 
-/// A part of an event: a statement, or two together, a number of times.
+/// A part of an event: a statement, or two together, executed a number of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventPart {
     pub draw: StatementDraw,
-    /// At least once.
+    /// The number of executions, at least 1.
     pub times: u64,
-    /// Whether it chooses a table; otherwise it stays with the former part's.
+    /// True if the part chooses a table; otherwise it stays with the former part's table.
     pub chooses: bool,
-    /// The statement; where there is one for each table, that of the first one.
+    /// The index of the statement; where there is one for each table, that of the first table's.
     pub first: usize,
     pub is_per_table: bool,
 }
 
-/// Which values are drawn anew for a statement.
+/// The values that are drawn anew for a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementDraw {
     Nothing,
     Id,
-    /// An id, and the end of the range that begins there.
+    /// An id is drawn, and the end of the range that begins there.
     Range,
-    /// An id and `c`.
+    /// An id and `c` are drawn.
     Text,
-    /// All columns, for a DELETE; the INSERT with the same id follows, whose first statement is this.
+    /// All columns are drawn, for a DELETE. The INSERT with the same id follows; `insert` is its first statement.
     Replacement {
         insert: usize,
     },
-    /// All columns but the id.
+    /// All columns except the id are drawn.
     Row,
-    /// All columns, and an id that was never used.
+    /// All columns are drawn, and an id that was never used.
     NewRow,
-    /// Every value by itself.
+    /// Every value is drawn by itself.
     Points,
-    /// Pairs of values: ranges.
+    /// Pairs of values are drawn: ranges.
     Ranges,
 }
 
@@ -49,7 +49,7 @@ pub struct OltpEvent {
     pub mode: QueryMode,
     pub parameters: TestParameters,
     pub distributions: Distributions,
-    /// In the order in which they are prepared; a statement's id is its index.
+    /// The statements in the order in which they are prepared; a statement's id is its index.
     pub statements: Vec<Statement>,
     pub parts: Vec<EventPart>,
 }
@@ -67,8 +67,8 @@ impl OltpEvent {
         Self { test, mode, parameters, distributions, statements, parts }
     }
 
-    /// What a client draws ids from. Those of `select_random_*` have each their own part of the table, of which
-    /// sysbench cuts what is behind the point.
+    /// Returns the distribution from which a client draws ids. With `select_random_*` each client has a part of the
+    /// table of its own; as in sysbench, the digits behind the decimal point of its bounds are cut.
     pub fn ids(&self, client: usize) -> Distribution {
         let TestParameters { table_size, threads, .. } = self.parameters;
         if !self.test.kind.has_own_part() {
@@ -79,7 +79,7 @@ impl OltpEvent {
         self.distributions.over(start as i64, (start + length) as i64)
     }
 
-    /// A client's values before it has drawn any.
+    /// Returns a client's values before it has drawn any.
     pub fn values(&self) -> Box<[Value]> {
         if self.test.kind.has_own_part() {
             let TestParameters { random_points, number_of_ranges, .. } = self.parameters;
@@ -143,7 +143,8 @@ impl Compiler<'_> {
         (self.statements, self.parts)
     }
 
-    /// sysbench prepares the points before the ends of the transaction here, and only here.
+    /// Compiles the read-only part of an event. sysbench prepares the points before the ends of the transaction here,
+    /// and only here.
     fn read_only(&mut self) {
         self.points();
         let ends = self.transaction();
@@ -201,7 +202,7 @@ impl Compiler<'_> {
         self.parts.push(EventPart { draw, times, chooses: true, first, is_per_table: true });
     }
 
-    /// The statements around the others, unless there are to be none.
+    /// Adds the statements that begin and end the transaction, unless the event has no transaction.
     fn transaction(&mut self) -> Option<[EventPart; 2]> {
         if self.parameters.skip_trx {
             return None;
@@ -219,13 +220,13 @@ impl Compiler<'_> {
         }
     }
 
-    /// A statement for each table.
+    /// Adds a statement for each table.
     fn each(&mut self, times: u64, draw: StatementDraw, text: &str, slots: &[StatementSlot]) {
         let first = self.add_each(text, slots);
         self.parts.push(EventPart { draw, times, chooses: true, first, is_per_table: true });
     }
 
-    /// A statement with so many numbers.
+    /// Adds a statement with this number of numbers.
     fn numbers(&mut self, draw: StatementDraw, text: &str, count: usize) {
         let slots: Vec<_> = (0..count).map(StatementSlot::Point).collect();
         let first = self.add(text, &slots);

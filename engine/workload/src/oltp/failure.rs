@@ -1,8 +1,9 @@
-//! sysbench's words for what cannot go on. It names the line of its script; we have no script, and name the test.
+//! sysbench's words for failures that end a client. sysbench names the line of its script; native tests have no script,
+//! so that the test is named.
 
 use wire::error::{ConnectionError, ServerError};
 
-/// What an error of the server or of the connection says of itself.
+/// The description of an error of the server or of the connection.
 pub struct SqlError<'a> {
     sqlstate: &'a str,
     message: String,
@@ -26,15 +27,16 @@ impl<'a> From<&'a ConnectionError> for SqlError<'a> {
 /// The result that libpq gives a statement with an error (`PGRES_FATAL_ERROR`).
 const FAILED: i32 = 7;
 
-/// Longer statements are cut: those of bulk inserts have half a megabyte.
+/// The greatest length of a statement in a message. Longer statements are cut: those of bulk inserts have half a
+/// megabyte.
 const LONGEST_QUERY: usize = 4096;
 
-/// The last line: which function of the script could not go on, and why.
+/// Returns the last line: which function of the script could not go on, and why.
 pub fn function_failed(function: &str, test: &str, reason: &str) -> String {
     format!("`{function}' function failed: {test}: {reason}")
 }
 
-/// There is no connection.
+/// Returns the lines for a client without a connection.
 pub fn not_connected(function: &str, test: &str, reason: &str) -> Vec<String> {
     // libpq ends its message with a new line, and sysbench adds one.
     vec![
@@ -43,17 +45,17 @@ pub fn not_connected(function: &str, test: &str, reason: &str) -> Vec<String> {
     ]
 }
 
-/// A statement could not be prepared.
+/// Returns the lines for a statement that could not be prepared.
 pub fn not_prepared(test: &str, error: &ServerError) -> Vec<String> {
     vec![format!("PQprepare() failed: {error}\n"), function_failed("thread_init", test, "SQL API error")]
 }
 
-/// A prepared statement could not be executed.
+/// Returns the lines for a prepared statement that could not be executed.
 pub fn not_executed(function: &str, test: &str, error: &SqlError) -> Vec<String> {
     vec![format!("PQexecPrepared() failed: {FAILED} {}", error.message), sql_error(function, test, error)]
 }
 
-/// A statement that was sent as text could not be executed.
+/// Returns the lines for a statement that was sent as text and could not be executed.
 pub fn not_done(function: &str, test: &str, sql: &str, error: &SqlError) -> Vec<String> {
     let shown = match sql.char_indices().nth(LONGEST_QUERY) {
         Some((end, _)) => format!("{}...", &sql[..end]),
@@ -71,7 +73,8 @@ fn sql_error(function: &str, test: &str, error: &SqlError) -> String {
     function_failed(function, test, &format!("SQL error, errno = 0, state = '{sqlstate}': {message}"))
 }
 
-/// Whether sysbench rolls back and starts the event again: after a deadlock, a failed serialization or a duplicate key.
+/// Returns true if sysbench rolls back and starts the event again: after a deadlock, a failed serialization or a
+/// duplicate key.
 pub fn is_ignorable(sqlstate: &str) -> bool {
     matches!(sqlstate, "40P01" | "40001" | "23505")
 }

@@ -1,4 +1,5 @@
-//! sysbench's tests of the database as native programs: what each sends is compiled once, and a client only draws values.
+//! sysbench's tests of the database as native programs: the statements of each test are compiled once, and a client
+//! only draws values.
 
 mod bulk;
 mod client;
@@ -22,12 +23,13 @@ use parameters::TestParameters;
 pub use test::{OltpTest, TESTS, TestKind, find};
 
 impl OltpTest {
-    /// What it declares, in the order of its help; `bulk_insert` declares nothing.
+    /// Returns the options that the test declares, in the order of its help; `bulk_insert` declares none.
     pub fn options(&self) -> Vec<OptionSpec> {
         options::of(self.kind)
     }
 
-    /// What the clients of a run do, of which the engine has one part; the run's mode has to be [`OltpTest::mode`].
+    /// Returns the workload of a run's clients, of which the engine has one part. The run's mode must be
+    /// [`OltpTest::mode`].
     pub fn workload(&self, settings: &Settings, shard: Shard) -> Result<Arc<dyn Workload<StagedActions>>, Fatal> {
         let distributions = Distributions::new(settings)?.of_shard(shard);
         if self.kind == TestKind::BulkInsert {

@@ -1,4 +1,4 @@
-//! What was chosen for a test, whatever the names of its options.
+//! The options that were chosen for a test, whatever their names.
 
 use std::ops::RangeInclusive;
 
@@ -7,21 +7,21 @@ use super::test::TestKind;
 use crate::program::Fatal;
 use crate::settings::Settings;
 
-/// The most rows of a table: their numbers are of PostgreSQL's `integer`.
+/// The greatest number of rows of a table: their numbers are of PostgreSQL's type `integer`.
 const MOST_ROWS: i64 = i32::MAX as i64;
 
-/// The most tables: the statements for each are kept in memory.
+/// The greatest number of tables: the statements for each are kept in memory.
 const MOST_TABLES: i64 = 100_000;
 
-/// The most parameters of a statement, by the protocol.
+/// The greatest number of parameters of a statement, by the protocol.
 const MOST_PARAMETERS: i64 = u16::MAX as i64;
 
-/// A test's options.
+/// The options of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestParameters {
     pub tables: u64,
     pub table_size: i64,
-    /// How often each statement is in an event; DELETE and INSERT together count once.
+    /// The number of times that each statement is in an event; DELETE and INSERT together count once.
     pub point_selects: u64,
     pub simple_ranges: u64,
     pub sum_ranges: u64,
@@ -33,7 +33,7 @@ pub struct TestParameters {
     pub range_size: i64,
     pub range_selects: bool,
     pub skip_trx: bool,
-    /// The server numbers the rows.
+    /// True if the server numbers the rows.
     pub auto_inc: bool,
     pub secondary: bool,
     pub create_secondary: bool,
@@ -45,7 +45,7 @@ pub struct TestParameters {
 }
 
 impl TestParameters {
-    /// From the options of a test of this kind.
+    /// Reads the options of a test of this kind.
     pub fn read(kind: TestKind, settings: &Settings) -> Result<Self, Fatal> {
         let mut chosen = Settings::default();
         for (name, _, default) in options::declared(kind) {
@@ -96,7 +96,7 @@ impl TestParameters {
         })
     }
 
-    /// What can be prepared need not be something that a run can draw numbers from.
+    /// Checks that a run can draw numbers from the tables. Not all tables that can be prepared are fit for that.
     pub fn check_for_run(&self, kind: TestKind) -> Result<(), Fatal> {
         for (name, number) in [("tables", self.tables as i64), ("table_size", self.table_size)] {
             if number < 1 {

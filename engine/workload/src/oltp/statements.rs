@@ -2,7 +2,7 @@
 
 use wire::statement::{Hole, QueryMode, Statement};
 
-/// What goes into a statement, and where it is among a client's values.
+/// A value of a statement, and its place among a client's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementSlot {
     Id,
@@ -11,7 +11,7 @@ pub enum StatementSlot {
     K,
     C,
     Pad,
-    /// One of the many numbers of `select_random_points` and `select_random_ranges`.
+    /// One of the many numbers of `select_random_points` and `select_random_ranges`, by its index.
     Point(usize),
 }
 
@@ -20,7 +20,7 @@ const BIGINT: u32 = 20;
 const VARCHAR: u32 = 1043;
 
 impl StatementSlot {
-    /// Its place among the values.
+    /// Returns the place of the value among a client's values.
     pub fn place(self) -> usize {
         match self {
             StatementSlot::Id => 0,
@@ -48,19 +48,19 @@ pub const DELETE: &str = "DELETE FROM sbtest{} WHERE id=?";
 pub const INSERT: &str = "INSERT INTO sbtest{} (id, k, c, pad) VALUES (?, ?, ?, ?)";
 pub const INSERT_WITHOUT_ID: &str = "INSERT INTO sbtest{} (k, c, pad) VALUES (?, ?, ?)";
 
-/// The statement of `select_random_points` with so many points.
+/// Returns the statement of `select_random_points` with this number of points.
 pub fn random_points(count: usize) -> String {
     let points = vec!["?"; count].join(", ");
     format!("        SELECT id, k, c, pad\n          FROM sbtest1\n          WHERE k IN ({points})\n        ")
 }
 
-/// The statement of `select_random_ranges` with so many ranges.
+/// Returns the statement of `select_random_ranges` with this number of ranges.
 pub fn random_ranges(count: usize) -> String {
     let ranges = vec!["k BETWEEN ? AND ?"; count].join(" OR ");
     format!("        SELECT count(k)\n          FROM sbtest1\n          WHERE {ranges}")
 }
 
-/// A statement from its text, with `?` for each of `slots`; strings in a text that is sent as it is have quotes.
+/// Makes a statement from its text, with `?` for each of `slots`; strings in a text that is sent as it is have quotes.
 pub fn compile(id: usize, mode: QueryMode, text: &str, slots: &[StatementSlot]) -> Statement {
     let mut pieces: Vec<Vec<u8>> = text.split('?').map(|piece| piece.as_bytes().to_vec()).collect();
     if mode == QueryMode::Simple {

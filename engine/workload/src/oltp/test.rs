@@ -1,17 +1,17 @@
-//! sysbench's tests: their names, and what sets each apart.
+//! sysbench's tests of the database: their names, and how they differ.
 
 use crate::program::{CommandInfo, ScriptInfo};
 use crate::settings::Settings;
 use crate::statistics::Hooks;
 use wire::statement::QueryMode;
 
-/// Which test.
+/// The kind of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TestKind {
     BulkInsert,
     Delete,
     Insert,
-    /// The one `oltp.lua` of sysbench 0.5, whose statements are sent as text.
+    /// The test `oltp.lua` of sysbench 0.5, whose statements are sent as text.
     Legacy,
     PointSelect,
     RandomPoints,
@@ -24,19 +24,19 @@ pub enum TestKind {
 }
 
 impl TestKind {
-    /// Whether a statement has many values, which each client draws from a part of the table of its own.
+    /// Returns true if a statement has many values, which each client draws from a part of the table of its own.
     pub fn has_own_part(self) -> bool {
         matches!(self, TestKind::RandomPoints | TestKind::RandomRanges)
     }
 }
 
-/// A native test.
+/// A native test of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OltpTest {
-    /// As messages name it.
+    /// The name of the test, as messages have it.
     pub name: &'static str,
     pub kind: TestKind,
-    /// For the help.
+    /// The description of the test in the help.
     pub description: &'static str,
 }
 
@@ -44,10 +44,10 @@ const fn test(name: &'static str, kind: TestKind, description: &'static str) -> 
     OltpTest { name, kind, description }
 }
 
-/// sysbench reports on native tests.
+/// The hooks of native tests: sysbench's own reports are used.
 impl Hooks for OltpTest {}
 
-/// All tests in the order of their names.
+/// All tests of the database, in the order of their names.
 pub const TESTS: [OltpTest; 12] = [
     test("bulk_insert", TestKind::BulkInsert, "INSERT of many rows at once"),
     test("oltp", TestKind::Legacy, "the test of sysbench 0.5"),
@@ -63,25 +63,26 @@ pub const TESTS: [OltpTest; 12] = [
     test("select_random_ranges", TestKind::RandomRanges, "SELECT of several random ranges"),
 ];
 
-/// The test of this name.
+/// Returns the test of this name.
 pub fn find(name: &str) -> Option<OltpTest> {
     TESTS.into_iter().find(|test| test.name == name)
 }
 
 impl OltpTest {
-    /// Whether it is written for sysbench 1.0: its commands run in all threads, and it takes only the options that it
-    /// declares.
+    /// Returns true if the test is written for sysbench 1.0: its commands run in all threads, and it takes only the
+    /// options that it declares.
     pub fn is_modern(&self) -> bool {
         !matches!(self.kind, TestKind::BulkInsert | TestKind::Legacy)
     }
 
-    /// Its one script, as reports name it.
+    /// Returns the test's one script, as reports name it.
     pub(super) fn scripts(&self) -> Vec<ScriptInfo> {
         let commands = vec![CommandInfo { line: self.name.to_owned(), is_sql: true }];
         vec![ScriptInfo { description: self.name.to_owned(), weight: 1, commands }]
     }
 
-    /// How its statements travel: prepared, unless `--db-ps-mode=disable`; some tests send text in any case.
+    /// Returns how the test's statements travel: prepared, unless `--db-ps-mode=disable`; some tests send text in any
+    /// case.
     pub fn mode(&self, settings: &Settings) -> QueryMode {
         let is_text = matches!(self.kind, TestKind::BulkInsert | TestKind::Insert | TestKind::Legacy);
         if is_text || settings.text("db_ps_mode") == Some("disable") { QueryMode::Simple } else { QueryMode::Prepared }

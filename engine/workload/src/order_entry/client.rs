@@ -1,4 +1,4 @@
-//! One client: a terminal that enters one transaction after another.
+//! A client of order entry: a terminal that enters one transaction after another.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use ground::random::Random;
 use wire::ResultSet;
 
 impl Workload for Arc<OrderEntry> {
-    /// A script for each kind of transaction; the commands of each are the statements of all.
+    /// Returns a script for each kind of transaction; the commands of each are the statements of all.
     fn scripts(&self) -> Vec<ScriptInfo> {
         self.scripts.clone()
     }
@@ -28,9 +28,9 @@ pub struct OrderEntryClient {
     load: Arc<OrderEntry>,
     terminal: Terminal,
     transactions: [Box<dyn ClientTransaction>; 5],
-    /// Which of them is under way.
+    /// The index of the transaction that is under way.
     current: usize,
-    /// The kind of the last one, and of the one before it, if there was one.
+    /// The kind of the last transaction, and of the one before it, if there was one.
     kind: TransactionKind,
     before: Option<TransactionKind>,
     values: Values,
@@ -39,7 +39,7 @@ pub struct OrderEntryClient {
 }
 
 impl OrderEntryClient {
-    /// Client `client` of the whole run.
+    /// Makes client `client` of the whole run.
     pub fn new(load: Arc<OrderEntry>, client: usize, random: Random) -> Self {
         let terminal = Terminal::new(client, load.clients, load.warehouses, load.constants, random);
         Self {

@@ -1,4 +1,4 @@
-//! The load of a run: what all clients share.
+//! The load of a run, which all clients share.
 
 use std::sync::Arc;
 
@@ -8,32 +8,32 @@ use super::statements;
 use crate::program::{CommandInfo, ScriptInfo};
 use wire::statement::{QueryMode, Statement};
 
-/// How transactions are sent.
+/// The way in which transactions are sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TransactionStyle {
-    /// Statement by statement.
+    /// Each statement is sent by itself.
     #[default]
     Statements,
-    /// As the call of a stored procedure.
+    /// The transaction is sent as the call of a stored procedure.
     Procedures,
 }
 
-/// The load of a run on tables of so many warehouses.
+/// The load of a run on tables of a given number of warehouses.
 pub struct OrderEntry {
     pub warehouses: i64,
-    /// Of the whole run.
+    /// The number of clients of the whole run.
     pub clients: usize,
     pub mix: TransactionMix,
     pub style: TransactionStyle,
     pub constants: Constants,
-    /// By their numbers.
+    /// The statements by their numbers.
     pub statements: Vec<Statement>,
     pub scripts: Vec<ScriptInfo>,
 }
 
 impl OrderEntry {
-    /// The load of so many clients on tables that were filled from `seed_of_load`; all engines of a run have the same
-    /// `seed`.
+    /// Makes the load for this number of clients on tables that were filled from `seed_of_load`; all engines of a run
+    /// have the same `seed`.
     pub fn new(
         warehouses: u32,
         clients: usize,

@@ -1,4 +1,4 @@
-//! Which transaction is next, and how long a terminal waits around it.
+//! The choice of the next transaction, and the times for which a terminal waits around it.
 
 use std::time::Duration;
 
@@ -12,11 +12,11 @@ pub enum TransactionKind {
     OrderStatus,
     Delivery,
     StockLevel,
-    /// A new-order that the specification has rolled back, counted apart.
+    /// A new-order that is rolled back as the specification asks for it, counted separately.
     RolledBack,
 }
 
-/// Of each kind its name, and the mean keying and think times of clause 5.2.5.7, seconds.
+/// The name of each kind, and its mean keying and think times of clause 5.2.5.7, seconds.
 const KINDS: [(TransactionKind, &str, u64, f64); 6] = [
     (TransactionKind::NewOrder, "new-order", 18, 12.0),
     (TransactionKind::Payment, "payment", 3, 12.0),
@@ -26,15 +26,15 @@ const KINDS: [(TransactionKind, &str, u64, f64); 6] = [
     (TransactionKind::RolledBack, "new-order, rolled back", 18, 12.0),
 ];
 
-/// The longest think time as a multiple of the mean.
+/// The greatest think time as a multiple of the mean.
 const LONGEST_THINK: f64 = 10.0;
 
-/// With keying and think times a warehouse has at most this many new-order transactions a minute: its ten terminals, each
-/// with 45% of its transactions.
+/// The greatest number of new-order transactions a minute of a warehouse with keying and think times: it has ten
+/// terminals, each with 45% of its transactions.
 pub const MOST_NEW_ORDERS_PER_WAREHOUSE: f64 = 12.86;
 
 impl TransactionKind {
-    /// All kinds in their order.
+    /// Returns all kinds in their order.
     pub fn all() -> [Self; KINDS.len()] {
         KINDS.map(|(kind, ..)| kind)
     }
@@ -43,12 +43,12 @@ impl TransactionKind {
         KINDS[self as usize].1
     }
 
-    /// How long a terminal types before the transaction.
+    /// Returns how long a terminal types before the transaction.
     pub fn keying(self) -> Duration {
         Duration::from_secs(KINDS[self as usize].2)
     }
 
-    /// How long a terminal thinks after the transaction: a negative exponential distribution, cut off.
+    /// Draws how long a terminal thinks after the transaction: from a negative exponential distribution, cut off.
     pub fn think(self, random: &mut Random) -> Duration {
         let mean = KINDS[self as usize].3;
         let drawn = -(1.0 - random.unit()).ln();
@@ -63,19 +63,19 @@ pub struct TransactionMix {
 }
 
 impl Default for TransactionMix {
-    /// The minimum of the specification for all but new-order, which has the rest (clause 5.2.3).
+    /// Returns the minimum of the specification for all except new-order, which has the rest (clause 5.2.3).
     fn default() -> Self {
         Self { weights: [45, 43, 4, 4, 4] }
     }
 }
 
 impl TransactionMix {
-    /// A mix of these weights: new-order, payment, order-status, delivery, stock-level. `None` if all are zero.
+    /// Makes a mix of these weights: new-order, payment, order-status, delivery, stock-level. `None` if all are zero.
     pub fn new(weights: [u32; 5]) -> Option<Self> {
         weights.iter().any(|weight| *weight > 0).then_some(Self { weights })
     }
 
-    /// The weight of a kind; those new-orders that are rolled back have none of their own.
+    /// Returns the weight of a kind; new-orders that are rolled back have none of their own.
     pub fn weight(&self, kind: TransactionKind) -> u64 {
         self.weights.get(kind as usize).copied().unwrap_or(0).into()
     }

@@ -2,7 +2,7 @@
 
 const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
 
-/// How many last names there are.
+/// The number of last names.
 pub const LAST_NAMES: i64 = 1000;
 
 /// Appends the last name of this number below 1000: a syllable for each of its three digits.

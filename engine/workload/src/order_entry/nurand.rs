@@ -9,7 +9,7 @@ const LAST_NAME_MASK: i64 = 255;
 const CUSTOMER_MASK: i64 = 1023;
 const ITEM_MASK: i64 = 8191;
 
-/// How far the constants of last names of loading and of a run are apart: from 65 to 119, but neither 96 nor 112
+/// The distance between the constants of last names of loading and of a run: from 65 to 119, but neither 96 nor 112
 /// (clause 2.1.6.1).
 const APART: std::ops::RangeInclusive<i64> = 65..=119;
 const NOT_APART: [i64; 2] = [96, 112];
@@ -22,12 +22,12 @@ pub struct Constants {
     item: i64,
 }
 
-/// The constant of last names with which tables are filled from this seed.
+/// Returns the constant of last names with which tables are filled from this seed.
 pub fn last_name_constant(seed_of_load: u64) -> i64 {
     Random::seeded(seed_of_load).range(0, LAST_NAME_MASK)
 }
 
-/// The number of a last name as customers of loaded tables have it.
+/// Draws the number of a last name as customers of loaded tables have it.
 pub fn loaded_last_name(random: &mut Random, constant: i64) -> i64 {
     nurand(random, LAST_NAME_MASK, constant, 0, LAST_NAMES - 1)
 }
@@ -49,23 +49,23 @@ impl Constants {
         }
     }
 
-    /// The number of a last name, from 0 to 999.
+    /// Draws the number of a last name, from 0 to 999.
     pub fn last_name(&self, random: &mut Random) -> i64 {
         nurand(random, LAST_NAME_MASK, self.last_name, 0, LAST_NAMES - 1)
     }
 
-    /// A customer of a district.
+    /// Draws the number of a customer of a district.
     pub fn customer(&self, random: &mut Random) -> i64 {
         nurand(random, CUSTOMER_MASK, self.customer, 1, CUSTOMERS)
     }
 
-    /// An item.
+    /// Draws the number of an item.
     pub fn item(&self, random: &mut Random) -> i64 {
         nurand(random, ITEM_MASK, self.item, 1, ITEMS)
     }
 }
 
-/// NURand(A, x, y) with `mask` for A.
+/// Draws NURand(A, x, y) with `mask` for A.
 fn nurand(random: &mut Random, mask: i64, constant: i64, min: i64, max: i64) -> i64 {
     let mixed = random.range(0, mask) | random.range(min, max);
     (mixed + constant) % (max - min + 1) + min
@@ -85,7 +85,8 @@ mod tests {
         }
     }
 
-    /// How often each value is expected: all pairs of the two uniform numbers of the definition are equally likely.
+    /// Returns how often each value is expected: all pairs of the two uniform numbers of the definition are equally
+    /// likely.
     fn expected(mask: i64, constant: i64, min: i64, max: i64) -> Vec<f64> {
         let size = max - min + 1;
         let mut counts = vec![0.0; size as usize];
@@ -96,7 +97,8 @@ mod tests {
         counts
     }
 
-    /// Pearson's statistic has as its mean the number of values that occur, less one, and twice that as its variance.
+    /// Checks Pearson's statistic, whose mean is the number of values that occur, less one, and whose variance is twice
+    /// that.
     fn check(expected: &[f64], drawn: impl Iterator<Item = i64>) {
         let mut counts = vec![0.0; expected.len()];
         drawn.for_each(|value| counts[value as usize] += 1.0);

@@ -1,17 +1,17 @@
-//! How many rows there are of each kind: clause 1.2.1 of the specification, revision 5.11.
+//! The numbers of rows of each kind: clause 1.2.1 of the specification, revision 5.11.
 
 pub const ITEMS: i64 = 100_000;
-/// Of a warehouse; each has a row of `stock` for each item.
+/// The number of districts of a warehouse. A warehouse also has a row of `stock` for each item.
 pub const DISTRICTS: i64 = 10;
-/// Of a district.
+/// The number of customers of a district.
 pub const CUSTOMERS: i64 = 3000;
-/// Of a district, one for each customer.
+/// The number of orders of a district, one for each customer.
 pub const ORDERS: i64 = CUSTOMERS;
 /// The first order of a district that is not delivered; each from it on has a row of `new_order`.
 pub const FIRST_NEW_ORDER: i64 = 2101;
-/// Order lines of an order.
+/// The smallest and the greatest number of order lines of an order.
 pub const FEWEST_LINES: i64 = 5;
 pub const MOST_LINES: i64 = 15;
 
-/// The most warehouses.
+/// The greatest number of warehouses.
 pub const MOST_WAREHOUSES: u32 = 10_000;

@@ -37,16 +37,16 @@ pub enum StatementNumber {
     CallOrderStatus,
     CallDelivery,
     CallStockLevel,
-    /// The first of ten: each district has a column of its own in `stock`.
+    /// The first of ten statements: each district has a column of its own in `stock`.
     TakeStock,
 }
 
-/// The customer in the middle of those of one last name, ordered by their first names (clause 2.5.2.2).
+/// Finds the customer in the middle of those of one last name, ordered by their first names (clause 2.5.2.2).
 const FIND_BY_LAST_NAME: &str = "\
 SELECT (array_agg(c_id ORDER BY c_first))[((count(*) + 1) / 2)::int] FROM customer \
 WHERE c_w_id = {customer_w} AND c_d_id = {customer_d} AND c_last = {last_name}";
 
-/// A customer with bad credit keeps the latest payments in `c_data`.
+/// Records a payment. A customer with bad credit keeps the latest payments in `c_data`.
 const PAY_CUSTOMER: &str = "\
 UPDATE customer SET c_balance = c_balance - {amount}, c_ytd_payment = c_ytd_payment + {amount}, \
 c_payment_cnt = c_payment_cnt + 1, \
@@ -55,7 +55,7 @@ WHERE c_w_id = {customer_w} AND c_d_id = {customer_d} AND c_id = {customer} \
 RETURNING c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since, c_credit, \
 c_credit_lim, c_discount, c_balance, CASE c_credit WHEN 'BC' THEN substr(c_data, 1, 200) END";
 
-/// The row is locked, so that of two deliveries the second takes the next order.
+/// Finds the oldest new order. The row is locked, so that of two deliveries the second takes the next order.
 const FIND_OLDEST_NEW_ORDER: &str = "\
 SELECT no_o_id FROM new_order WHERE no_w_id = {w} AND no_d_id = {d} ORDER BY no_o_id LIMIT 1 FOR UPDATE";
 
@@ -68,14 +68,14 @@ const COUNT_LOW_STOCK: &str = "\
 SELECT count(DISTINCT s_i_id) FROM order_line JOIN stock ON s_w_id = {w} AND s_i_id = ol_i_id \
 WHERE ol_w_id = {w} AND ol_d_id = {d} AND ol_o_id >= {first_recent} AND ol_o_id < {order} AND s_quantity < {threshold}";
 
-/// Of ten statements, with the district's column.
+/// The text of the ten statements that take stock, each with the district's column.
 const TAKE_STOCK: &str = "\
 UPDATE stock SET s_quantity = CASE WHEN s_quantity >= {quantity} + 10 THEN s_quantity - {quantity} \
 ELSE s_quantity - {quantity} + 91 END, s_ytd = s_ytd + {quantity}, s_order_cnt = s_order_cnt + 1, \
 s_remote_cnt = s_remote_cnt + {remote} WHERE s_w_id = {supply_w} AND s_i_id = {item} \
 RETURNING s_dist_NN, s_quantity, s_data";
 
-/// In the order of their numbers.
+/// The texts in the order of the statements' numbers.
 const TEXTS: [(StatementNumber, &str); 30] = [
     (StatementNumber::Begin, "BEGIN"),
     (StatementNumber::Commit, "COMMIT"),
@@ -168,24 +168,24 @@ const TEXTS: [(StatementNumber, &str); 30] = [
 ];
 
 impl StatementNumber {
-    /// Its place among the statements of a run.
+    /// Returns the statement's place among the statements of a run.
     pub fn number(self) -> usize {
         self as usize
     }
 
-    /// The place of the statement that takes stock for this district, from 1.
+    /// Returns the place of the statement that takes stock for this district, counted from 1.
     pub fn take_stock(district: i64) -> usize {
         Self::TakeStock as usize + district as usize - 1
     }
 }
 
-/// The texts of all statements of a run, in the order of their numbers.
+/// Returns the texts of all statements of a run, in the order of their numbers.
 pub fn texts() -> Vec<String> {
     let of_districts = (1..=DISTRICTS).map(|district| TAKE_STOCK.replace("NN", &format!("{district:02}")));
     TEXTS.iter().map(|(_, text)| (*text).to_owned()).chain(of_districts).collect()
 }
 
-/// The statement of a text; strings in a text that is sent as it is have quotes.
+/// Makes the statement of a text; strings in a text that is sent as it is have quotes.
 pub fn compile(number: usize, text: &str, mode: QueryMode) -> Statement {
     let (mut pieces, mut holes) = (Vec::new(), Vec::new());
     let mut parts = text.split('{');

@@ -1,4 +1,4 @@
-//! What a terminal enters: a client has a home warehouse, and draws the inputs of its transactions.
+//! The terminal of a client: it has a home warehouse, and draws the inputs of its transactions.
 
 use super::nurand::Constants;
 use super::sizes::DISTRICTS;
@@ -16,8 +16,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// The terminal of client `client` of so many in the whole run. The homes of fewer clients than warehouses are spread
-    /// evenly.
+    /// Makes the terminal of client `client` of `clients` in the whole run. The homes of fewer clients than warehouses
+    /// are spread evenly.
     pub fn new(client: usize, clients: usize, warehouses: i64, constants: Constants, random: Random) -> Self {
         let number = client as i64;
         let spread = if (clients as i64) < warehouses { number * warehouses / clients as i64 } else { number };
@@ -30,23 +30,23 @@ impl Terminal {
         }
     }
 
-    /// Whether something happens that does in so many percent of the cases.
+    /// Draws whether something happens that does in `percent` percent of the cases.
     pub fn happens(&mut self, percent: i64) -> bool {
         self.random.range(1, 100) <= percent
     }
 
-    /// Any district of a warehouse.
+    /// Draws any district of a warehouse.
     pub fn any_district(&mut self) -> i64 {
         self.random.range(1, DISTRICTS)
     }
 
-    /// Any warehouse but its home.
+    /// Draws any warehouse except the home.
     pub fn other_warehouse(&mut self) -> i64 {
         let drawn = self.random.range(1, self.warehouses - 1);
         if drawn < self.home { drawn } else { drawn + 1 }
     }
 
-    /// A customer, by last name in 60% of the cases.
+    /// Draws a customer, who is named by last name in 60% of the cases.
     pub fn customer(&mut self) -> Customer {
         if self.happens(60) {
             Customer::LastName(self.constants.last_name(&mut self.random))
@@ -56,11 +56,11 @@ impl Terminal {
     }
 }
 
-/// How a customer is given.
+/// The way in which a customer is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Customer {
     Id(i64),
-    /// The number of the last name.
+    /// The customer is named by the number of the last name.
     LastName(i64),
 }
 

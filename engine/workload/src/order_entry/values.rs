@@ -1,4 +1,4 @@
-//! What a client writes into statements: a value for each [`Slot`].
+//! The values that a client writes into statements: one for each [`Slot`].
 
 use std::io::Write;
 
@@ -45,13 +45,13 @@ slots! {
 impl Slot {
     pub const COUNT: usize = SLOTS.len();
 
-    /// The slot of this name.
+    /// Returns the slot of this name.
     pub fn named(name: &str) -> Self {
         let found = SLOTS.iter().find(|(_, known, _)| *known == name);
         found.map_or_else(|| unreachable!("there is a slot {name}"), |(slot, ..)| *slot)
     }
 
-    /// Whether the value needs quotes in a text.
+    /// Returns true if the value needs quotes in a text.
     pub fn is_string(self) -> bool {
         SLOTS[self as usize].2
     }
@@ -60,7 +60,7 @@ impl Slot {
 /// The values of a client.
 pub struct Values {
     all: Box<[Value]>,
-    /// Where a text is put together.
+    /// The buffer in which a text is put together.
     text: Vec<u8>,
 }
 
@@ -71,12 +71,12 @@ impl Default for Values {
 }
 
 impl Values {
-    /// As statements take them.
+    /// Returns the values in the form in which statements take them.
     pub fn all(&self) -> &[Value] {
         &self.all
     }
 
-    /// A number that was set before.
+    /// Returns a number that was set before.
     pub fn number(&self, slot: Slot) -> i64 {
         match self.all[slot as usize] {
             Value::Int(number) => number,

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a name is that of no built-in script.
+/// The reason for which a name is that of no built-in script.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub enum BuiltinError {
     #[error("no builtin script found for name \"{0}\"")]
@@ -19,7 +19,7 @@ pub struct Builtin {
     pub text: &'static str,
 }
 
-/// All of them, in the order of `-b list`.
+/// All built-in scripts, in the order of `-b list`.
 pub const BUILTINS: [Builtin; 3] = [
     Builtin {
         name: "tpcb-like",
@@ -57,7 +57,7 @@ pub const BUILTINS: [Builtin; 3] = [
     },
 ];
 
-/// The script whose name starts with `name`.
+/// Returns the script whose name starts with `name`.
 pub fn find(name: &str) -> Result<&'static Builtin, BuiltinError> {
     let found: Vec<_> = BUILTINS.iter().filter(|b| b.name.starts_with(name)).collect();
     match found.as_slice() {
@@ -67,7 +67,7 @@ pub fn find(name: &str) -> Result<&'static Builtin, BuiltinError> {
     }
 }
 
-/// The text of `-b list`.
+/// Returns the text of `-b list`.
 pub fn listing() -> String {
     let lines: String = BUILTINS.iter().map(|b| format!("  {:>13}: {}\n", b.name, b.description)).collect();
     format!("Available builtin scripts:\n{lines}\n")

@@ -1,4 +1,4 @@
-//! One client of a run of scripts.
+//! A client of a run of scripts.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Program for ScriptClient {
         state.script
     }
 
-    /// Variables keep what the failed try has given them, as in pgbench.
+    /// Starts the transaction again. Variables keep what the failed try has given them, as in pgbench.
     fn retry(&mut self) {
         let state = &mut self.state;
         state.random = state.started.clone();
@@ -62,7 +62,7 @@ impl Program for ScriptClient {
         state.in_pipeline = false;
     }
 
-    /// The most frequent steps, queries and random numbers for them, go the short way.
+    /// Returns the next action. The most frequent steps, queries and random numbers for them, go the short way.
     #[inline]
     fn next_action(&mut self) -> Action<'_> {
         let (scripts, state) = (&*self.scripts, &mut self.state);
@@ -112,7 +112,7 @@ impl Program for ScriptClient {
 }
 
 impl ScriptState {
-    /// Gives a leg's variables their random numbers.
+    /// Gives the variables of a leg their random numbers.
     #[inline(always)]
     fn draw(&mut self, script: &Script, leg: &Leg) {
         let mut random = self.random.clone();
@@ -138,7 +138,7 @@ impl ScriptState {
         }
     }
 
-    /// Why a query is not sent: a variable of it has no value, and the run needs values.
+    /// Returns why a query is not sent: a variable of it has no value, and the run needs values.
     fn lack(&self, scripts: &Scripts, script: &Script, command: usize, result: &StepResult) -> Option<AbortReason> {
         let StepResult::Query(statement, _) = result else { return None };
         if !scripts.needs_values {
@@ -178,7 +178,7 @@ impl ScriptState {
         }
     }
 
-    /// The end of a script, where no pipeline may be open.
+    /// Returns the action at the end of a script, where no pipeline may be open.
     fn end(&mut self) -> Action<'_> {
         if self.in_pipeline {
             return self.abort(AbortReason::Script { reason: "end of script reached with pipeline open".to_owned() });
@@ -191,7 +191,7 @@ impl ScriptState {
     }
 }
 
-/// The action that a step's outcome asks for; `last` if no step follows.
+/// Returns the action that a step's outcome asks for; `last` if no step follows.
 fn action<'a>(command: usize, result: StepResult, script: &'a Script, values: &'a [Value], last: bool) -> Action<'a> {
     match result {
         StepResult::Done => Action::Step(ScriptStep::Local { command }),
@@ -208,12 +208,12 @@ fn action<'a>(command: usize, result: StepResult, script: &'a Script, values: &'
     }
 }
 
-/// Why a row cannot be stored.
+/// The reason for which a row cannot be stored.
 #[derive(Debug, Error)]
 #[error("error storing into variable {name}")]
 struct StoreError {
     name: String,
-    /// What is wrong with the name.
+    /// The error in the column's name.
     source: VariableError,
 }
 

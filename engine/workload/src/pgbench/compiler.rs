@@ -19,7 +19,7 @@ use wire::statement::{QueryMode, Statement};
 pub struct Script {
     pub info: ScriptInfo,
     pub steps: Vec<Step>,
-    /// In the order of the script.
+    /// The statements in the order of the script.
     pub statements: Vec<Statement>,
     pub legs: Legs,
 }
@@ -43,9 +43,9 @@ pub struct Compiler<'a> {
 
 #[derive(Default)]
 struct OpenIf {
-    /// The branch whose condition may fail before another is reached.
+    /// The step of the branch whose condition may fail before another is reached.
     failing: Option<usize>,
-    /// The steps that go to the end.
+    /// The steps that jump to the end of the condition.
     jumps: Vec<usize>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Compiler<'a> {
         self.command = command;
     }
 
-    /// Adds a query.
+    /// Adds the step of a query.
     pub fn query(&mut self, text: &[u8], store: Option<Box<Store>>) -> Result<(), ScriptError> {
         let statement = self.statements.len();
         self.statements.push(sql::compile(text, self.first_statement + statement, self.mode, self.symbols)?);
@@ -76,7 +76,7 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// The script of the commands so far. The slots of `\gset` are added when all scripts are known.
+    /// Returns the script of the commands so far. The slots of `\gset` are added when all scripts are known.
     pub fn finish(self, info: ScriptInfo) -> Script {
         let legs = Legs::find(&self.steps);
         Script { info, steps: self.steps, statements: self.statements, legs }
@@ -87,17 +87,17 @@ impl<'a> Compiler<'a> {
         self.steps.push(Step { command: self.command, operation });
     }
 
-    /// The statements of the pipeline that this command starts.
+    /// Returns the statements of the pipeline that this command starts.
     pub fn pipeline(&self) -> Range<usize> {
         self.pipelines.get(&self.command).cloned().unwrap_or_default()
     }
 
-    /// The expression with slots in place of names and with constants folded.
+    /// Returns the expression with slots in place of names and with constants folded.
     pub fn resolve(&mut self, syntax: &Syntax) -> Expression {
         Resolver { symbols: self.symbols, constants: self.constants }.resolve(syntax)
     }
 
-    /// The variable that a command sets.
+    /// Returns the variable that a command sets.
     pub fn target(&mut self, name: &str) -> VariableTarget {
         match is_valid(name.as_bytes()) {
             true => VariableTarget::Slot(self.symbols.slot(name)),
@@ -150,22 +150,22 @@ impl<'a> Compiler<'a> {
 /// The legs of one script.
 #[derive(Debug, Default)]
 pub struct Legs {
-    /// By the step at which they begin; none where something else comes before the next query.
+    /// The legs by the step at which they begin; `None` where something else comes before the next query.
     legs: Vec<Option<Leg>>,
-    /// Of all legs: one that begins at a later draw shares the rest with those before.
+    /// The draws of all legs. A leg that begins at a later draw shares the rest with those before.
     draws: Vec<Draw>,
 }
 
-/// What a client does from a step on, up to a query whose rows are not wanted.
+/// The part of a client's way from a step up to a query whose rows are not wanted.
 #[derive(Debug, Clone)]
 pub struct Leg {
-    /// Its draws among those of all legs.
+    /// The index of the leg's first draw among those of all legs.
     first: usize,
     end: usize,
     /// The query's command, and its statement among the script's.
     pub command: usize,
     pub statement: usize,
-    /// The step after it, and whether there is none.
+    /// The step after the query, and whether there is none.
     pub next: usize,
     pub is_last: bool,
 }
@@ -178,7 +178,7 @@ pub struct Draw {
 }
 
 impl Legs {
-    /// The legs of a script with these steps.
+    /// Finds the legs of a script with these steps.
     pub fn find(steps: &[Step]) -> Self {
         let mut found = Self { legs: vec![None; steps.len()], draws: Vec::new() };
         let mut begun = Vec::new();
@@ -205,13 +205,13 @@ impl Legs {
         found
     }
 
-    /// The leg that begins at a step.
+    /// Returns the leg that begins at a step, if one does.
     #[inline(always)]
     pub fn leg(&self, step: usize) -> Option<&Leg> {
         self.legs.get(step)?.as_ref()
     }
 
-    /// What is drawn on a leg, in this order.
+    /// Returns the draws of a leg, in their order.
     #[inline(always)]
     pub fn draws(&self, leg: &Leg) -> &[Draw] {
         self.draws.get(leg.first..leg.end).unwrap_or_default()
@@ -219,7 +219,7 @@ impl Legs {
 }
 
 impl Leg {
-    /// Whether it begins with draws.
+    /// Returns true if the leg begins with draws.
     #[inline(always)]
     pub fn has_draws(&self) -> bool {
         self.first != self.end

@@ -12,7 +12,7 @@ use crate::sent::SentStatement;
 pub struct DrawnStatement {
     /// The index of the statement's command in its script.
     pub command: usize,
-    /// A value that only a server or a shell knows is not known here.
+    /// The statement as it is sent. A value that only a server or a shell knows is not known here.
     pub sent: SentStatement,
 }
 

@@ -2,7 +2,8 @@
 
 use ground::random::Random;
 
-/// FNV-1a over the eight bytes of `value`, the lowest first (source: <http://www.isthe.com/chongo/tech/comp/fnv/>).
+/// Returns FNV-1a over the eight bytes of `value`, the lowest first (source:
+/// <http://www.isthe.com/chongo/tech/comp/fnv/>).
 pub fn fnv1a(value: i64, seed: i64) -> i64 {
     const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -10,7 +11,8 @@ pub fn fnv1a(value: i64, seed: i64) -> i64 {
     bytes.iter().fold(OFFSET_BASIS ^ seed as u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME)) as i64
 }
 
-/// MurmurHash2 (64 bits) of the eight bytes of `value` (source: Austin Appleby, <https://github.com/aappleby/smhasher>).
+/// Returns MurmurHash2 (64 bits) of the eight bytes of `value` (source: Austin Appleby,
+/// <https://github.com/aappleby/smhasher>).
 pub fn murmur2(value: i64, seed: i64) -> i64 {
     const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
     const LENGTH: u64 = 8;
@@ -21,10 +23,11 @@ pub fn murmur2(value: i64, seed: i64) -> i64 {
     shaken(shaken(hash.wrapping_mul(MULTIPLIER)).wrapping_mul(MULTIPLIER)) as i64
 }
 
-/// How often the two halves are stirred; pgbench's number.
+/// The number of times that the two halves are stirred, as in pgbench.
 const ROUNDS: usize = 6;
 
-/// Where `value` (taken modulo `size`) comes to stand among `0..size`; 0 if there are fewer than two places.
+/// Returns the place of `value` (taken modulo `size`) in a permutation of `0..size`; 0 if there are fewer than two
+/// places.
 pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
     if size < 2 {
         return 0;
@@ -72,7 +75,7 @@ impl Half {
 mod tests {
     use super::*;
 
-    /// The values are pgbench 18's.
+    /// Checks hashes against the values of pgbench 18.
     #[test]
     fn hashes_are_those_of_pgbench() {
         assert_eq!(fnv1a(10, 5432), -7793829335365542153);
@@ -89,7 +92,7 @@ mod tests {
         }
     }
 
-    /// The values are pgbench 18's.
+    /// Checks places against the values of pgbench 18.
     #[test]
     fn places_are_those_of_pgbench() {
         assert_eq!(permute(5, 1000, 42), 387);

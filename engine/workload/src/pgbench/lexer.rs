@@ -5,16 +5,16 @@ use ground::c_numbers::is_space;
 use ground::sql;
 use ground::sql::is_name;
 
-/// What ended a stretch of SQL.
+/// The end of a stretch of SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Semicolon,
-    /// A backslash command follows; the scanner stands behind the backslash.
+    /// A backslash command follows; the scanner is behind the backslash.
     Backslash,
     End,
 }
 
-/// How many of a statement's first words are looked at to know `CREATE [OR REPLACE] {FUNCTION | PROCEDURE}`.
+/// The number of a statement's first words that are needed to recognize `CREATE [OR REPLACE] {FUNCTION | PROCEDURE}`.
 const FIRST_WORDS: usize = 4;
 
 /// Scans a script; what is open (parentheses, bodies) stays open over backslash commands.
@@ -26,10 +26,10 @@ pub struct Scanner<'a> {
     /// The offset of the first byte of the last stretch of SQL.
     pub begin: usize,
     parentheses: usize,
-    /// `BEGIN` and `CASE` in the body of a function whose `END` has not come yet.
+    /// The number of `BEGIN` and `CASE` in the body of a function whose `END` has not come yet.
     blocks: usize,
     words: usize,
-    /// Initials of those of the statement's first words that matter.
+    /// The initials of those of the statement's first words that matter.
     initials: [u8; FIRST_WORDS],
 }
 
@@ -40,12 +40,13 @@ impl<'a> Scanner<'a> {
         Self { text: &text[..end], at: 0, begin: 0, parentheses: 0, blocks: 0, words: 0, initials: [0; FIRST_WORDS] }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn text(&self) -> &'a [u8] {
         self.text
     }
 
-    /// The next stretch of SQL without leading space and comments, and what ended it; it is empty where there is none.
+    /// Returns the next stretch of SQL without leading space and comments, and what ended it; it is empty where there
+    /// is none.
     pub fn scan(&mut self) -> (Vec<u8>, Ending) {
         let mut sql = Vec::new();
         loop {
@@ -140,7 +141,7 @@ impl<'a> Scanner<'a> {
         self.at = sql::comment_end(self.text, self.at).unwrap_or(self.at);
     }
 
-    /// A string with backslash escapes, with what continues it on other lines.
+    /// Skips a string with backslash escapes, with what continues it on other lines.
     fn escape_string(&mut self) {
         let mut quote = Some(self.at + 1);
         while let Some(at) = quote {
@@ -149,7 +150,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The quote where a string continues: one that follows white space and comments with a line end.
+    /// Returns the quote where a string continues: one that follows white space and comments with a line end.
     fn continuation(&self) -> Option<usize> {
         let (mut at, mut lines) = (self.at, false);
         loop {
@@ -165,7 +166,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A string between dollar quotes, or a lone dollar, or a parameter.
+    /// Skips a string between dollar quotes, or a lone dollar, or a parameter.
     fn dollar(&mut self) {
         if let Some(end) = sql::dollar_quoted_end(self.text, self.at) {
             self.at = end;
@@ -178,7 +179,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A number, whole or not. A sign in an exponent belongs to it, so that two of them begin no comment there.
+    /// Skips a number, whole or not. A sign in an exponent belongs to it, so that two of them begin no comment there.
     fn number(&mut self) {
         self.skip_digits();
         if let [b'.', next, ..] = self.text[self.at..] {
@@ -202,14 +203,14 @@ impl<'a> Scanner<'a> {
         self.skip_while(|c| c.is_ascii_digit());
     }
 
-    /// Letters right after a number are part of it, not a word.
+    /// Skips letters right after a number, which are part of it, not a word.
     fn skip_junk(&mut self) {
         if self.text.get(self.at).is_some_and(|c| is_name(*c)) {
             self.skip_while(is_word);
         }
     }
 
-    /// A keyword or a name. In the definition of a function `BEGIN` opens a body that `END` closes.
+    /// Skips a keyword or a name. In the definition of a function `BEGIN` opens a body that `END` closes.
     fn word(&mut self) {
         let start = self.at;
         self.skip_while(is_word);
@@ -234,7 +235,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The length of `:'name'`, `:"name"` or `:{?name}`: so many bytes open it and one closes it.
+    /// Returns the length of `:'name'`, `:"name"` or `:{?name}`, which `opening` bytes open and one closes.
     fn variable(&self, opening: usize, closing: u8) -> Option<usize> {
         let rest = &self.text[self.at + opening..];
         let name = rest.iter().take_while(|c| is_name(**c)).count();
@@ -242,7 +243,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether a byte can be part of a word.
+/// Returns true if a byte can be part of a word.
 fn is_word(c: u8) -> bool {
     is_name(c) || c == b'$'
 }
@@ -251,7 +252,7 @@ fn is_word(c: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// The statements of a text; a backslash command is read to the end of its line and left out.
+    /// Returns the statements of a text; a backslash command is read to the end of its line and left out.
     fn statements(text: &str) -> Vec<String> {
         let mut scanner = Scanner::new(text.as_bytes());
         let mut found = Vec::new();

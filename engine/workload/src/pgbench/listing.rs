@@ -1,4 +1,4 @@
-//! The commands of a script as a program reads them: where each stands, and the statements as servers parse them.
+//! The commands of a script as a program reads them: their lines, and the statements as servers parse them.
 
 use super::error::ScriptError;
 use super::script::{Parsed, ScriptCommand};
@@ -9,11 +9,11 @@ use wire::statement::QueryMode;
 /// A command of a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedCommand {
-    /// From 1.
+    /// The number of the command's first line, counted from 1.
     pub line: usize,
-    /// Its first line.
+    /// The first line of the command.
     pub text: String,
-    /// `None` for a backslash command.
+    /// The statement; `None` for a backslash command.
     pub statement: Option<ListedStatement>,
 }
 
@@ -21,11 +21,11 @@ pub struct ListedCommand {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedStatement {
     pub sql: String,
-    /// The variables of `$1`, `$2` and so on.
+    /// The names of the variables that `$1`, `$2` and so on stand for.
     pub variables: Vec<String>,
 }
 
-/// The commands of a script in its order.
+/// Returns the commands of a script in its order.
 pub fn listed(script: &Parsed) -> Result<Vec<ListedCommand>, ScriptError> {
     let commands = script.commands.iter().zip(&script.lines);
     commands

@@ -12,7 +12,7 @@ use super::words::Word;
 use ground::c_numbers;
 use ground::random::Span;
 
-/// How many words a command may have, its name included.
+/// The greatest number of words of a command, its name included.
 const MAX_WORDS: usize = 256;
 
 /// A meta-command as it stands in a script.
@@ -32,7 +32,8 @@ pub enum MetaCommand {
     EndPipeline,
 }
 
-/// Where a backslash command stands: the script's name and text, the line (from 1) and the offset of the backslash.
+/// The place of a backslash command: the script's name and text, the line (counted from 1) and the offset of the
+/// backslash.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     pub script: &'a str,
@@ -42,7 +43,7 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The command's text up to `end`, without the end of its last line.
+    /// Returns the command's text up to `end`, without the end of its last line.
     pub fn text_until(&self, end: usize) -> String {
         let mut text = &self.text[self.start..end];
         while let [rest @ .., b'\n' | b'\r'] = text {
@@ -51,7 +52,7 @@ impl Place<'_> {
         ground::text::of(text)
     }
 
-    /// An error at this place. Without a command's name it is one of the script's.
+    /// Makes an error at this place. Without a command's name it is one of the script's.
     pub fn error(&self, command: Option<&str>, message: &str, more: Option<&str>) -> ScriptError {
         let Self { script, line, .. } = self;
         let more = more.map_or(String::new(), |more| format!(" ({more})"));
@@ -60,7 +61,7 @@ impl Place<'_> {
     }
 }
 
-/// Reads a command's arguments.
+/// A function that reads a command's arguments.
 type Reader = fn(&mut Arguments) -> Result<MetaCommand, ScriptError>;
 
 /// The meta-commands: each name with the function that reads its arguments.
@@ -160,13 +161,13 @@ impl OpenConditions {
         Ok(())
     }
 
-    /// The script ends.
+    /// Checks that no condition is open at the end of the script. The error is pgbench's message.
     pub fn end(&self) -> Result<(), &'static str> {
         if self.0.is_empty() { Ok(()) } else { Err("\\if without matching \\endif") }
     }
 }
 
-/// The range of an expression that is one uniform draw.
+/// Returns the range of an expression that is one uniform draw from a known range.
 fn known_span(expression: &Expression) -> Option<Span> {
     let Tree::Call(function, arguments) = expression else { return None };
     if function.name != RANDOM {
@@ -219,7 +220,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// All words up to the end of the command.
+    /// Returns all words up to the end of the command.
     fn words(&mut self) -> Result<Vec<Word>, ScriptError> {
         let mut words = Vec::new();
         while let Some(next) = words::next(self.place.text, self.at) {
@@ -231,12 +232,12 @@ impl Arguments<'_> {
         Ok(words)
     }
 
-    /// A command without arguments.
+    /// Returns a command without arguments.
     fn nothing(&mut self, command: MetaCommand) -> Result<MetaCommand, ScriptError> {
         if self.words()?.is_empty() { Ok(command) } else { Err(self.refuse("unexpected argument")) }
     }
 
-    /// The optional argument of `\gset` and `\aset`.
+    /// Reads the optional argument of `\gset` and `\aset`.
     fn store(&mut self, all: bool) -> Result<MetaCommand, ScriptError> {
         let words = self.words()?;
         if words.len() > 1 {
@@ -246,7 +247,7 @@ impl Arguments<'_> {
         Ok(MetaCommand::Store(Store { prefix, all, ..Store::default() }))
     }
 
-    /// An error of the command, all of which has been read.
+    /// Makes an error of the command, all of which has been read.
     fn refuse(&self, message: &str) -> ScriptError {
         self.place.error(Some(self.word), message, None).at(self.place.text_until(*self.at), None)
     }
@@ -257,7 +258,7 @@ impl Arguments<'_> {
     }
 }
 
-/// `\sleep` takes a number or a variable, and a unit that may stick to the number.
+/// Reads the arguments of `\sleep`: a number or a variable, and a unit that may directly follow the number.
 fn sleep(arguments: &mut Arguments) -> Result<MetaCommand, ScriptError> {
     let words = arguments.words()?;
     let Some(amount) = words.first() else { return Err(arguments.refuse("missing argument")) };

@@ -21,7 +21,7 @@ pub struct Parsed {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ScriptCommand {
     Sql(Sql),
-    /// With its text.
+    /// A backslash command with its text.
     Meta(MetaCommand, String),
 }
 
@@ -68,7 +68,7 @@ pub fn parse(description: &str, weight: u64, text: &[u8]) -> Result<Parsed, Scri
     Ok(Parsed { description: description.to_owned(), weight, commands, lines: command_lines })
 }
 
-/// A statement without the space and line comments before it; `None` if there is nothing else.
+/// Returns a statement without the space and line comments before it; `None` if there is nothing else.
 fn without_comments(sql: &[u8]) -> Option<&[u8]> {
     let mut rest = trim_start(sql);
     while rest.starts_with(b"--") {
@@ -78,7 +78,7 @@ fn without_comments(sql: &[u8]) -> Option<&[u8]> {
     (!rest.is_empty()).then_some(rest)
 }
 
-/// `\gset` and `\aset` belong to the statement before them.
+/// Attaches `\gset` or `\aset` to the statement before it.
 fn attach(commands: &mut [ScriptCommand], store: Store, place: Place) -> Result<(), ScriptError> {
     let refuse = |more| Err(place.error(None, "\\gset must follow an SQL command", more));
     match commands.last_mut() {
@@ -91,7 +91,7 @@ fn attach(commands: &mut [ScriptCommand], store: Store, place: Place) -> Result<
     }
 }
 
-/// Every `\if` has its `\endif`, and what is between them is in order.
+/// Checks that every `\if` has its `\endif`, and that what is between them is in order.
 fn check_conditions(description: &str, commands: &[ScriptCommand]) -> Result<(), ScriptError> {
     let refuse = |index: usize, message| {
         ScriptError::new(format!("condition error in script \"{description}\" command {}: {message}", index + 1))

@@ -16,20 +16,20 @@ use ground::random::Random;
 use wire::statement::QueryMode;
 use wire::value::Value;
 
-/// What scripts are linked with.
+/// The values with which scripts are linked.
 #[derive(Debug, Clone)]
 pub struct ScriptEnvironment {
     pub mode: QueryMode,
-    /// Whether clients report commands that need no server, so that they can be timed.
+    /// True if clients report commands that need no server, so that they can be timed.
     pub timed: bool,
-    /// Whether clients announce each command, so that it can be noted before it does something.
+    /// True if clients announce each command, so that it can be noted before it does something.
     pub announced: bool,
-    /// Whether a statement aborts the client if a variable that travels as its parameter has no value; it is NULL
-    /// otherwise.
+    /// True if a statement aborts the client when a variable that travels as its parameter has no value; otherwise the
+    /// parameter is NULL.
     pub needs_values: bool,
     /// Variables that take a random value of a list at the beginning of each transaction.
     pub lists: Vec<(String, Vec<Value>)>,
-    /// What every client starts with. `client_id` is each client's number unless it is given.
+    /// The variables with which every client starts. `client_id` is each client's number unless it is given.
     pub variables: Vec<(String, Value)>,
     /// The variable `default_seed` unless it is given: the seed of hash functions.
     pub default_seed: i64,
@@ -42,11 +42,11 @@ pub struct Scripts {
     pub symbols: Symbols,
     pub timed: bool,
     pub announced: bool,
-    /// Whether no command may go the short way.
+    /// True if no command may go the short way.
     pub goes_by_steps: bool,
     pub needs_values: bool,
     pub mode: QueryMode,
-    /// By slot the values of which each transaction draws one.
+    /// The values of which each transaction draws one, by the slot of their variable.
     pub lists: Vec<(usize, Vec<Value>)>,
     initial: Vec<Value>,
     /// The slot that takes each client's number.
@@ -101,7 +101,7 @@ impl Scripts {
         })
     }
 
-    /// The variables that client `client` starts with.
+    /// Returns the variables that client `client` starts with.
     pub fn initial_values(&self, client: usize) -> Vec<Value> {
         let mut values = self.initial.clone();
         if let Some(slot) = self.client_id {
@@ -110,7 +110,7 @@ impl Scripts {
         values
     }
 
-    /// A script's index, drawn by weight; a single script costs no draw, as in pgbench.
+    /// Draws a script's index by weight; a single script costs no draw, as in pgbench.
     #[inline]
     pub fn choose(&self, random: &mut Random) -> usize {
         if self.scripts.len() == 1 {
@@ -145,7 +145,7 @@ fn compile(mut compiler: Compiler<'_>, parsed: Parsed) -> Result<Script, ScriptE
     Ok(compiler.finish(ScriptInfo { description: parsed.description, weight: parsed.weight, commands }))
 }
 
-/// For each `\startpipeline` the statements up to the next `\endpipeline`.
+/// Returns the statements between each `\startpipeline` and the next `\endpipeline`, by the command that starts it.
 fn pipelines(commands: &[ScriptCommand]) -> HashMap<usize, Range<usize>> {
     let mut found = HashMap::new();
     let mut started = Vec::new();
@@ -164,7 +164,7 @@ fn pipelines(commands: &[ScriptCommand]) -> HashMap<usize, Range<usize>> {
     found
 }
 
-/// Whether a command of any script may assign a variable.
+/// Returns true if a command of any script may assign a variable.
 fn is_assigned(parsed: &[Parsed], name: &str) -> bool {
     parsed.iter().flat_map(|script| &script.commands).any(|command| match command {
         // Which columns a query has is not known before it runs.
@@ -176,8 +176,8 @@ fn is_assigned(parsed: &[Parsed], name: &str) -> bool {
     })
 }
 
-/// Variables that keep the value they start with. What cannot be typed is left: an expression that uses it is an error
-/// of the client that evaluates it.
+/// Returns the variables that keep the value they start with. A text that has no type is left out: an expression that
+/// uses it is an error of the client that evaluates it.
 fn constants(variables: &[(String, Value)], parsed: &[Parsed]) -> HashMap<String, Scalar> {
     let unassigned = variables.iter().filter(|(name, _)| !is_assigned(parsed, name));
     let typed =

@@ -13,13 +13,13 @@ use ground::c_numbers::is_space;
 use thiserror::Error;
 use wire::value::Value;
 
-/// The room for a command in pgbench.
+/// The greatest length of a command, as in pgbench.
 const MAX_COMMAND: usize = 255;
 
-/// How much of the output's first line is read.
+/// The greatest number of bytes that are read of the output's first line.
 const MAX_RESULT: usize = 63;
 
-/// Why a shell command has no result, in pgbench's words: the command's first word and the reason.
+/// The reason for which a shell command has no result, in pgbench's words: the command's first word and the reason.
 #[derive(Debug, Error)]
 #[error("{name}: {reason}")]
 pub struct ShellError {
@@ -38,7 +38,7 @@ enum ShellReason {
     Run(#[source] io::Error),
     #[error("shell command must return an integer (not \"{0}\")")]
     NoInteger(String),
-    /// As the variable is written, with its colon.
+    /// A variable has no value; it is written with its colon.
     #[error("undefined variable \"{0}\"")]
     Undefined(String),
     #[error("shell command is too long")]
@@ -48,7 +48,7 @@ enum ShellReason {
 /// A shell command with holes for variables.
 #[derive(Debug)]
 pub struct ShellCommand {
-    /// The first word as it is written: errors begin with it.
+    /// The first word as it is written, with which errors begin.
     name: String,
     parts: Vec<Part>,
 }
@@ -60,7 +60,7 @@ enum Part {
 }
 
 impl ShellCommand {
-    /// Of `:name` the value is used; of `::name` one colon falls off.
+    /// Makes a command from its words. The value of `:name` is used; `::name` loses one colon.
     pub fn new(words: &[Word], symbols: &mut Symbols) -> Self {
         let part = |word: &Word| match word.text.as_slice() {
             [b':', rest @ ..] if rest.starts_with(b":") => Part::Text(rest.to_vec()),
@@ -121,7 +121,7 @@ impl ShellCommand {
     }
 }
 
-/// The beginning of an output up to its first line feed, which belongs to it.
+/// Returns the beginning of an output up to its first line feed, which belongs to it.
 fn first_line(mut output: impl Read) -> Vec<u8> {
     let mut line = Vec::new();
     let mut byte = [0];

@@ -1,17 +1,17 @@
-//! From a statement's text to one with holes for variables.
+//! The compilation of a statement's text to one with holes for variables.
 
 use super::error::ScriptError;
 use super::symbols::Symbols;
 use ground::sql::is_name;
 use wire::statement::{Hole, QueryMode, Statement};
 
-/// The most parameters of a statement, where values travel as parameters.
+/// The greatest number of parameters of a statement, where values travel as parameters.
 const MAX_PARAMETERS: usize = 255;
 
-/// How much of a statement's first line is shown, in bytes.
+/// The greatest number of bytes of a statement's first line that are shown.
 const MAX_LINE: usize = 127;
 
-/// The statement of a text; the run's statements are numbered through.
+/// Makes the statement of a text; the run's statements are numbered through.
 pub fn compile(text: &[u8], id: usize, mode: QueryMode, symbols: &mut Symbols) -> Result<Statement, ScriptError> {
     let (mut pieces, mut holes, mut piece) = (Vec::new(), Vec::new(), Vec::<u8>::new());
     let mut rest = text;
@@ -42,7 +42,7 @@ pub fn compile(text: &[u8], id: usize, mode: QueryMode, symbols: &mut Symbols) -
     Ok(Statement::new(id, &format!("P_{id}"), pieces, holes))
 }
 
-/// The length of the name that `text` begins with; a digit does not begin one.
+/// Returns the length of the name that `text` begins with; a digit does not begin one.
 fn variable(text: &[u8]) -> usize {
     match text.first() {
         Some(c) if !c.is_ascii_digit() => text.iter().take_while(|c| is_name(**c)).count(),
@@ -50,7 +50,7 @@ fn variable(text: &[u8]) -> usize {
     }
 }
 
-/// The beginning of a statement's first line.
+/// Returns the beginning of a statement's first line.
 pub fn first_line(text: &[u8]) -> String {
     let text = &text[..text.len().min(MAX_LINE)];
     let length = text.iter().position(|c| matches!(c, b'\n' | b'\r')).unwrap_or(text.len());

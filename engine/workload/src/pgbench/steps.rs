@@ -24,7 +24,7 @@ pub struct Step {
     pub operation: Operation,
 }
 
-/// What a step does. The tag has a byte of its own, so that it is read in one instruction.
+/// The operation of a step. The tag has a byte of its own, so that it is read in one instruction.
 #[derive(Debug)]
 #[repr(u8)]
 pub enum Operation {
@@ -70,41 +70,42 @@ pub enum VariableTarget {
     Invalid(String),
 }
 
-/// `\sleep`
+/// The arguments of `\sleep`.
 #[derive(Debug)]
 pub struct Sleep {
-    /// The command as it is written: errors begin with it.
+    /// The command as it is written, with which errors begin.
     pub word: String,
     pub amount: Amount,
     pub unit: Unit,
 }
 
-/// How long to sleep, in the command's unit.
+/// The time to sleep, in the command's unit.
 #[derive(Debug)]
 pub enum Amount {
     Literal(i32),
     Variable { slot: usize, name: String },
 }
 
-/// `\gset` and `\aset`: results of the statement before them go into variables.
+/// The arguments of `\gset` and `\aset`, which store results of the statement before them in variables.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Store {
-    /// The names of the variables begin with it.
+    /// The prefix of the names of the variables.
     pub prefix: String,
-    /// The results of all queries of the statement, not of the last one only.
+    /// True if the results of all queries of the statement are stored, false if only those of the last one.
     pub all: bool,
-    /// The slots of columns whose variables are used anywhere, by the columns' names; known when all scripts are.
+    /// The slots of columns whose variables are used anywhere, by the columns' names. They are known when all scripts
+    /// are.
     pub slots: HashMap<Vec<u8>, usize>,
 }
 
 impl Store {
-    /// The command's word.
+    /// Returns the command's word.
     pub fn word(&self) -> &'static str {
         if self.all { "aset" } else { "gset" }
     }
 }
 
-/// Units of `\sleep`.
+/// The unit of `\sleep`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Microseconds,
@@ -116,21 +117,21 @@ pub enum Unit {
 pub struct ScriptState {
     pub values: Vec<Value>,
     pub random: Random,
-    /// The generator as the transaction found it.
+    /// The generator in the state in which the transaction found it.
     pub started: Random,
     pub script: usize,
-    /// The next step.
+    /// The index of the next step.
     pub step: usize,
     pub in_pipeline: bool,
-    /// Whether the next step has been announced.
+    /// True if the next step has been announced.
     pub is_announced: bool,
-    /// Why the client is aborted.
+    /// The reason for which the client is aborted, once it is.
     pub aborted: Option<Box<AbortReason>>,
 }
 
-/// What the client does after a step.
+/// The next action of the client after a step.
 pub enum StepResult {
-    /// Goes on with the next step.
+    /// The client goes on with the next step.
     Done,
     Query(usize, Rows),
     StartPipeline(Range<usize>),
@@ -248,7 +249,7 @@ impl Place<'_> {
     }
 }
 
-/// What is wrong with the values that a meta-command takes, after the command's word.
+/// An error in the values that a meta-command takes. The text follows the command's word.
 #[derive(Debug, Error)]
 pub enum VariableError {
     #[error("{word}: invalid variable name: \"{name}\"")]
@@ -260,7 +261,7 @@ pub enum VariableError {
 }
 
 impl VariableTarget {
-    /// The variable's slot; the error is what `word` says of its name.
+    /// Returns the variable's slot; the error is what `word` says of its name.
     fn slot(&self, word: &'static str) -> Result<usize, VariableError> {
         match self {
             VariableTarget::Slot(slot) => Ok(*slot),
@@ -270,7 +271,8 @@ impl VariableTarget {
 }
 
 impl Sleep {
-    /// The time to sleep. pgbench counts microseconds in 32 bits: what overflows wraps, what is negative is no time.
+    /// Returns the time to sleep. pgbench counts microseconds in 32 bits: a value that overflows wraps, and a negative
+    /// one is no time.
     fn time(&self, values: &[Value]) -> Result<Duration, VariableError> {
         let amount = match &self.amount {
             Amount::Literal(amount) => *amount,

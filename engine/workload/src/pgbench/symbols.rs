@@ -12,7 +12,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// The slot of `name`, new if need be.
+    /// Returns the slot of `name`, which is new if necessary.
     pub fn slot(&mut self, name: &str) -> usize {
         if let Some(slot) = self.slots.get(name) {
             return *slot;
@@ -23,19 +23,19 @@ impl Symbols {
         slot
     }
 
-    /// The name of a slot.
+    /// Returns the name of a slot.
     pub fn name(&self, slot: usize) -> &str {
         &self.names[slot]
     }
 
-    /// All names in the order of their slots.
+    /// Returns all names in the order of their slots.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 }
 
-/// Whether a command may create a variable of this name: letters, digits and `_`, the first no digit; what is not ASCII
-/// counts as a letter.
+/// Returns true if a command may create a variable of this name: letters, digits and `_`, the first no digit;
+/// characters that are not ASCII count as letters.
 pub fn is_valid(name: &[u8]) -> bool {
     name.first().is_some_and(|c| !c.is_ascii_digit()) && name.iter().all(|c| is_name(*c))
 }

@@ -1,23 +1,24 @@
-//! Which templates are counted apart: a bounded number of them, so that memory is bounded too.
+//! The templates that are counted separately: a bounded number of them, so that memory is bounded too.
 
 use std::collections::BTreeSet;
 
 use capture::format::About;
 
-/// The most templates that are counted apart.
+/// The greatest number of templates that are counted separately.
 const MOST: usize = 1000;
 
 /// The accounts of a replay: one for each of the commonest templates, and one for all others.
 #[derive(Debug)]
 pub struct Accounts {
-    /// By account.
+    /// The templates, by account.
     templates: Vec<u32>,
-    /// By template.
+    /// The accounts, by template.
     accounts: Vec<u16>,
 }
 
 impl Accounts {
-    /// If there are too many templates, the commonest of the capture come first, then the first ones.
+    /// Makes the accounts of a capture. If there are too many templates, the commonest of the capture come first, then
+    /// the first ones.
     pub fn new(about: &About) -> Self {
         let commonest = about.commonest.iter().map(|usage| usage.template);
         Self::of_templates(about.templates, commonest, MOST)
@@ -36,12 +37,12 @@ impl Accounts {
         Self { templates: own.into_iter().collect(), accounts }
     }
 
-    /// The templates with an account of their own, in the order of these.
+    /// Returns the templates with an account of their own, in the order of the accounts.
     pub fn templates(&self) -> &[u32] {
         &self.templates
     }
 
-    /// The account of a template.
+    /// Returns the account of a template.
     pub fn of(&self, template: u32) -> usize {
         self.accounts[template as usize].into()
     }

@@ -1,4 +1,4 @@
-//! Which sessions of a capture are replayed, how often, and what they are together.
+//! The choice of the sessions of a capture that are replayed and of how often each is, and a summary of them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -7,20 +7,20 @@ use crate::recorded::Micros;
 use capture::format::{Error, RecordedSession, Sessions};
 use ground::random::splitmix64_at;
 
-/// Which sessions are replayed.
+/// The choice of the sessions that are replayed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Choice {
-    /// The share of the sessions that are drawn, above 0 up to 1. A session is drawn as a whole.
+    /// The share of the sessions that are drawn, more than 0 and at most 1. A session is drawn as a whole.
     pub share: f64,
-    /// Of the draw.
+    /// The seed of the draw.
     pub seed: u64,
-    /// How often each of them is replayed at the same time.
+    /// The number of copies of each session that are replayed at the same time.
     pub copies: u32,
 }
 
 impl Choice {
-    /// The same choice with the least share, from its own on, that draws a session of these, if there is one with statements:
-    /// a tenth of six sessions is one, not none at every second seed.
+    /// Returns the same choice with the least share, from its own on, that draws at least one of these sessions, if one
+    /// of them has statements. So a tenth of six sessions is one session, and not none with every second seed.
     pub fn of_at_least_one(
         self,
         sessions: impl Iterator<Item = Result<RecordedSession, Error>>,
@@ -33,13 +33,13 @@ impl Choice {
         Ok(Self { share, ..self })
     }
 
-    /// Whether a session is drawn.
+    /// Returns true if a session is drawn.
     fn has(&self, session: &RecordedSession) -> bool {
         self.draw(session) <= self.share
     }
 
-    /// From which share on a session is drawn, which depends on nothing but its number and the seed. One without statements
-    /// never is.
+    /// Returns the least share with which a session is drawn, which depends on nothing but its number and the seed. A
+    /// session without statements is never drawn.
     fn draw(&self, session: &RecordedSession) -> f64 {
         if session.statements == 0 {
             return f64::INFINITY;
@@ -52,12 +52,12 @@ impl Choice {
 pub struct ChosenSessions {
     sessions: Sessions,
     choice: Choice,
-    /// The session that is repeated, and how often it is still to come.
+    /// The session that is repeated, and the number of its copies that are still to come.
     repeated: Option<(RecordedSession, u32)>,
 }
 
 impl ChosenSessions {
-    /// None is taken yet.
+    /// Makes the choice before any session is taken.
     pub fn new(sessions: Sessions, choice: Choice) -> Self {
         Self { sessions, choice, repeated: None }
     }
@@ -84,22 +84,22 @@ impl Iterator for ChosenSessions {
     }
 }
 
-/// What the chosen sessions are together.
+/// The summary of the chosen sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
     pub sessions: u64,
     pub statements: u64,
-    /// How many of them were open at the same time, at most.
+    /// The greatest number of sessions that were open at the same time.
     pub most_at_once: usize,
-    /// From the first start to the last end, in the capture's time.
+    /// The first start and the last end, in the capture's time.
     pub begin: Micros,
     pub end: Micros,
-    /// The databases that they used, as far as that is known.
+    /// The databases that the sessions used, as far as they are known.
     pub databases: BTreeSet<String>,
 }
 
 impl Survey {
-    /// Looks at all sessions; it keeps the ends of those that are open at the same time.
+    /// Summarizes all sessions; it keeps the ends of those that are open at the same time.
     pub fn of(sessions: impl Iterator<Item = Result<RecordedSession, Error>>) -> Result<Self, Error> {
         let mut survey = Self { begin: Micros::MAX, ..Self::default() };
         let mut open = BinaryHeap::new();
@@ -120,7 +120,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// From the first start to the last end.
+    /// Returns the time from the first start to the last end.
     pub fn span(&self) -> Micros {
         self.end - self.begin
     }

@@ -13,11 +13,11 @@ use capture::format::{Error, SessionReader};
 use ground::random::Random;
 use wire::value::Value;
 
-/// Larger buffers are freed after their statement, bytes.
+/// The size of a buffer, bytes, above which it is freed after its statement.
 const KEPT: usize = 1024;
 
 impl Workload<ReplayActions> for Arc<Replay> {
-    /// A replay has one script.
+    /// Returns the one script that a replay has.
     fn scripts(&self) -> Vec<ScriptInfo> {
         vec![ScriptInfo { description: self.description().to_owned(), weight: 1, commands: Vec::new() }]
     }
@@ -34,28 +34,28 @@ pub struct RecordedClient {
     /// Text and values of the statement that is being sent.
     text: Vec<u8>,
     values: Vec<Value>,
-    /// Why the client is aborted.
+    /// The reason for which the client is aborted, once it is.
     aborted: Option<Box<AbortReason>>,
 }
 
-/// What a client does next.
+/// The next step of a client.
 enum Stage {
-    /// Takes a session.
+    /// The client takes a session.
     Free,
-    /// Connects.
+    /// The client connects.
     Opening(SessionReader),
-    /// Goes on to the next statement.
+    /// The client goes on to the next statement.
     Reading(SessionReader),
-    /// Sends the statement.
+    /// The client sends the statement.
     Sending(SessionReader),
-    /// Leaves the session and the load.
+    /// The client leaves the session and the load.
     Stopping,
-    /// Leaves the load.
+    /// The client leaves the load.
     Stopped,
 }
 
 impl RecordedClient {
-    /// A client without a session.
+    /// Makes a client without a session.
     fn new(replay: Arc<Replay>) -> Self {
         Self { replay, stage: Stage::Free, text: Vec::new(), values: Vec::new(), aborted: None }
     }
@@ -146,7 +146,7 @@ impl Program<ReplayActions> for RecordedClient {
         }
     }
 
-    /// A session whose connection could not be made, or broke, is over.
+    /// Ends a session whose connection could not be made, or broke.
     fn complete(&mut self, result: ActionResult<'_>) {
         match result {
             ActionResult::Lost(_) | ActionResult::Refused(_) => self.stage = Stage::Free,

@@ -1,31 +1,31 @@
-//! How the statements of each template are sent, prepared once when the capture is opened.
+//! The way in which the statements of each template are sent, prepared once when the capture is opened.
 
 use capture::format::{Protocol, Template};
 use ground::sql;
 use wire::statement::{QueryMode, Statement};
 
-/// How the statements of a template are sent.
+/// The way in which the statements of a template are sent.
 pub struct TemplateRequest {
     pub kind: SendKind,
-    /// How many parameters each of them has.
+    /// The number of parameters that each of the statements has.
     pub parameters: usize,
-    /// Whether they end a transaction block.
+    /// True if the statements end a transaction block.
     pub ends_block: bool,
-    /// Whether they drop the prepared statements of the session.
+    /// True if the statements drop the prepared statements of the session.
     pub discards: bool,
 }
 
-/// What is sent.
+/// The form in which the statements are sent.
 pub enum SendKind {
-    /// A simple query: the template's text with the literals of the statement in it.
+    /// The statement is sent as a simple query: the template's text with the literals of the statement in it.
     Query(Template),
-    /// The same text, parsed and executed as the unnamed statement.
+    /// The template's text with the literals in it is parsed and executed as the unnamed statement.
     Unnamed(Template),
-    /// A statement with parameters, in this mode.
+    /// The statement is sent with parameters, in this mode.
     Values(Statement, QueryMode),
 }
 
-/// The requests of all templates, in their order.
+/// Returns the requests of all templates, in their order.
 pub fn of(templates: &[Template]) -> Vec<TemplateRequest> {
     // A session remembers by these numbers what the server has parsed for it.
     let mut prepared = 0..;
@@ -50,7 +50,8 @@ pub fn of(templates: &[Template]) -> Vec<TemplateRequest> {
         .collect()
 }
 
-/// Whether a statement ends a transaction block. PREPARE TRANSACTION ends one too and is too rare to matter here.
+/// Returns true if a statement ends a transaction block. PREPARE TRANSACTION ends one too and is too rare to matter
+/// here.
 fn ends_block(text: &[u8]) -> bool {
     let [first, second, third] = first_words(text);
     match (&*first, &*second, &*third) {
@@ -62,7 +63,7 @@ fn ends_block(text: &[u8]) -> bool {
     }
 }
 
-/// Whether a statement drops all prepared statements.
+/// Returns true if a statement drops all prepared statements.
 fn discards(text: &[u8]) -> bool {
     let [first, second, third] = first_words(text);
     match (&*first, &*second) {
@@ -72,13 +73,13 @@ fn discards(text: &[u8]) -> bool {
     }
 }
 
-/// The first words of a statement in lower case, empty where there are none.
+/// Returns the first words of a statement in lower case, empty where there are none.
 fn first_words(text: &[u8]) -> [Vec<u8>; 3] {
     let mut words = Words(text);
     [(); 3].map(|()| words.next().unwrap_or_default().to_ascii_lowercase())
 }
 
-/// The words that a statement begins with, without comments, up to the first byte that is neither.
+/// An iterator over the words that a statement begins with, without comments, up to the first byte that is neither.
 struct Words<'a>(&'a [u8]);
 
 impl<'a> Iterator for Words<'a> {

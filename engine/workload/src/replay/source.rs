@@ -19,7 +19,7 @@ pub struct Replay {
     accounts: Accounts,
     survey: Survey,
     sessions: Mutex<ChosenSessions>,
-    /// What is wanted of the results.
+    /// The parts of results that are wanted.
     pub(super) rows: Rows,
 }
 
@@ -40,43 +40,43 @@ impl Replay {
         })
     }
 
-    /// Has the contents of results hashed.
+    /// Makes the replay hash the contents of results.
     pub fn hashing_results(self) -> Self {
         Self { rows: Rows::Hashed, ..self }
     }
 
-    /// Whether the contents of results are hashed.
+    /// Returns true if the contents of results are hashed.
     pub fn hashes_results(&self) -> bool {
         self.rows == Rows::Hashed
     }
 
-    /// What reports call it.
+    /// Returns the name under which reports have the replay.
     pub(super) fn description(&self) -> &str {
         &self.description
     }
 
-    /// How the statements of a template are sent.
+    /// Returns how the statements of a template are sent.
     pub(super) fn request(&self, template: u32) -> &TemplateRequest {
         &self.requests[template as usize]
     }
 
-    /// What the capture is.
+    /// Returns the description of the capture.
     pub fn about(&self) -> &About {
         self.capture.about()
     }
 
-    /// What the chosen sessions are.
+    /// Returns the summary of the chosen sessions.
     pub fn survey(&self) -> &Survey {
         &self.survey
     }
 
-    /// The templates that are counted apart, in the order of their accounts. One account more counts all others, if there
-    /// are any.
+    /// Returns the templates that are counted separately, in the order of their accounts. One account more counts all
+    /// others, if there are any.
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
         self.accounts.templates().iter().map(|id| &self.capture.templates()[*id as usize])
     }
 
-    /// How many templates the last account counts.
+    /// Returns the number of templates that the last account counts.
     pub fn other_templates(&self) -> usize {
         self.capture.templates().len() - self.accounts.templates().len()
     }
@@ -88,12 +88,12 @@ impl Replay {
         Ok(next.map(|session| (self.since_begin(session.start), self.capture.read(&session))))
     }
 
-    /// A recorded time from the beginning of the replay.
+    /// Returns a recorded time from the beginning of the replay.
     pub(super) fn since_begin(&self, at: Micros) -> Micros {
         at.saturating_sub(self.survey.begin)
     }
 
-    /// What came of a statement when it was recorded.
+    /// Returns the outcome of a statement when it was recorded.
     pub(super) fn expected(&self, statement: &RecordedStatement) -> Expected {
         let request = self.request(statement.template);
         Expected {

@@ -46,7 +46,7 @@ fn replay(sessions: &[(Micros, &[Line<'_>])], choice: Choice) -> Arc<Replay> {
     Arc::new(Replay::open(directory.path(), choice).unwrap())
 }
 
-/// What a client does, in words.
+/// Returns what a client does, in words.
 fn step(client: &mut dyn Program<ReplayActions>) -> String {
     match client.next_action() {
         Action::Step(SessionStep::Schedule(Scheduled { at, statement: None })) => format!("session at {at}"),

@@ -13,9 +13,9 @@ use ground::shard::Shard;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RandType {
     Uniform,
-    /// The mean of `--rand-spec-iter` uniform draws.
+    /// A draw is the mean of `--rand-spec-iter` uniform draws.
     Gaussian,
-    /// Most draws from a small part around the middle, the others gaussian.
+    /// Most draws are from a small part around the middle, the others gaussian.
     Special,
     Pareto,
     Zipfian,
@@ -73,17 +73,17 @@ impl Distributions {
         })
     }
 
-    /// The same distributions for one of several engines. No two engines draw the same unique number.
+    /// Returns the same distributions for one of several engines. No two engines draw the same unique number.
     pub fn of_shard(self, shard: Shard) -> Self {
         Self { unique: self.unique.of_shard(shard), ..self }
     }
 
-    /// The distribution of `--rand-type` over `a..=b`.
+    /// Returns the distribution of `--rand-type` over `a..=b`.
     pub fn over(&self, a: i64, b: i64) -> Distribution {
         self.over_type(self.rand_type, a, b)
     }
 
-    /// The distribution of one type over `a..=b`.
+    /// Returns the distribution of one type over `a..=b`.
     pub fn over_type(&self, rand_type: RandType, a: i64, b: i64) -> Distribution {
         let (min, width) = (a as u32, (b as u32).wrapping_sub(a as u32));
         let count = width.wrapping_add(1);
@@ -108,7 +108,7 @@ impl Distributions {
         Distribution { min, shape }
     }
 
-    /// A 32-bit number that no thread and no engine of this run has drawn before.
+    /// Draws a 32-bit number that no thread and no engine of this run has drawn before.
     pub fn unique(&self) -> u32 {
         self.unique.draw()
     }
@@ -118,7 +118,7 @@ fn check(is_valid: bool, message: &str) -> Result<(), Fatal> {
     if is_valid { Ok(()) } else { Err(Fatal::new(message)) }
 }
 
-/// The generator seeded by `--rand-seed`; seed 0 takes the system time.
+/// Makes the generator seeded by `--rand-seed`; seed 0 takes the system time.
 pub fn generator(settings: &Settings) -> Random {
     let seed = match settings.get("rand_seed") {
         Some(OptionValue::Int(seed)) if *seed != 0 => *seed as u64,
@@ -140,7 +140,7 @@ enum Shape {
     Uniform {
         size: f64,
     },
-    /// The sum of `iterations` uniform draws from `0..step`.
+    /// A draw is the sum of `iterations` uniform draws from `0..step`.
     Gaussian {
         iterations: u32,
         step: f64,
@@ -160,7 +160,7 @@ enum Shape {
 }
 
 impl Distribution {
-    /// A number of the range.
+    /// Draws a number of the range.
     #[inline]
     pub fn draw(&self, random: &mut Random) -> i64 {
         let place = match &self.shape {

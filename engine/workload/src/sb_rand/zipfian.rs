@@ -7,11 +7,11 @@ use ground::random::Random;
 #[derive(Debug, Clone, Copy)]
 pub struct Exponent {
     exponent: f64,
-    /// 1 - exponent.
+    /// The number 1 - exponent.
     q: f64,
     /// A candidate that is at most this far below a number is accepted without the exact test.
     shortcut: f64,
-    /// Start of the first number's area.
+    /// The start of the first number's area.
     first: f64,
 }
 
@@ -20,7 +20,7 @@ pub struct Exponent {
 pub struct Zipfian {
     exponent: Exponent,
     count: f64,
-    /// Area of all numbers.
+    /// The area of all numbers.
     end: f64,
 }
 
@@ -36,18 +36,18 @@ impl Exponent {
         Zipfian { exponent: self, count: f64::from(count), end: self.area(f64::from(count) + 0.5) }
     }
 
-    /// `1 / x^exponent`
+    /// Returns the weight of `x`: `1 / x^exponent`.
     fn weight(&self, x: f64) -> f64 {
         (-self.exponent * x.ln()).exp()
     }
 
-    /// The integral of the weight from 1 to `x`.
+    /// Returns the integral of the weight from 1 to `x`.
     fn area(&self, x: f64) -> f64 {
         let log = x.ln();
         if self.q == 0.0 { log } else { (self.q * log).exp_m1() / self.q }
     }
 
-    /// The `x` up to which the integral is `area`.
+    /// Returns the `x` up to which the integral is `area`.
     fn inverse(&self, area: f64) -> f64 {
         // Rounding can yield a number below -1, which has no logarithm.
         let log = if self.q == 0.0 { area } else { (self.q * area).max(-1.0).ln_1p() / self.q };

@@ -1,4 +1,4 @@
-//! What scripts declare, and what they are told.
+//! Tests of the options that scripts declare, and of the values that they are given.
 
 use std::sync::Mutex;
 
@@ -134,7 +134,7 @@ fn a_script_that_asks_for_a_driver_uses_sql() {
     assert!(script.uses_sql());
 }
 
-/// Remembers what was printed.
+/// A voice that remembers what was printed.
 #[derive(Default)]
 struct Memory(Mutex<String>);
 

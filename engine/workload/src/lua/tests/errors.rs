@@ -1,8 +1,8 @@
-//! What is said of errors.
+//! Tests of the messages about errors.
 
 use super::*;
 
-/// The last line of what ends a client.
+/// Returns the last line of the message with which a client ends.
 fn said(seen: &[Seen]) -> &str {
     match seen.last() {
         Some(Seen::Abort(lines)) => lines.last().map_or("", String::as_str),

@@ -2,12 +2,12 @@
 
 use super::*;
 
-/// A client that executes `prepare` with this body, in which `C` is `ffi.C`.
+/// Makes a client that executes `prepare` with this body, in which `C` is `ffi.C`.
 fn body(body: &str) -> Hand {
     Hand::body(&format!("local ffi = require('ffi') local C = ffi.C {body}"))
 }
 
-/// The same with a connection `con`.
+/// Makes a client that executes `prepare` with this body, in which `C` is `ffi.C` and `con` is a connection.
 fn connected(rest: &str) -> Hand {
     body(&format!("local con = sysbench.sql.driver():connect() {rest}")).connected()
 }

@@ -28,13 +28,13 @@ enum Seen {
     Use(usize),
     Disconnect(usize),
     Text(String),
-    /// Of a statement its name.
+    /// A statement is prepared; the value is its name.
     Prepare(String),
     Query(String, Vec<Value>),
     Leave,
-    /// Statements and events that the script has counted itself.
+    /// The script has counted statements and events itself.
     Count(Queries, u64),
-    /// Microseconds.
+    /// The client sleeps for this number of microseconds.
     Sleep(u128),
     End,
     Abort(Vec<String>),
@@ -47,7 +47,7 @@ fn text(sql: &str) -> Seen {
 /// A script's client in the hands of a test.
 struct Hand {
     program: Box<dyn Program<StagedActions>>,
-    /// The script's file lives as long.
+    /// The directory of the script's file, which must live as long as the client.
     _directory: tempfile::TempDir,
 }
 
@@ -65,7 +65,7 @@ fn load(source: &str, command: &str) -> (Result<LuaScript, Fatal>, tempfile::Tem
     (LuaScript::load(ScriptOrigin::Path(path), &invocation, Arc::new(Silence), nobody()), directory)
 }
 
-/// Nobody listens.
+/// A voice to which nobody listens.
 struct Silence;
 
 impl Voice for Silence {
@@ -73,7 +73,7 @@ impl Voice for Silence {
     fn print(&self, _text: &[u8]) {}
 }
 
-/// Executors for scripts that ask for nothing outside of a load.
+/// Returns executors for scripts that ask for nothing outside of a load.
 fn nobody() -> Executors {
     struct Nobody;
 
@@ -107,12 +107,12 @@ impl Hand {
         Self { program, _directory: directory }
     }
 
-    /// A client of a script's events.
+    /// Makes a client of a script's events.
     fn events(source: &str) -> Self {
         Self::of_role(source, Role::Events)
     }
 
-    /// A client that executes the command `prepare`, whose function has this body.
+    /// Makes a client that executes the command `prepare`, whose function has this body.
     fn body(body: &str) -> Self {
         let source = format!("function prepare()\n{body}\nend");
         Self::of_role(&source, Role::Command("prepare".to_owned()))
@@ -135,7 +135,7 @@ impl Hand {
         }
     }
 
-    /// All actions up to the end, each but `Use` and `Disconnect` answered by an empty success.
+    /// Returns all actions up to the end. Each except `Use` and `Disconnect` is answered by an empty success.
     fn rest(&mut self) -> Vec<Seen> {
         let mut seen = Vec::new();
         loop {
@@ -175,7 +175,7 @@ impl Hand {
     }
 }
 
-/// Rows of one text column each.
+/// Returns an answer of rows with one text column.
 fn rows(values: &[Option<&str>]) -> Answered {
     let mut data = Vec::new();
     for value in values {

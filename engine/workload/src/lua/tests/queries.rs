@@ -1,4 +1,4 @@
-//! The SQL interface.
+//! Tests of the SQL interface of scripts.
 
 use super::*;
 

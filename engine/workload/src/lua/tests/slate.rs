@@ -1,8 +1,8 @@
-//! What goes over the slate, and what has no room there; that LuaJIT compiles the way of an event.
+//! Tests of what goes over the slate and of what has no room there, and that LuaJIT compiles the way of an event.
 
 use super::*;
 
-/// A query's text and a value of a statement, of this length.
+/// Returns what is seen of a query's text and of a value of a statement, both of this length.
 fn asked(length: usize) -> (Seen, Seen) {
     let mut hand = Hand::body(&format!(
         "local con = sysbench.sql.driver():connect()
@@ -79,8 +79,9 @@ fn numbers_are_whole_ones_or_as_they_are_written() {
     }
 }
 
-/// An event that is compiled costs two thirds of what it costs else. Behind each yield a trace of its own goes on, and each
-/// has to lead back to one that is there already: two thousand events of two statements need a handful.
+/// Checks that events are compiled: an event then costs two thirds of what it costs otherwise. Behind each yield a
+/// trace of its own goes on, and each has to lead back to a trace that exists already: two thousand events of two
+/// statements need a handful.
 #[test]
 fn events_are_compiled_with_few_traces() {
     let mut hand = Hand::events(

@@ -1,4 +1,4 @@
-//! `bulk_insert`.
+//! Tests of `bulk_insert`.
 
 use super::settings;
 use crate::oltp::find;
@@ -7,7 +7,7 @@ use ground::random::Random;
 use ground::shard::Shard;
 use wire::{Answered, Rows};
 
-/// The rows that `bulk_insert` sends when `events` rows have been added, and the last ones at its end.
+/// Returns the rows that `bulk_insert` sends when `events` rows have been added, and the number of rows at its end.
 fn bulk_rows(events: usize) -> (Vec<String>, usize) {
     let workload = find("bulk_insert").unwrap().workload(&settings(&[]), Shard::WHOLE).unwrap();
     let mut client = workload.client(2, Random::seeded(1));

@@ -1,4 +1,4 @@
-//! What becomes of errors.
+//! Tests of how the clients of tests handle errors.
 
 use std::sync::Arc;
 

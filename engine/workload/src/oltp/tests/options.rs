@@ -1,11 +1,11 @@
-//! What tests declare and take.
+//! Tests of the options that tests declare and take.
 
 use super::{number, settings};
 use crate::oltp::{TESTS, find};
 use crate::settings::OptionValue;
 use ground::shard::Shard;
 
-/// One line of `sysbench TEST help`.
+/// Reads one line of `sysbench TEST help`.
 fn parse_help(line: &str) -> (String, OptionValue, String) {
     let line = line.trim_start().strip_prefix("--").unwrap();
     let (head, rest) = line.split_once(' ').unwrap();

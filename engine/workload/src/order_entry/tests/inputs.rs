@@ -1,16 +1,16 @@
-//! The shares of what the specification has drawn, within five standard deviations.
+//! Tests that the shares that the specification has drawn are right within five standard deviations.
 
 use super::*;
 
 const DRAWS: usize = 6000;
 
-/// Whether `count` of `draws` fits a share.
+/// Returns true if `count` of `draws` fits a share.
 fn fits(count: usize, draws: usize, share: f64) -> bool {
     let (expected, draws) = (draws as f64 * share, draws as f64);
     (count as f64 - expected).abs() <= 5.0 * (draws * share * (1.0 - share)).sqrt()
 }
 
-/// The statements of so many transactions of one kind.
+/// Returns the statements of a number of transactions of one kind.
 fn transactions(place: usize, draws: usize) -> Vec<(usize, Vec<String>)> {
     let (mut client, mut choose) = (client(place), Random::seeded(1));
     (0..draws).map(|_| (client.begin(&mut choose), statements_of(&mut client))).collect()
@@ -77,7 +77,7 @@ fn sixty_percent_ask_for_orders_by_name() {
     assert!(fits(by_name, DRAWS, 0.6), "{by_name}");
 }
 
-/// The numbers after `before` in the statements, each up to the next character that belongs to none.
+/// Returns the numbers after `before` in the statements, each up to the next character that belongs to none.
 fn numbers(transactions: &[(usize, Vec<String>)], before: &str) -> Vec<f64> {
     let texts = transactions.iter().flat_map(|(_, texts)| texts);
     let number = |text: &String| {

@@ -11,7 +11,7 @@ use wire::ResultSet;
 use wire::Rows;
 use wire::statement::QueryMode;
 
-/// A load of ten warehouses with a single kind of transaction.
+/// Returns a load of ten warehouses with a single kind of transaction.
 fn load(place: usize, style: TransactionStyle) -> Arc<OrderEntry> {
     let mut weights = [0; 5];
     weights[place] = 1;
@@ -32,7 +32,7 @@ struct Sent {
     last: bool,
 }
 
-/// The next statement; `answer` gives the row for one whose result is kept, `None` for no row.
+/// Returns the next statement; `answer` gives the row for one whose result is kept, `None` for no row.
 fn step(client: &mut OrderEntryClient, answer: &dyn Fn(&str) -> Option<Vec<&'static str>>) -> Sent {
     let Action::Query { statement, values, rows, last, .. } = client.next_action() else {
         panic!("there is a statement")
@@ -50,7 +50,7 @@ fn step(client: &mut OrderEntryClient, answer: &dyn Fn(&str) -> Option<Vec<&'sta
     Sent { text, last }
 }
 
-/// What a server would answer.
+/// Returns the row that a server would answer.
 fn usual(text: &str) -> Option<Vec<&'static str>> {
     Some(match text {
         _ if text.starts_with("UPDATE district SET d_next_o_id") => vec!["3001", "0.1000"],
@@ -68,7 +68,7 @@ fn usual(text: &str) -> Option<Vec<&'static str>> {
     })
 }
 
-/// The statements of a whole transaction, after it has begun.
+/// Returns the statements of a whole transaction, after it has begun.
 fn statements_of(client: &mut OrderEntryClient) -> Vec<String> {
     let mut texts = Vec::new();
     loop {
@@ -80,7 +80,7 @@ fn statements_of(client: &mut OrderEntryClient) -> Vec<String> {
     }
 }
 
-/// The first words of each statement, without repetitions that follow each other.
+/// Returns the first words of each statement, without repetitions that follow each other.
 fn outline(texts: &[String]) -> Vec<String> {
     texts.iter().map(|text| text.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
 }

@@ -8,17 +8,17 @@ use crate::order_entry::terminal::Terminal;
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
 
-/// A delivery.
+/// The inputs and the progress of a delivery.
 #[derive(Default)]
 pub struct Delivery {
     home: i64,
     carrier: i64,
-    /// From 1.
+    /// The number of the district, counted from 1.
     district: i64,
     step: Step,
 }
 
-/// The next statement.
+/// The step of the next statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Step {
     #[default]
@@ -65,7 +65,7 @@ impl ClientTransaction for Delivery {
         StatementNumber::CallDelivery
     }
 
-    /// The step is that of the next statement.
+    /// Stores the result of the last statement; the step is already that of the next one.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             // All orders of the district are delivered: it is skipped (clause 2.7.4.2).

@@ -10,19 +10,20 @@ use wire::{ResultSet, Rows};
 /// An item that does not exist, by which 1% of the transactions are rolled back.
 const UNUSED_ITEM: i64 = ITEMS + 1;
 
-/// A new order.
+/// The inputs and the progress of a new-order.
 #[derive(Default)]
 pub struct NewOrder {
     home: i64,
     district: i64,
     customer: i64,
-    /// By warehouse and item: two orders lock rows of stock in the same order, so that they do not deadlock.
+    /// The lines, sorted by warehouse and item: two orders lock rows of stock in the same order, so that they do not
+    /// deadlock.
     lines: Vec<Line>,
     is_unused: bool,
     step: Step,
-    /// The line that is entered, from 0.
+    /// The index of the line that is entered, counted from 0.
     line: usize,
-    /// The price of its item, cents.
+    /// The price of the line's item, cents.
     price: i64,
 }
 
@@ -34,7 +35,7 @@ struct Line {
     quantity: i64,
 }
 
-/// The next statement.
+/// The step of the next statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Step {
     #[default]
@@ -47,7 +48,7 @@ enum Step {
     Item,
     Stock,
     Line,
-    /// An item was not there.
+    /// The transaction is rolled back, since an item was not there.
     Rollback,
 }
 
@@ -117,7 +118,7 @@ impl ClientTransaction for NewOrder {
         StatementNumber::CallNewOrder
     }
 
-    /// The step is that of the next statement.
+    /// Stores the result of the last statement; the step is already that of the next one.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::Customer => values.set(Slot::Order, number(result, 0, "the district's row")?),

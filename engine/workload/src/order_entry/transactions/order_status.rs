@@ -6,7 +6,7 @@ use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
 
-/// A question for the last order of a customer.
+/// The inputs and the progress of an order-status.
 pub struct OrderStatus {
     home: i64,
     district: i64,
@@ -14,7 +14,7 @@ pub struct OrderStatus {
     step: Step,
 }
 
-/// The next statement.
+/// The step of the next statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Begin,
@@ -64,7 +64,7 @@ impl ClientTransaction for OrderStatus {
         StatementNumber::CallOrderStatus
     }
 
-    /// The step is that of the next statement.
+    /// Stores the result of the last statement; the step is already that of the next one.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::Balance => values.set(Slot::Customer, number(result, 0, "a customer of this last name")?),

@@ -8,7 +8,7 @@ use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
 
-/// A payment.
+/// The inputs and the progress of a payment.
 pub struct Payment {
     home: i64,
     district: i64,
@@ -17,11 +17,11 @@ pub struct Payment {
     customer: Customer,
     cents: i64,
     step: Step,
-    /// Of the warehouse, then of the district.
+    /// The name of the warehouse, then that of the district.
     names: Vec<u8>,
 }
 
-/// The next statement.
+/// The step of the next statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Begin,
@@ -94,7 +94,7 @@ impl ClientTransaction for Payment {
         StatementNumber::CallPayment
     }
 
-    /// The step is that of the next statement.
+    /// Stores the result of the last statement; the step is already that of the next one.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::District => {
@@ -111,7 +111,7 @@ impl ClientTransaction for Payment {
 }
 
 impl Payment {
-    /// `h_data` is made of the names of warehouse and district (clause 2.5.2.2).
+    /// Makes `h_data` of the names of warehouse and district (clause 2.5.2.2).
     fn store_district(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         self.names.extend_from_slice(b"    ");
         self.names.extend_from_slice(column(result, 0, "the district's row")?);
@@ -119,7 +119,7 @@ impl Payment {
         Ok(())
     }
 
-    /// What a customer with bad credit gets before the rest of `c_data`.
+    /// Sets the text that a customer with bad credit gets before the rest of `c_data`.
     fn set_note(&self, values: &mut Values) {
         let customer = values.number(Slot::Customer);
         let Self { home, district, customer_warehouse, customer_district, cents, .. } = *self;

@@ -1,4 +1,4 @@
-//! Stock-level (clause 2.8): how many items of the last 20 orders of a district are short.
+//! Stock-level (clause 2.8): it counts the items of the last 20 orders of a district whose stock is low.
 
 use super::transaction::{ClientTransaction, StatementRequest, Unexpected, number};
 use crate::order_entry::statements::StatementNumber;
@@ -6,10 +6,10 @@ use crate::order_entry::terminal::Terminal;
 use crate::order_entry::values::{Slot, Values};
 use wire::ResultSet;
 
-/// So many of the latest orders are looked at.
+/// The number of latest orders that are looked at.
 const RECENT: i64 = 20;
 
-/// A look at the stock of a district.
+/// The inputs and the progress of a stock-level.
 #[derive(Default)]
 pub struct StockLevel {
     home: i64,
@@ -18,7 +18,7 @@ pub struct StockLevel {
     step: Step,
 }
 
-/// The next statement.
+/// The step of the next statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Step {
     #[default]
@@ -57,7 +57,7 @@ impl ClientTransaction for StockLevel {
         StatementNumber::CallStockLevel
     }
 
-    /// The step is that of the next statement.
+    /// Stores the result of the last statement; the step is already that of the next one.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         if self.step == Step::Count {
             let next = number(result, 0, "the district's row")?;

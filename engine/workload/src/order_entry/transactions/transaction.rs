@@ -1,4 +1,4 @@
-//! What a transaction is: a sequence of statements whose inputs were drawn before the first.
+//! The trait of a transaction: a sequence of statements whose inputs were drawn before the first.
 
 use crate::order_entry::names::write_last_name;
 use crate::order_entry::statements::StatementNumber;
@@ -10,13 +10,13 @@ use wire::{ResultSet, Rows};
 
 /// A transaction of a client, used again and again.
 pub trait ClientTransaction {
-    /// Draws the inputs of another one; returns whether the specification has it rolled back.
+    /// Draws the inputs of another transaction; returns true if the specification has it rolled back.
     fn draw(&mut self, terminal: &mut Terminal) -> bool;
 
     /// Goes back to the first statement, with the same inputs.
     fn start(&mut self, values: &mut Values);
 
-    /// The next statement.
+    /// Returns the next statement, with its values set.
     fn next(&mut self, values: &mut Values) -> StatementRequest;
 
     /// Sets the values of the stored procedure that does all of it after [`ClientTransaction::start`], and names its call.
@@ -36,7 +36,7 @@ pub enum Unexpected {
 }
 
 impl Unexpected {
-    /// For a value that is no number.
+    /// Returns the error for a value that is no number.
     pub fn text(what: &'static str, value: &[u8]) -> Self {
         Self::Text { what, text: String::from_utf8_lossy(value).into_owned() }
     }
@@ -45,25 +45,25 @@ impl Unexpected {
 /// A statement that a client is to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementRequest {
-    /// Among those of the run.
+    /// The statement's place among those of the run.
     pub statement: usize,
-    /// Whether the transaction takes the result.
+    /// The rows that the transaction takes of the result.
     pub rows: Rows,
     pub last: bool,
 }
 
 impl StatementRequest {
-    /// One whose rows nobody reads.
+    /// Makes the request for a statement whose rows nobody reads.
     pub fn skip(sql: StatementNumber) -> Self {
         Self { statement: sql.number(), rows: Rows::Skipped, last: false }
     }
 
-    /// One whose result [`ClientTransaction::store`] takes.
+    /// Makes the request for a statement whose result [`ClientTransaction::store`] takes.
     pub fn keep(sql: StatementNumber) -> Self {
         Self { rows: Rows::Kept, ..Self::skip(sql) }
     }
 
-    /// The last one.
+    /// Makes the request for the last statement of the transaction.
     pub fn end(sql: StatementNumber) -> Self {
         Self { last: true, ..Self::skip(sql) }
     }
@@ -85,13 +85,13 @@ pub fn set_customer(values: &mut Values, warehouse: i64, district: i64, customer
     }
 }
 
-/// A column of a result's one row; the error names `what` is missing.
+/// Returns a column of a result's one row; the error names `what` is missing.
 pub fn column<'a>(result: &'a ResultSet, index: usize, what: &'static str) -> Result<&'a [u8], Unexpected> {
     let value = result.last.get(index).and_then(Option::as_deref).filter(|_| result.rows == 1);
     value.ok_or(Unexpected::Rows { what, rows: result.rows })
 }
 
-/// The same for a whole number.
+/// Returns a whole number in a column of a result's one row; the error names `what` is missing.
 pub fn number(result: &ResultSet, index: usize, what: &'static str) -> Result<i64, Unexpected> {
     let value = column(result, index, what)?;
     whole(value).ok_or_else(|| Unexpected::text(what, value))

@@ -1,11 +1,11 @@
-//! Evaluates expressions.
+//! The evaluation of expressions.
 
 use super::functions::{Context, Function, MAX_ARGUMENTS};
 use super::scalar::{self, Evaluated, EvaluationError, Scalar};
 use super::tree::{Expression, Tree};
 
 impl Expression {
-    /// The value; variables get their types here.
+    /// Returns the value of the expression; variables get their types here.
     pub fn evaluate(&self, context: &mut Context) -> Evaluated {
         match self {
             Tree::Constant(scalar) => Ok(*scalar),
@@ -34,7 +34,7 @@ impl Expression {
     }
 }
 
-/// `AND` and `OR`: the right side is not looked at when the left one is NULL or `decides`.
+/// Evaluates `AND` and `OR`: the right side is not looked at when the left one is NULL or `decides`.
 fn connect(operands: &[Expression], decides: bool, context: &mut Context) -> Evaluated {
     for operand in operands {
         match operand.evaluate(context)? {

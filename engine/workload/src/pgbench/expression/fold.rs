@@ -8,7 +8,7 @@ use super::scalar::Scalar;
 use super::tree::{Expression, Syntax, Tree};
 use ground::random::Random;
 
-/// What is known of variables when scripts are linked.
+/// The knowledge about variables when scripts are linked.
 #[derive(Debug)]
 pub struct Resolver<'a> {
     pub symbols: &'a mut Symbols,
@@ -48,7 +48,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Whether a tree whose parts are folded has always the same value.
+/// Returns true if a tree whose parts are folded always has the same value.
 fn is_foldable(tree: &Expression) -> bool {
     let constant = |tree: &Expression| matches!(tree, Tree::Constant(_));
     match tree {

@@ -7,7 +7,7 @@ use ground::output::write_stderr;
 use ground::random::{MAX_ZIPFIAN_PARAMETER, MIN_GAUSSIAN_PARAMETER, MIN_ZIPFIAN_PARAMETER, Random};
 use wire::value::{Value, fixed, write_double};
 
-/// A call with more arguments fails.
+/// The greatest number of arguments; a call with more arguments fails.
 pub const MAX_ARGUMENTS: usize = 16;
 
 /// The state in which an expression is evaluated.
@@ -27,9 +27,9 @@ pub struct Function {
     /// The name in scripts. An operator has its sign, or a name that scripts cannot write.
     pub name: &'static str,
     pub arity: Arity,
-    /// Whether the result depends on the arguments only and nothing is written.
+    /// True if the result depends on the arguments only and nothing is written.
     pub is_pure: bool,
-    /// Whether NULL is passed to the function; otherwise a NULL argument makes the result NULL.
+    /// True if NULL is passed to the function; otherwise a NULL argument makes the result NULL.
     pub takes_null: bool,
     /// Computes the result from as many arguments as `arity` allows.
     pub result: fn(&[Scalar], &mut Context<'_>) -> Evaluated,
@@ -40,7 +40,7 @@ pub struct Function {
 pub enum Arity {
     Exactly(usize),
     AtLeastOne,
-    /// This many and an optional seed.
+    /// The function takes this number of arguments and an optional seed.
     Seeded(usize),
 }
 
@@ -94,7 +94,7 @@ static FUNCTIONS: [Function; 37] = [
     pure("sqrt", Exactly(1), |a, _| of_double(a, f64::sqrt)),
 ];
 
-/// The function of a name in upper or lower case, or the operator of a sign.
+/// Returns the function of a name in upper or lower case, or the operator of a sign.
 pub fn find(name: &str) -> Option<&'static Function> {
     FUNCTIONS.iter().find(|function| function.name.eq_ignore_ascii_case(name))
 }
@@ -114,7 +114,7 @@ const fn impure(name: &'static str, arity: Arity, result: fn(&[Scalar], &mut Con
     Function { name, arity, is_pure: false, takes_null: false, result }
 }
 
-/// The first `N` arguments as integers.
+/// Returns the first `N` arguments as integers.
 fn ints<const N: usize>(arguments: &[Scalar]) -> Evaluated<[i64; N]> {
     let mut ints = [0; N];
     for (int, argument) in ints.iter_mut().zip(arguments) {
@@ -131,7 +131,7 @@ fn of_double(arguments: &[Scalar], result: fn(f64) -> f64) -> Evaluated {
     Ok(Scalar::Double(result(arguments[0].double()?)))
 }
 
-/// Whether an argument is a double: arithmetic, comparisons and extremes then use doubles.
+/// Returns true if an argument is a double: arithmetic, comparisons and extremes then use doubles.
 fn any_double(arguments: &[Scalar]) -> bool {
     arguments.iter().any(|argument| matches!(argument, Scalar::Double(_)))
 }
@@ -185,7 +185,7 @@ fn absolute(argument: Scalar) -> Scalar {
     }
 }
 
-/// The least or the greatest argument; a double if any argument is a double.
+/// Returns the least or the greatest argument; a double if any argument is a double.
 fn extreme(arguments: &[Scalar], keeps: fn(&f64, &f64) -> bool, integers: fn(i64, i64) -> i64) -> Evaluated {
     if any_double(arguments) {
         let mut extreme = arguments[0].double()?;
@@ -210,7 +210,7 @@ fn permuted(arguments: &[Scalar]) -> Evaluated {
     Ok(Scalar::Int(hashes::permute(value, size, seed)))
 }
 
-/// The range of a draw; its size fits in 63 bits.
+/// Returns the range of a draw; its size fits in 63 bits.
 fn range(arguments: &[Scalar]) -> Evaluated<(i64, i64)> {
     let [low, high] = ints(arguments)?;
     if low > high {
@@ -240,7 +240,7 @@ fn random_gaussian(arguments: &[Scalar], context: &mut Context) -> Evaluated {
     Ok(Scalar::Int(context.random.gaussian(low, high, parameter)))
 }
 
-/// Rejects NaN as well: pgbench never returns from a draw with it.
+/// Draws from the Zipfian distribution. NaN is rejected as well: pgbench never returns from a draw with it.
 fn random_zipfian(arguments: &[Scalar], context: &mut Context) -> Evaluated {
     let ((low, high), parameter) = (range(arguments)?, arguments[2].double()?);
     if !(MIN_ZIPFIAN_PARAMETER..=MAX_ZIPFIAN_PARAMETER).contains(&parameter) {

@@ -4,7 +4,7 @@ use ground::c_numbers;
 use ground::c_numbers::NumberError;
 use ground::sql::is_name;
 
-/// One word of an expression.
+/// A word of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExpressionToken {
     /// A sign, e.g. `<=`.
@@ -12,11 +12,11 @@ pub enum ExpressionToken {
     Keyword(&'static str),
     Bool(bool),
     Int(i64),
-    /// 9223372036854775808, which is an integer only behind a minus.
+    /// The number 9223372036854775808, which is an integer only behind a minus.
     IntLimit,
     Double(f64),
     Variable(String),
-    /// Any other word: a function's name.
+    /// Any other word, which is the name of a function.
     Name(String),
     End,
 }
@@ -25,7 +25,7 @@ pub enum ExpressionToken {
 const KEYWORDS: [&str; 12] =
     ["and", "or", "not", "null", "is", "isnull", "notnull", "case", "when", "then", "else", "end"];
 
-/// Longer signs before those that they begin with.
+/// The signs, of which longer ones come before those that they begin with.
 const SIGNS: [&str; 21] =
     ["<>", "!=", "<=", ">=", "<<", ">>", "+", "-", "*", "/", "%", "=", "<", ">", "|", "&", "#", "~", "(", ")", ","];
 
@@ -51,7 +51,7 @@ impl<'a> Lexer<'a> {
         Self { text, at, ended: false }
     }
 
-    /// The offset after the last word.
+    /// Returns the offset after the last word.
     pub fn position(&self) -> usize {
         self.at
     }
@@ -95,7 +95,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A mistake at the last word.
+    /// Returns a mistake at the last word.
     pub fn mistake(&self, message: &'static str, more: Option<String>) -> Mistake {
         Mistake { message, more, at: self.at }
     }
@@ -172,7 +172,8 @@ fn word(text: String) -> ExpressionToken {
     }
 }
 
-/// The length of the continuation mark that `text` begins with: a backslash and the line's end; 0 if there is none.
+/// Returns the length of the continuation mark that `text` begins with: a backslash and the line's end; 0 if there is
+/// none.
 pub fn continuation(text: &[u8]) -> usize {
     match text {
         [b'\\', b'\n', ..] => 2,

@@ -1,5 +1,5 @@
-//! From text to tree, with the precedences of pgbench's grammar (lowest first): `OR`; `AND`; `NOT`; `IS`; comparisons,
-//! which do not chain; bit operators and `~`; sums; products; signs.
+//! The parser of expressions, from text to tree, with the precedences of pgbench's grammar (lowest first): `OR`; `AND`;
+//! `NOT`; `IS`; comparisons, which do not chain; bit operators and `~`; sums; products; signs.
 
 use super::functions::{self, Arity, IS as IS_OPERATOR, NOT as NOT_OPERATOR};
 use super::lexer::{ExpressionToken, Lexer, Mistake};
@@ -29,10 +29,10 @@ pub fn parse(text: &[u8], at: usize) -> Result<(Syntax, usize), ParseError> {
 /// The greatest height of a tree.
 pub const MAX_HEIGHT: usize = 3000;
 
-/// How deep parentheses and prefixes may be nested.
+/// The greatest depth to which parentheses and prefixes may be nested.
 const MAX_NESTING: usize = 200;
 
-/// Binding strengths.
+/// The strengths with which operators bind, the weakest first.
 const OR: u8 = 1;
 const AND: u8 = 2;
 const NOT: u8 = 3;
@@ -63,7 +63,7 @@ impl Parser<'_> {
         if self.token == ExpressionToken::End { Ok(node.tree) } else { Err(self.unexpected()) }
     }
 
-    /// Operands joined by operators that bind at least as strong as `least`.
+    /// Parses operands joined by operators that bind at least as strongly as `least`.
     fn expression(&mut self, least: u8) -> Result<Node, Mistake> {
         self.nesting += 1;
         if self.nesting > MAX_NESTING {
@@ -91,7 +91,7 @@ impl Parser<'_> {
         self.operator().is_some_and(|operator| operator.strength() == COMPARISON)
     }
 
-    /// The operator that comes next.
+    /// Returns the operator that comes next, if one does.
     fn operator(&self) -> Option<Infix> {
         use Infix::{Call, Is, Logic, Swapped};
         Some(match self.token {
@@ -124,13 +124,13 @@ impl Parser<'_> {
         }
     }
 
-    /// A tree above others of at most `height`.
+    /// Makes a tree above others of at most `height`.
     fn node(&self, height: usize, tree: Syntax) -> Result<Node, Mistake> {
         let height = height + 1;
         if height > MAX_HEIGHT { Err(self.lexer.mistake("memory exhausted", None)) } else { Ok(Node { tree, height }) }
     }
 
-    /// `ISNULL`, `NOTNULL`, `IS [NOT] NULL` or `IS [NOT]` a boolean.
+    /// Parses `ISNULL`, `NOTNULL`, `IS [NOT] NULL` or `IS [NOT]` a boolean.
     fn postfix(&mut self, operand: Node) -> Result<Node, Mistake> {
         let keyword = self.token.clone();
         self.advance()?;
@@ -152,7 +152,7 @@ impl Parser<'_> {
         if negated { self.call(NOT_OPERATOR, is.height, [is.tree]) } else { Ok(is) }
     }
 
-    /// The call of an operator.
+    /// Makes the call of an operator.
     fn call<const N: usize>(&self, operator: &str, height: usize, arguments: [Syntax; N]) -> Result<Node, Mistake> {
         match functions::find(operator) {
             Some(function) => self.node(height, Tree::Call(function, Box::new(arguments))),
@@ -183,7 +183,7 @@ impl Parser<'_> {
         Ok(node)
     }
 
-    /// A sign, `~` or a parenthesis.
+    /// Parses a sign, `~` or a parenthesis.
     fn prefix(&mut self, sign: &str) -> Result<Node, Mistake> {
         if !matches!(sign, "(" | "+" | "-" | "~") {
             return Err(self.unexpected());

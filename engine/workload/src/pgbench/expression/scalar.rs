@@ -13,24 +13,24 @@ pub enum Scalar {
     Double(f64),
 }
 
-/// Why an expression has no value, in pgbench's words; without a sentence where pgbench prints none.
+/// The reason for which an expression has no value, in pgbench's words; without a sentence where pgbench prints none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvaluationError(Box<Option<String>>);
 
 impl EvaluationError {
-    /// An error with its sentence.
+    /// Makes an error with its sentence.
     #[cold]
     pub fn new(sentence: impl Into<String>) -> Self {
         Self(Box::new(Some(sentence.into())))
     }
 
-    /// An error that pgbench does not explain.
+    /// Makes an error that pgbench does not explain.
     #[cold]
     pub fn silent() -> Self {
         Self(Box::new(None))
     }
 
-    /// The sentence.
+    /// Returns the sentence, if there is one.
     pub fn into_sentence(self) -> Option<String> {
         *self.0
     }
@@ -40,7 +40,7 @@ impl EvaluationError {
 pub type Evaluated<T = Scalar> = Result<T, EvaluationError>;
 
 impl Scalar {
-    /// As an integer: doubles are rounded to the nearest, halves to the even one.
+    /// Returns the value as an integer: doubles are rounded to the nearest, halves to the even one.
     #[inline]
     pub fn int(self) -> Evaluated<i64> {
         match self {
@@ -58,7 +58,7 @@ impl Scalar {
         }
     }
 
-    /// As a double.
+    /// Returns the value as a double.
     #[inline]
     pub fn double(self) -> Evaluated<f64> {
         match self {
@@ -68,7 +68,7 @@ impl Scalar {
         }
     }
 
-    /// As a boolean; a number is an error.
+    /// Returns the value as a boolean; a number is an error.
     #[inline]
     pub fn bool(self) -> Evaluated<bool> {
         match self {
@@ -77,7 +77,7 @@ impl Scalar {
         }
     }
 
-    /// Whether a condition holds: numbers other than zero are true, NULL is false.
+    /// Returns true if a condition with this value holds: numbers other than zero are true, NULL is false.
     #[inline]
     pub fn truth(self) -> bool {
         match self {
@@ -88,7 +88,7 @@ impl Scalar {
         }
     }
 
-    /// Whether two values are the same in type and content; for NULL and booleans.
+    /// Returns true if two values are both NULL, or the same boolean.
     pub fn is(self, other: Scalar) -> bool {
         match (self, other) {
             (Scalar::Null, Scalar::Null) => true,
@@ -121,7 +121,7 @@ impl From<Scalar> for Value {
     }
 }
 
-/// The value of variable `name`, whose text is given its type here.
+/// Returns the value of variable `name`, whose text is given its type here.
 #[inline]
 pub fn of_variable(value: &Value, name: impl Fn() -> String) -> Evaluated {
     match value {
@@ -134,7 +134,7 @@ pub fn of_variable(value: &Value, name: impl Fn() -> String) -> Evaluated {
     }
 }
 
-/// A text is NULL, a boolean (beginnings of `true`, `yes`, `false` and `no` count), an integer or a double.
+/// Reads a text: it is NULL, a boolean (beginnings of `true`, `yes`, `false` and `no` count), an integer or a double.
 fn of_text(text: &[u8], name: impl Fn() -> String) -> Evaluated {
     let is = |word: &str| text.eq_ignore_ascii_case(word.as_bytes());
     let begins =
@@ -165,7 +165,7 @@ fn of_text(text: &[u8], name: impl Fn() -> String) -> Evaluated {
         .map_err(|_| EvaluationError::new(format!("malformed variable \"{}\" value: \"{}\"", name(), shown())))
 }
 
-/// White space, a sign and digits. As in pgbench, the digits may be missing.
+/// Returns true if a text has white space, a sign and digits. As in pgbench, the digits may be missing.
 fn looks_like_int(text: &[u8]) -> bool {
     let text = c_numbers::trim_start(text);
     let digits = text.strip_prefix(b"-").or_else(|| text.strip_prefix(b"+")).unwrap_or(text);

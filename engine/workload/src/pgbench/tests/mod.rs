@@ -20,7 +20,7 @@ use ground::shard::ClientShare;
 use wire::statement::QueryMode;
 use wire::value::Value;
 
-/// The variables that pgbench sets in a run with this seed at scale 1.
+/// The seed with which the reference files were made.
 const SEED: u64 = 5;
 
 fn seeds() -> Seeds {
@@ -44,14 +44,14 @@ fn link(text: &str, environment: &ScriptEnvironment) -> Result<Arc<Scripts>, Scr
     Ok(Arc::new(Scripts::link(vec![parse("script.sql", 1, text.as_bytes())?], environment)?))
 }
 
-/// A client in its first transaction.
+/// Returns a client in its first transaction.
 fn client(text: &str, environment: &ScriptEnvironment) -> Box<dyn Program> {
     let mut client = link(text, environment).unwrap().client(0, seeds().clients[0].clone());
     client.begin(&mut Random::seeded(1));
     client
 }
 
-/// What a client does with a script until it ends: the statements it sends, and errors, in pgbench's words.
+/// Returns what a client does with a script until it ends: the statements it sends, and errors, in pgbench's words.
 fn transcript(program: &mut dyn Program) -> Vec<String> {
     let mut lines = Vec::new();
     loop {
@@ -84,7 +84,7 @@ fn transcript(program: &mut dyn Program) -> Vec<String> {
     }
 }
 
-/// Everything that pgbench would say and send for a script in simple mode.
+/// Returns everything that pgbench would say and send for a script in simple mode.
 fn said(text: &str) -> String {
     match link(text, &environment(QueryMode::Simple)) {
         Err(error) => format!("error: {error}"),
@@ -96,7 +96,7 @@ fn said(text: &str) -> String {
     }
 }
 
-/// An expression whose variables have `variables` as constants, or as values of slots when `fold` is not set.
+/// Resolves an expression whose variables have `variables` as constants, or as values of slots when `fold` is not set.
 fn resolve(syntax: &Syntax, variables: &[(&str, Value)], fold: bool) -> (Expression, Symbols, Vec<Value>) {
     let mut symbols = Symbols::default();
     let constants = variables
@@ -120,7 +120,7 @@ fn evaluate(
     expression.evaluate(&mut context).map_err(|error| error.into_sentence())
 }
 
-/// The lines of a reference file: what was given, and the answer.
+/// Returns the lines of a reference file: what was given, and the answer.
 fn reference(file: &str) -> Vec<(String, String)> {
     let unescape = |text: &str| {
         let mut out = String::new();

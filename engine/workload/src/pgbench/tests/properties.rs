@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::compiler::Legs;
 use super::*;
 
-/// An expression of random shape, as text.
+/// Generates an expression of random shape, as text.
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         any::<i32>().prop_map(|number| number.to_string()),
@@ -142,7 +142,7 @@ fn what_is_not_too_deep_is_evaluated() {
     assert_eq!(evaluate(&resolve(&syntax, &[], true), &mut Random::seeded(1)), Ok(Scalar::Int(901)));
 }
 
-/// What a client does in some transactions, each action in words; with or without the short way of queries.
+/// Returns what a client does in some transactions, each action in words; with or without the short way of queries.
 fn actions(text: &str, quick: bool) -> Vec<String> {
     let script = parse("script.sql", 1, text.as_bytes()).unwrap();
     let mut scripts = Scripts::link(vec![script], &environment(QueryMode::Prepared)).unwrap();
@@ -166,7 +166,7 @@ fn actions(text: &str, quick: bool) -> Vec<String> {
 }
 
 proptest! {
-    /// Step by step is the plain way.
+    /// Checks the short way against the plain way, step by step.
     #[test]
     fn with_or_without_the_short_way_of_queries_a_client_does_the_same(
         commands in prop::collection::vec(prop::sample::select(vec![
