@@ -1,4 +1,4 @@
-"""What a study compares beside its primary claims: a file a family, and its line here."""
+"""The families of claims besides the primary claims of a study. Each family has its own file, and a line here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pgtrial.verdict.metrics.scaling import scaling
 from pgtrial.verdict.metrics.statements import statement_claims
 
 Family = Callable[[Grid, Sequence[Claim]], Sequence[Record]]
-"""From the trials and the primary claims to the claims of a family; it is withheld where the primary claim is."""
+"""Makes the claims of a family from the trials and the primary claims. A claim on an arm is withheld if the primary one
+is."""
 
 FAMILIES: Mapping[str, Family] = {
     "costs": costs,
@@ -31,4 +32,4 @@ FAMILIES: Mapping[str, Family] = {
     "scaling": scaling,
     "cliffs": cliffs,
 }
-"""By the key of the result."""
+"""The families by their keys in the result."""

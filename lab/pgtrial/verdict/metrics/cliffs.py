@@ -1,9 +1,10 @@
-"""Cliffs over the size of the data: where the throughput of each arm falls, whether reads begin there, and whose is
-later.
+"""Cliffs over the size of the data: where the throughput of each arm falls, whether reads begin there, and which arm's
+cliff comes at the larger size.
 
-At each size arms are compared by the claims of the load points. The sizes of their cliffs are a family of their own:
-the steepest fall of each block's curve, so that the study's rule reads the log-ratios of sizes. The number of knots is
-that of the line through the trials that lose more, at each look. There is no verdict where not both arms have a cliff.
+At each size, arms are compared by the claims of the load points. The claims on the sizes of the cliffs are a family of
+their own. In each block the size is that of the steepest fall of the curve, and the study's rule reads the log-ratios
+of these sizes. At each look the number of knots is that of the line through the trials that lose more. There is no
+verdict unless both arms have a cliff.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from pgtrial.verdict.sweeps import (
 from pgtrial.verdict.transaction_costs import READS
 
 _NARROW = 1.1
-"""Two sizes that are no further apart, as a ratio, are not divided."""
+"""The ratio of two neighbouring sizes up to which no size between them is proposed."""
 
 
 def cliffs(grid: Grid, primary: Sequence[Claim]) -> list[SizeCurve]:
-    """Each arm over each sweep of sizes; none of a study without one."""
+    """Returns the curve of each arm over each sweep of sizes; none if the study has no such sweep."""
     found = sweeps(grid.plan, "scale")
     return [of_arm for sweep in found for of_arm in _arms(grid, sweep, primary, family_of(grid.plan, found))]
 
@@ -76,7 +77,7 @@ def _arms(grid: Grid, sweep: Sweep, primary: Sequence[Claim], family: int) -> li
 
 
 def _line(sweep: Sweep, line: BrokenLine) -> list[tuple[float, float]]:
-    """Scale and throughput at the sizes and at the knots between them."""
+    """Returns the scale and the throughput of a line, at the sizes and at the knots between them."""
     known = dict(zip((math.log(scale) for scale in sweep.numbers), line.values, strict=True))
     first = sweep.numbers[0]
 
@@ -108,7 +109,10 @@ def _cliff(grid: Grid, sweep: Sweep, arm: str, knot: Knot) -> Cliff:
 
 
 def _between(sweep: Sweep, rows: Floats, cliff: Knot) -> list[int]:
-    """Two scales by bisection: the middle of the gap with the largest fall per log step, then of the cliff's half."""
+    """Returns two scales that would narrow a cliff down by bisection.
+
+    The first is the middle of the gap with the steepest fall, the second the middle of the half that holds the cliff.
+    """
     places = np.log(sweep.numbers)
     gap = int(np.argmin(np.diff(rows.mean(axis=0)) / np.diff(places)))
     low, high = places[gap], places[gap + 1]
@@ -120,7 +124,8 @@ def _between(sweep: Sweep, rows: Floats, cliff: Knot) -> list[int]:
 
 
 def _compared(grid: Grid, sweep: Sweep, arm: str, family: int) -> Series | None:
-    """How much larger the size of the arm's steepest fall is than the baseline's, after the looks so far."""
+    """Compares the sizes of the steepest falls of the arm and the baseline, after the looks so far; None if no look has
+    found a cliff."""
     ours, theirs = curves(grid, sweep, arm), curves(grid, sweep, grid.plan.baseline)
 
     def choice(blocks: Set[int], _: Set[None]) -> dict[None, Question] | None:

@@ -1,7 +1,7 @@
-"""What a committed transaction cost: CPU, WAL, pages, flushes, switches, bytes; and which of it moved with the effect.
+"""Comparisons of the costs of a committed transaction: CPU, WAL, pages, flushes, switches, bytes.
 
-Each cost is a ratio within one trial. Arms are compared as their speeds are: by the log-ratio within a block and the
-study's rule, each cost a family of its own. Costs explain the verdict; they are not part of it.
+Each cost is a ratio within one trial. Costs are compared as speeds are: by the log-ratio within a block and the
+study's rule, with each cost as a family of its own. Costs explain the verdict; they are not part of it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pgtrial.verdict.transaction_costs import KINDS, Kind
 
 
 def costs(grid: Grid, primary: Sequence[Claim]) -> list[Cost]:
-    """Every known cost by arm and load point; with several load points also the mean of the ratios."""
+    """Returns every known cost by arm and load point; with several load points also the mean of the ratios."""
     per_arm = []
     for kind in KINDS:
         readings = _Costs(grid, kind)
@@ -36,7 +36,7 @@ def costs(grid: Grid, primary: Sequence[Claim]) -> list[Cost]:
 
 
 class _Costs:
-    """One kind of cost in all trials that did not fail; each trial is looked at once."""
+    """One kind of cost in all trials that did not fail. The cost of each trial is computed once."""
 
     def __init__(self, grid: Grid, kind: Kind) -> None:
         self._grid, self._kind = grid, kind
@@ -48,16 +48,16 @@ class _Costs:
         return self._known.get(trial.index)
 
     def _values(self, arm: str, point: int | None) -> list[float]:
-        """Ascending."""
+        """Returns the known costs of an arm's trials, ascending."""
         return sorted(self._known[trial.index] for trial in self._grid.of(arm, point) if trial.index in self._known)
 
     def is_notable(self, point: int) -> bool:
-        """Whether any arm has more of the cost than the negligible value at a load point."""
+        """True if the median cost of any arm at a load point is above the negligible value."""
         of_arms = (self._values(arm, point) for arm in self._grid.plan.arms)
         return any(values and float(np.median(values)) > self._kind.negligible for values in of_arms)
 
     def cost(self, arm: str, point: int | None, over: list[int], *, family: int) -> Cost | None:
-        """The cost of an arm, and beside the baseline's; None where it is not known."""
+        """Returns the cost of an arm, and its difference from the baseline's; None if the cost is not known."""
         values = self._values(arm, point)
         if not values or (point is None and arm == self._grid.plan.baseline):
             return None
@@ -80,7 +80,7 @@ class _Costs:
 
 
 def clearly(cost: Cost, margin: float) -> bool:
-    """Whether the whole interval lies outside the margin, on one side."""
+    """True if the whole interval of a cost's difference lies outside the margin, on one side."""
     difference = cost.difference
     if difference is None or difference.low is None or difference.high is None:
         return False

@@ -38,18 +38,18 @@ class Kind:
     of: Callable[[TaskSummary], float | None]
 
     def value(self, trial: Trial) -> float | None:
-        """The value in a trial; None if the trial failed, or for a time if no task was completed."""
+        """Returns the value in a trial; None if the trial failed, or for a time if no task was completed."""
         return self.of(trial.tasks) if trial.tasks is not None and trial.status == "completed" else None
 
     def share(self, trial: Trial) -> float | None:
-        """A number as a share of all tasks."""
+        """Returns the number in a trial as a share of all tasks."""
         number = self.value(trial)
         planned = trial.tasks.planned if trial.tasks is not None else 0
         return number if number is None or not planned else number / planned
 
     @property
     def metric(self) -> Metric:
-        """How arms are compared by it; a failed trial is the worst there is."""
+        """Returns the metric by which arms are compared on this criterion. A failed trial has the worst rank."""
         if self.unit == "s":
             return Metric(self.name, "s", self.value, self.better, RATIO, missing="worst")
         return Metric(self.name, "share", self.share, self.better, DIFFERENCE, missing="worst")
@@ -85,7 +85,7 @@ def secondary(plan: Plan) -> int:
 
 
 def criteria(grid: Grid, primary: Sequence[Claim]) -> list[Criterion]:
-    """The rows of the table for each comparison, in its order; none of a study without tasks."""
+    """Returns the rows of the table for each comparison, in the order of KINDS; none if the study has no tasks."""
     if not any(trial.tasks is not None for trial in grid.trials):
         return []
     return [
@@ -130,7 +130,7 @@ def _shown(grid: Grid, kind: Kind, claim: Claim) -> dict[str, object]:
 
 
 def _value(grid: Grid, kind: Kind, arm: str) -> float | None:
-    """The median over the trials; for failures the sum, since a median would hide rare ones."""
+    """Returns the median over an arm's trials; for failures the sum, since a median would hide rare ones."""
     known = [value for trial in grid.of(arm) if (value := kind.value(trial)) is not None]
     if not known:
         return None

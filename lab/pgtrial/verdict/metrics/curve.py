@@ -19,7 +19,7 @@ from pgtrial.verdict.series import described
 
 
 def curve(grid: Grid, primary: Sequence[Claim]) -> list[CurvePoint]:
-    """The percentiles that stand, for each comparison and load point; none at a closed loop and of tasks."""
+    """Returns the percentiles that stand, for each comparison and load point; none for closed loops and for tasks."""
     plan = grid.plan
     if not plan.is_paced or not plan.kind.has_percentiles:
         return []
@@ -30,7 +30,7 @@ def curve(grid: Grid, primary: Sequence[Claim]) -> list[CurvePoint]:
 
 
 def _point(grid: Grid, claim: Claim, load_point: int, name: str) -> CurvePoint | None:
-    """None where too few transactions are slower, or the percentile of a trial is not known."""
+    """Returns a percentile of a comparison; None if too few transactions are slower, or a trial's value is unknown."""
     plan = grid.plan
     pairs = [grid.of(arm, load_point) for arm in (claim.arm, claim.baseline)]
     served = [trial for of_arm in pairs for trial in of_arm if grid.goodput(trial)]

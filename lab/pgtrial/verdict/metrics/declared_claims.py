@@ -21,16 +21,16 @@ from pgtrial.verdict.metric import Metric
 from pgtrial.verdict.series import Series, read
 
 _AS_TIMES = {RESPONSE: ("us", 1e6), TIME: ("s", 1.0)}
-"""Metrics that are compared by speed, 1/s, and shown as times: the unit, and its number in a second."""
+"""The metrics that are compared as speeds, 1/s, and shown as times: the unit of time, and its number in a second."""
 
 
 def secondary(plan: Plan) -> int:
-    """Claims on declared metrics that are not primary; they share the error of each look."""
+    """Returns the number of claims on declared metrics that are not primary. They share the error of each look."""
     return plan.sharing(max(0, len(plan.metrics) - 1) * len(plan.others))
 
 
 def metric_claims(grid: Grid, primary: Sequence[Claim]) -> list[MetricClaim]:
-    """The claims of each comparison, in the order of the study; none where it declares no metrics."""
+    """Returns the claims of each comparison, in the order of the study; none if it declares no metrics."""
     return [
         _primary(grid, claim) if name == grid.plan.metrics[0] else _secondary(grid, name, claim)
         for claim in primary
@@ -39,7 +39,7 @@ def metric_claims(grid: Grid, primary: Sequence[Claim]) -> list[MetricClaim]:
 
 
 def undecided_arms(grid: Grid) -> set[str]:
-    """Arms with a claim on a declared metric that is not primary, and that no look has decided."""
+    """Returns the arms with a claim on a declared metric that is not primary and that no look has decided."""
     plan = grid.plan
     return {arm for arm in plan.others for name in plan.metrics[1:] if not _series(grid, name, arm)[1].decided}
 
@@ -92,7 +92,7 @@ def _shown(grid: Grid, name: str, metric: Metric, claim: Claim) -> dict[str, obj
 
 
 def _median(grid: Grid, metric: Metric, arm: str) -> float | None:
-    """Of the trials that served something."""
+    """Returns the median of a metric over the arm's trials that did not fail; None if no finite value is known."""
     values = [metric.value(trial) for trial in grid.of(arm) if grid.goodput(trial)]
     known = [value for value in values if value is not None and math.isfinite(value)]
     return float(np.median(known)) if known else None

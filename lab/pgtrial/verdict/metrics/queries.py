@@ -1,9 +1,9 @@
-"""The queries of a suite: which are slower on an arm, as a family of claims that hold together.
+"""The claims on the queries of a suite: which queries are slower on an arm, as a family of claims that hold together.
 
-Compared is the time of a query within a block, the geometric mean of its runs, as speeds are. A run that was cancelled
-at the limit, and one that failed beside others that did not, counts as the limit; a query without any time is the worst
-there is. The claims of a comparison share the error of each look evenly (Bonferroni). The primary claim, on the
-geometric mean over all queries, is their first row.
+The time of a query in a trial, the geometric mean of its runs, is compared within a block, as speeds are. A run that
+was cancelled at the limit counts as the limit, and so does one that failed although others did not. A query without any
+time has the worst rank. The claims of a comparison share the error of each look evenly (Bonferroni). The primary claim,
+on the geometric mean over all queries, is their first row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pgtrial.verdict.series import Series, read
 
 
 def query_claims(grid: Grid, primary: Sequence[Claim]) -> list[QueryClaim]:
-    """The claims of each comparison: on all queries, then on each in the order of the suite; none without a suite."""
+    """Returns the claims of each comparison: on all queries, then on each in their order; none without a suite."""
     queries = queries_of_plan(grid.plan)
     if not queries:
         return []
@@ -35,19 +35,19 @@ def query_claims(grid: Grid, primary: Sequence[Claim]) -> list[QueryClaim]:
 
 
 def queries_of_plan(plan: Plan) -> list[str]:
-    """The queries of a study's suite, which has one load point; none of another load."""
+    """Returns the queries of a study's suite, which has one load point; none for another load."""
     suite = plan.load_points[0].suite
     return suite.queries if suite is not None else []
 
 
 def undecided_queries(grid: Grid) -> set[str]:
-    """Arms with a query that no look has decided."""
+    """Returns the arms with a query that no look has decided."""
     queries = queries_of_plan(grid.plan)
     return {arm for arm in grid.plan.others if any(not _series(grid, query, arm).decided for query in queries)}
 
 
 def result_of(trial: Trial, query: str) -> QueryResult | None:
-    """What became of a query in a completed trial."""
+    """Returns the result of a query in a trial; None if the trial failed or did not run the query."""
     if trial.suite is None or trial.status == "failed":
         return None
     return next((result for result in trial.suite.queries if result.query == query), None)
@@ -109,6 +109,7 @@ def _more_blocks(grid: Grid, series: Series) -> int | None:
 
 
 def _median(grid: Grid, arm: str, value: Callable[[Trial], float | None]) -> float | None:
-    """Of the completed trials in which it is known."""
+    """Returns the median of a value over the arm's trials in which it is known, without failed ones; None if there is
+    none."""
     known = [found for trial in grid.of(arm) if trial.status != "failed" and (found := value(trial)) is not None]
     return median(known) if known else None

@@ -24,7 +24,7 @@ from pgtrial.verdict.sweeps import Curves, Sweep, bounds, changing_arms, curves,
 
 
 def scaling(grid: Grid, primary: Sequence[Claim]) -> list[Scaling]:
-    """Each arm over each sweep of clients; none of a study without one."""
+    """Returns the law of each arm over each sweep of clients; none if the study has no such sweep."""
     found = sweeps(grid.plan, "clients")
     return [of_arm for sweep in found for of_arm in _arms(grid, sweep, primary, family_of(grid.plan, found))]
 
@@ -85,13 +85,13 @@ def _law(law: Scalability, *, fits: bool) -> Law:
 
 
 def _gains(sweep: Sweep, ours: Curves, theirs: Curves) -> dict[int, float]:
-    """By block the log-ratio of the two peaks."""
+    """Returns the log-ratio of the two arms' peak throughputs, by block."""
     known = {block: (_peak(sweep, ours[block]), _peak(sweep, theirs[block])) for block in ours if block in theirs}
     return {block: arm - base for block, (arm, base) in known.items() if arm is not None and base is not None}
 
 
 @lru_cache(maxsize=4096)
 def _peak(sweep: Sweep, curve: tuple[float, ...]) -> float | None:
-    """ln of the largest throughput of a block's law within the tested numbers."""
+    """Returns the ln of the largest throughput that a block's law has within the tested numbers of clients."""
     law = fit(sweep.numbers, np.asarray(curve))
     return math.log(law.highest(sweep.numbers[0], sweep.numbers[-1])) if law is not None else None

@@ -1,7 +1,7 @@
-"""The statements of a replay: which templates are slower on an arm, as a family of claims that hold together.
+"""The claims on the statements of a replay: which templates are slower on an arm, as a family that holds together.
 
-Compared is the mean time of a template's statements within a block, as speeds are. Each look chooses its templates from
-its own blocks, and they share its error. The choice is symmetric in the two trials of every block.
+The mean time of a template's statements is compared within a block, as speeds are. Each look chooses the templates from
+its own blocks, and they share the look's error. The choice is symmetric in the two trials of every block.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from pgtrial.verdict.metric import Metric
 from pgtrial.verdict.series import Question, follow
 
 FEWEST_STATEMENTS = 10
-"""A template is compared if each completed trial has so many timed statements of it."""
+"""The number of timed statements of a template that each completed trial needs for the template to be compared."""
 
 LEAST_SHARE = 0.01
-"""And if it takes so much of the time of all statements: the median over the blocks of the larger share of the two
-trials. Of more than MOST_STATEMENTS those with the largest shares."""
+"""The share of the time of all statements from which a template is compared: the median over the blocks of the larger
+share of the two trials. If more than MOST_STATEMENTS templates reach it, those with the largest shares are compared."""
 
 
 def statement_claims(grid: Grid, primary: Sequence[Claim]) -> list[StatementClaim]:
-    """The claims of each comparison, the largest share first; none of a study without a replay."""
+    """Returns the claims of each comparison, the largest share first; none if the study has no replay."""
     if all(point.replay is None for point in grid.plan.load_points):
         return []
     trials = {
@@ -45,7 +45,7 @@ def statement_claims(grid: Grid, primary: Sequence[Claim]) -> list[StatementClai
 
 
 class _Statements:
-    """What became of the statements of a completed trial, by template."""
+    """The results of the statements of a completed trial, by template."""
 
     def __init__(self, templates: Sequence[TemplateResult]):
         self.results = {result.template: result for result in templates}
@@ -53,11 +53,11 @@ class _Statements:
         self.enough = {result.template for result in templates if result.timed >= FEWEST_STATEMENTS}
 
     def share(self, number: int) -> float:
-        """A template's share of the time of all statements."""
+        """Returns a template's share of the time of all statements."""
         return self.results[number].total_us / self._total_us if self._total_us and number in self.results else 0.0
 
     def mean_us(self, number: int) -> float | None:
-        """The mean time of a template's statements, microseconds; None where none has a time."""
+        """Returns the mean time of a template's statements, microseconds; None if none of them has a time."""
         result = self.results.get(number)
         return result.time_us.mean if result is not None and result.time_us is not None else None
 
@@ -71,7 +71,7 @@ class _Comparison:
         self._values: dict[int, dict[int, float]] = {}
 
     def claims(self, *, withheld: bool) -> list[StatementClaim]:
-        """Empty while one of the arms has no completed trial."""
+        """Returns the claims on the templates; none while one of the arms has no completed trial."""
         trials = {name: self._completed(self._grid.of(name)) for name in self._arms}
         if not all(trials.values()):
             return []
@@ -106,7 +106,7 @@ class _Comparison:
         return [self._trials[trial.index] for trial in trials if trial.index in self._trials]
 
     def _choice(self, blocks: Set[int], _decided: Set[int]) -> dict[int, Question]:
-        """The templates that these blocks choose, the largest share first."""
+        """Returns the claims on the templates that these blocks choose, the largest share first."""
         pairs = [self._completed([trial for trial in self._pair(block) if trial is not None]) for block in blocks]
         pairs = [pair for pair in pairs if pair]
         if not pairs:
@@ -122,7 +122,7 @@ class _Comparison:
         return self._grid.pair(block, 0, self._arm)
 
     def _of_units(self, number: int) -> dict[int, float]:
-        """By unit how much faster a template's statements are; computed once."""
+        """Returns for each unit how much faster a template's statements are; computed once."""
         if number not in self._values:
             # a failed trial is the worst there is, two of them say nothing
             metric = Metric(f"template {number}", "us", partial(self._mean_us, number), "less", missing="worst")

@@ -13,20 +13,20 @@ from pgtrial.model.units import grouped, shortened
 from pgtrial.verdict.rules.case import Case, Concern, is_frequent, rule
 
 _MISSING = {"42P01": "a table", "42703": "a column", "42883": "a function", "3F000": "a schema"}
-"""SQLSTATEs of what is missing, and what it is."""
+"""The SQLSTATEs that say that something is missing, and the kind of thing that is missing."""
 
 _NOTABLE = 0.001
-"""Share of an arm's statements that fail because something is missing, above which there is no verdict on it."""
+"""The share of an arm's statements that fail because something is missing, above which it gets no verdict."""
 
 _SHOWN = 60
-"""Characters of a statement in a message."""
+"""The number of characters of a statement that a message shows."""
 
 _NAMED = 3
-"""Statements that a message names."""
+"""The number of statements that a message names."""
 
 
 _Pair = tuple[TemplateResult, TemplateResult]
-"""A template in two trials of one block: of the baseline, and of an arm."""
+"""The results of a template in two trials of one block: the baseline's trial, and an arm's."""
 
 
 def _by_template(case: Case, arm: str, point: LoadPoint) -> dict[int, list[_Pair]]:
@@ -81,24 +81,24 @@ def _differ(base: TemplateResult, other: TemplateResult) -> bool:
 
 
 def _answer(result: TemplateResult) -> tuple[int, str | None]:
-    """What is compared of the rows."""
+    """Returns the part of a result by which answers are compared: the number of rows and their hash."""
     return result.rows, result.rows_hash
 
 
 def _is_whole(point: LoadPoint) -> bool:
-    """Whether each block replays the same sessions."""
+    """True if each block replays the same sessions."""
     return point.replay is not None and point.replay.sample == 1
 
 
 def _varies(pairs: Sequence[_Pair]) -> bool:
-    """Whether one arm alone has different answers to the same number of statements."""
+    """True if an arm by itself gives different answers in trials with the same number of statements."""
     answers = [{(result.statements, _answer(result)) for result in results} for results in zip(*pairs, strict=True)]
     return any(len(answer) > len({statements for statements, _ in answer}) for answer in answers)
 
 
 @rule("unequal_errors", "statements fail on some arms only", over_trials=True)
 def unequal_errors(case: Case) -> Iterator[Concern]:
-    """Errors that were not recorded, and that one arm has more of: one concern for each arm, about the commonest."""
+    """Finds errors that were not recorded and that one arm has more of: one concern for each arm, on the worst."""
     for arm in case.others:
         for point in case.plan.load_points:
             pairs = _by_template(case, arm, point).values()
@@ -111,7 +111,7 @@ def unequal_errors(case: Case) -> Iterator[Concern]:
 
 @rule("new_errors", "statements fail that did not when they were recorded", over_trials=True)
 def new_errors(case: Case) -> Iterator[Concern]:
-    """Errors that were not recorded and that all arms have: one concern, which names the commonest statements."""
+    """Finds errors that were not recorded and that all arms have: one concern, with the most frequent statements."""
     arms = [case.baseline, *case.others]
     for point in case.plan.load_points:
         failed = {arm: _failures(case, arm, point) for arm in arms}
@@ -141,7 +141,7 @@ def new_errors(case: Case) -> Iterator[Concern]:
 
 
 def _failures(case: Case, arm: str, point: LoadPoint) -> Counter[tuple[int, str]]:
-    """By template and SQLSTATE how many statements of an arm failed that did not when they were recorded."""
+    """Counts the statements of an arm that failed and did not fail when recorded, by template and SQLSTATE."""
     failed: Counter[tuple[int, str]] = Counter()
     for trial in case.completed(arm, point):
         for number, result in _templates(trial).items():
@@ -150,7 +150,7 @@ def _failures(case: Case, arm: str, point: LoadPoint) -> Counter[tuple[int, str]
 
 
 def _consequences(trials: Iterable[Trial]) -> Counter[tuple[int, str]]:
-    """By template and SQLSTATE of an error how many later statements of the same transactions failed."""
+    """Counts the later statements of the same transactions that failed after an error, by its template and SQLSTATE."""
     later: Counter[tuple[int, str]] = Counter()
     for trial in trials:
         for number, result in _templates(trial).items():

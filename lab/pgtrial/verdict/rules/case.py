@@ -1,4 +1,4 @@
-"""What every rule of the audit is given (`Case`), what it returns (`Concern`), and the comparisons that rules share."""
+"""The input of every rule of the audit (`Case`), its output (`Concern`), and the comparisons that rules share."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ _NOT_COMPARED = ("defaults", "sources", "probes", "data", "answers")
 the last two have rules of their own (`rows.py`, `scripts.py`)."""
 
 _TOLERATED = 1 / 8
-"""Share of an arm's trials, or of the pairs of a comparison, that may be odd: rare accidents decide no verdict."""
+"""The share of an arm's trials, or of a comparison's pairs, that may be odd, so that rare accidents decide no verdict.
+"""
 
 _SHOWN = 80
-"""Characters of a value in a message."""
+"""The number of characters of a value that a message shows."""
 
 
 Severity = Literal["withhold", "warning", "info"]
@@ -44,22 +45,22 @@ class Concern:
     cure: str
     severity: Severity = "warning"
     cells: Collection[tuple[str, int]] = ()
-    """The arms and load points alone that it speaks of, if it withholds; empty: all of these arms."""
+    """The arms and load points whose verdicts it withholds, if it withholds any; empty: all load points of `arms`."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A named function from a case to concerns."""
+    """A named function that finds concerns in a case."""
 
     name: str
     title: str
-    """What it finds, in a few words; rules of one name have one title."""
+    """The finding in a few words. Rules of one name have one title."""
     find: Callable[[Case], Iterable[Concern]]
     over_trials: bool
-    """Whether it reads the stored trials; the others read the facts of the arms alone."""
+    """True if the rule reads the stored trials; other rules read only the facts of the arms."""
 
     def findings(self, case: Case) -> list[tuple[Finding, Concern]]:
-        """What it finds, as stored and as found."""
+        """Returns what the rule finds in a case: each finding as it is stored, with the concern that it comes from."""
         concerns = list(self.find(case))
         return [
             (
@@ -77,7 +78,7 @@ class Rule:
 
 
 def rule(name: str, title: str, *, over_trials: bool = False) -> Callable[[Callable[[Case], Iterable[Concern]]], Rule]:
-    """Make a function a rule; findings carry the name."""
+    """Makes a function a rule. Its findings carry the name."""
     return lambda find: Rule(name, title, find, over_trials)
 
 
@@ -93,7 +94,7 @@ class Difference:
 
     @property
     def key(self) -> str:
-        """The name in a study's declaration: `settings.work_mem`, `storage.filesystem`."""
+        """Returns the fact's name as studies declare it: `settings.work_mem`, `storage.filesystem`."""
         return f"{self.group}.{self.name}"
 
 
@@ -104,65 +105,65 @@ class Case:
     plan: Plan
     facts: Mapping[str, Facts]
     study: StudySpec | None = None
-    """None for rules over trials, which do not read it."""
+    """The study; None for rules over trials, which do not read it."""
     deployments: Mapping[str, Sequence[Facts]] = field(default_factory=dict)
-    """By arm the facts of each of its deployments."""
+    """The facts of each deployment, by arm."""
     trials: Sequence[Trial] = ()
     audit: Audit | None = None
     """The stored findings over the facts."""
     seconds: Seconds | None = None
-    """Without it the steady state is not checked and no change of regime is seen."""
+    """The commits in each second; if None, the steady state is not checked and no change of regime is seen."""
     slices: Slices = field(default_factory=dict)
-    """Without those of trials that alternate nothing is known of carry-over."""
+    """The slices of trials that alternate; if they are missing, carry-over is not known."""
     interruptions: Sequence[Interruption] = ()
     voided: Sequence[int] = ()
-    """Blocks that an earlier version set aside."""
+    """The blocks that an earlier version of pgtrial set aside."""
 
     @cached_property
     def grid(self) -> Grid:
-        """The trials by block, load point and arm; some may be missing."""
+        """Returns the trials by block, load point and arm; some may be missing."""
         return Grid(self.plan, self.trials)
 
     @cached_property
     def speeds(self) -> CellSpeeds:
-        """The speeds of trials that alternated, apart by the slice before."""
+        """Returns the speeds of trials that alternated, separately for each arm whose slice came before."""
         return cell_speeds(self.grid, self.slices)
 
     @cached_property
     def shifts(self) -> list[CarryOverShift]:
-        """How far carry-over moves each comparison."""
+        """Returns how far carry-over moves each comparison."""
         return shifts(self.grid, self.speeds)
 
     @property
     def spec(self) -> StudySpec:
-        """The study, for rules over facts."""
+        """Returns the study, for rules over facts. Raises RuntimeError if the case has none."""
         if self.study is None:
             raise RuntimeError("this case has no study")
         return self.study
 
     @property
     def baseline(self) -> str:
-        """The arm that the others are compared with."""
+        """Returns the arm that the others are compared with."""
         return self.plan.baseline
 
     @property
     def arms(self) -> list[str]:
-        """The arms whose facts are known, the baseline first."""
+        """Returns the arms whose facts are known, the baseline first."""
         return [arm for arm in self.plan.arms if arm in self.facts]
 
     @property
     def others(self) -> list[str]:
-        """All arms but the baseline."""
+        """Returns all arms but the baseline."""
         return [arm for arm in self.plan.arms if arm != self.baseline]
 
     def completed(self, arm: str | None = None, point: LoadPoint | None = None) -> list[Trial]:
-        """The completed trials in their order, of one arm and at one load point or of all."""
+        """Returns the completed trials in their order, of one arm or all arms, at one load point or all."""
         place = None if point is None else self.plan.load_points.index(point)
         trials = [trial for name in self.plan.arms if arm in (None, name) for trial in self.grid.of(name, place)]
         return sorted((trial for trial in trials if trial.status == "completed"), key=lambda trial: trial.index)
 
     def pairs(self, arm: str, point: LoadPoint) -> list[tuple[Trial, Trial]]:
-        """The completed trials of an arm, each behind the baseline's of the same block."""
+        """Returns pairs of completed trials: the baseline's, and the arm's of the same block."""
         base = {trial.block: trial for trial in self.completed(self.baseline, point)}
         return [(base[trial.block], trial) for trial in self.completed(arm, point) if trial.block in base]
 
@@ -171,33 +172,33 @@ class Case:
         return known_value(self.facts[arm], group, name) if arm in self.facts else None
 
     def both(self, arm: str, group: str, name: str) -> tuple[Any, Any]:
-        """A fact of the baseline and of an arm."""
+        """Returns a fact of the baseline and of an arm."""
         return self.value(self.baseline, group, name), self.value(arm, group, name)
 
     def known(self, group: str, name: str) -> dict[str, Any]:
-        """A fact of every arm that has it, by arm."""
+        """Returns a fact of every arm that has it, by arm."""
         values = {arm: self.value(arm, group, name) for arm in self.arms}
         return {arm: value for arm, value in values.items() if value is not None}
 
     def where(self, group: str, name: str, *values: Any) -> list[str]:
-        """The arms in which a fact has one of these values."""
+        """Returns the arms in which a fact has one of these values."""
         return [arm for arm, value in self.known(group, name).items() if value in values]
 
     def on_labs_machine(self, arm: str) -> bool:
-        """Whether the arm's server runs on the machine that the lab runs on."""
+        """True if the arm's server runs on the machine that the lab runs on."""
         return bool(self.value(arm, "client", "connection") == THIS_MACHINE)
 
     def declared(self, arm: str, *keys: str) -> bool:
-        """Whether the study declares that this arm differs from the baseline in one of the keys."""
+        """True if the study declares that this arm differs from the baseline in one of the keys."""
         return any(key in self.plan.declared.get(arm, []) for key in keys)
 
     def declared_below(self, arm: str, *prefixes: str) -> bool:
-        """Whether the study declares a difference in a key with one of the prefixes."""
+        """True if the study declares a difference of this arm in a key with one of the prefixes."""
         return any(key.startswith(prefixes) for key in self.plan.declared.get(arm, []))
 
     @cached_property
     def differences(self) -> list[Difference]:
-        """Every fact in which an arm differs from the baseline, declared or not, in the order of the groups."""
+        """Returns every fact in which an arm differs from the baseline, declared or not, in the order of the groups."""
         return [
             Difference(arm, group, name, base, value)
             for arm in (self.arms if self.baseline in self.facts else ())
@@ -206,7 +207,7 @@ class Case:
         ]
 
     def is_unset(self, difference: Difference) -> bool:
-        """Whether nobody has set a setting of this name, neither in the arm nor in the baseline."""
+        """True if a setting of this name is set neither in the arm nor in the baseline."""
         arms = (self.baseline, difference.arm)
         return not any(difference.name in self.facts[arm].facts.get("settings", {}) for arm in arms)
 
@@ -220,7 +221,7 @@ def known_value(facts: Facts, group: str, name: str) -> Any:
 
 
 def compared(facts: Sequence[Facts]) -> Iterator[tuple[str, str, list[Any]]]:
-    """Group, name and the values of every fact that can distinguish servers, in the order of the groups."""
+    """Yields group, name and values of every fact that can distinguish servers, in the order of the groups."""
     for group in facts[0].facts:
         if group not in _NOT_COMPARED:
             parts = ("settings", "defaults") if group == "settings" else (group,)
@@ -229,11 +230,14 @@ def compared(facts: Sequence[Facts]) -> Iterator[tuple[str, str, list[Any]]]:
 
 
 _NAMES = frozenset(f"storage.{of}{name}" for of in ("", "wal_") for name in ("source", "device", "mount_point"))
-"""Facts that are names, which say nothing about speed: a volume that the lab makes again has others."""
+"""Facts that are only names and say nothing about speed. A volume that the lab creates again has other names."""
 
 
 def changes(known: Facts, now: Facts, block: int) -> list[FactChange]:
-    """What has become of an arm since its facts, before a block; what is unknown at one of the times is no change."""
+    """Returns the facts of an arm that have changed since they were collected, as seen before a block.
+
+    A fact that is unknown at one of the two times has not changed.
+    """
     latest = {change.key: change.now for change in known.changed}
     changed = []
     for group, name, (first, value) in compared([known, now]):
@@ -245,24 +249,24 @@ def changes(known: Facts, now: Facts, block: int) -> list[FactChange]:
 
 
 def unlike(first: float | None, second: float | None, factor: float, by: float = 0.0) -> bool:
-    """Whether two known values differ by more than a factor, and by more than an amount."""
+    """True if both values are known and differ by more than a factor and by more than an amount."""
     if not first or not second:
         return False
     return max(first, second) > factor * min(first, second) and abs(first - second) > by
 
 
 def is_frequent(odd: int, of: int) -> bool:
-    """Whether odd trials are more than the rare accidents that every study has."""
+    """True if odd trials are more than the rare accidents that every study has."""
     return odd > _TOLERATED * of
 
 
 def listed(names: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Returns the names in words: `a`, `a and b`, `a, b and c`."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 
 
 def as_shown(value: Any) -> str:
-    """A value for a message."""
+    """Returns a value as a message shows it."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return shortened(text or "''", _SHOWN)

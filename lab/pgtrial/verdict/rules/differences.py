@@ -16,7 +16,7 @@ from pgtrial.verdict.rules.case import Case, Concern, Difference, as_shown, comp
 from pgtrial.verdict.rules.hygiene import is_debugging
 
 _FOLLOWS = {shows[0]: key.follows for key in KEYS.values() if key.follows and (shows := key.shown(None, None))}
-"""By the fact that a key shows in, patterns of the facts that may follow from it."""
+"""Patterns of the facts that may follow from a key of the study file, by the fact in which the key shows."""
 _OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *LOCALE})
 _DURABILITY = frozenset(
     {"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit", "server.unlogged_tables"}
@@ -30,7 +30,7 @@ def _keys(differences: Sequence[Difference]) -> str:
 
 @rule("undeclared_difference", "undeclared differences")
 def undeclared_differences(case: Case) -> Iterator[Concern]:
-    """A difference that nobody declared and that follows from nothing declared; one concern for each fact."""
+    """Finds differences that are not declared and do not follow from a declared one: one concern for each fact."""
     undeclared = (difference for difference in _without_own_rule(case) if _origin(case, difference) is None)
     for key, of_key in grouped((difference.key, difference) for difference in undeclared).items():
         values = {case.baseline: of_key[0].baseline_value} | {one.arm: one.value for one in of_key}
@@ -44,7 +44,7 @@ def undeclared_differences(case: Case) -> Iterator[Concern]:
 
 @rule("following_difference", "differences that follow from declared ones")
 def following_differences(case: Case) -> Iterator[Concern]:
-    """Differences that follow from one that the study declares, one concern for each of those."""
+    """Finds differences that follow from one that the study declares: one concern for each declared difference."""
     origins = [(difference, _origin(case, difference)) for difference in _without_own_rule(case)]
     following = (
         ((difference.arm, origin), difference) for difference, origin in origins if origin not in (None, difference.key)
@@ -60,7 +60,10 @@ def following_differences(case: Case) -> Iterator[Concern]:
 
 @rule("swapped_places", "the arms take turns on unlike places")
 def swapped_places(case: Case) -> Iterator[Concern]:
-    """What differs because the facts were collected in one trial of each arm, at the place that this trial drew."""
+    """Finds differences that come from the places on which arms take turns.
+
+    The facts were collected in one trial of each arm, at the place that the coin drew for that trial.
+    """
     swapped = ((difference.arm, difference) for difference in case.differences if _of_the_place(case, difference))
     for arm, of_arm in grouped(swapped).items():
         yield Concern(
@@ -105,7 +108,7 @@ def locale(case: Case) -> Iterator[Concern]:
 
 
 def _origin(case: Case, difference: Difference) -> str | None:
-    """The declared key that a difference is or follows from, or None if it is undeclared."""
+    """Returns the declared key that a difference is or follows from, or None if it is undeclared."""
     arm = difference.arm
     for key in (difference.key, *_possible_origins(case, difference)):
         if case.declared(arm, key):
@@ -115,14 +118,14 @@ def _origin(case: Case, difference: Difference) -> str | None:
 
 
 def _parents(case: Case, difference: Difference) -> list[str]:
-    """The settings from which the servers of both arms derive this one; none where an arm has set it itself."""
+    """Returns the settings from which the servers of both arms derive this one; none if an arm has set it itself."""
     if not case.is_unset(difference):
         return []
     return sorted(f"settings.{name}" for name in KNOWN.members(KNOWN.parents.get(difference.name, frozenset())))
 
 
 def _possible_origins(case: Case, difference: Difference) -> list[str]:
-    """Declared keys that it may follow from: that with the most special pattern first."""
+    """Returns the declared keys that a difference may follow from, the one with the most special pattern first."""
     set_by_study = any(difference.name in case.spec.resolved(arm).settings for arm in (case.baseline, difference.arm))
     # what the study sets is not the version's doing
     if difference.group in ("settings", "server") and set_by_study:
@@ -138,14 +141,14 @@ def _possible_origins(case: Case, difference: Difference) -> list[str]:
 
 
 def _of_volume(key: str, difference: Difference) -> bool:
-    """Whether a key is of a volume, of which everything may follow, and the difference lies in the same volume."""
+    """True if a key is about a volume, from which everything may follow, and the difference is on the same volume."""
     if key in _FOLLOWS or not key.startswith("storage.") or difference.group != "storage":
         return False
     return difference.name.startswith("wal_") or not key.startswith("storage.wal_")
 
 
 def _of_the_place(case: Case, difference: Difference) -> bool:
-    """Whether a difference of storage is one of places that the coin swaps."""
+    """True if a difference of storage comes from places that the coin swaps."""
     swapped = difference.group == "storage" and listed_places(case.spec, case.baseline, difference.arm)
     return bool(swapped) and not case.declared(difference.arm, difference.key)
 
@@ -167,7 +170,7 @@ def _has_own_rule(case: Case, difference: Difference) -> bool:
 
 @rule("unlike_deployments", "deployments of one arm differ")
 def unlike_deployments(case: Case) -> Iterator[Concern]:
-    """One concern for each fact in which an arm's deployments differ; unknown values are no difference."""
+    """Yields one concern for each fact in which an arm's deployments differ; unknown values are no difference."""
     for arm, deployments in case.deployments.items():
         for group, name, values in compared(deployments):
             known = [place for place, value in enumerate(values) if value is not None]
@@ -184,7 +187,7 @@ def unlike_deployments(case: Case) -> Iterator[Concern]:
 
 @rule("changed_in_between", "something had changed when the study went on")
 def changed_in_between(case: Case) -> Iterator[Concern]:
-    """One concern for each fact that changed between two runs of a study, with all arms that it changed in alike."""
+    """Yields one concern for each fact that changed between two runs of a study, with all arms that had this change."""
     changes = [
         ((change.block + 1, change.key, as_shown(change.before), as_shown(change.now)), arm)
         for arm in case.arms

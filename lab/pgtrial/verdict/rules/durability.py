@@ -25,7 +25,7 @@ _UNEQUAL = 10.0
 
 
 _UNLOGGED = "server.unlogged_tables"
-"""The key of the fact."""
+"""The key of the fact that lists the unlogged tables."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class _Aspect:
 
 
 def _aspects(case: Case, arm: str) -> dict[str, _Aspect]:
-    """By key."""
+    """Returns all that the durability of an arm depends on, by the key that declares it."""
     aspects = [*_settings(case, arm), *_database(case, arm)]
     apart = any(case.value(other, "storage", "wal_filesystem") for other in case.arms)
     for place in ("", "wal_") if apart else ("",):
@@ -51,7 +51,10 @@ def _aspects(case: Case, arm: str) -> dict[str, _Aspect]:
 
 
 def _settings(case: Case, arm: str) -> Iterator[_Aspect]:
-    """Without standbys every synchronous_commit but off waits for the local flush; with them the waits differ."""
+    """Yields the settings that durability depends on.
+
+    Without standbys, every synchronous_commit but `off` waits for the local flush; with standbys the waits differ.
+    """
     standbys = case.value(arm, "settings", "synchronous_standby_names")
     for name in ("fsync", "full_page_writes", "synchronous_commit"):
         value = case.value(arm, "settings", name)
@@ -60,7 +63,7 @@ def _settings(case: Case, arm: str) -> Iterator[_Aspect]:
 
 
 def _database(case: Case, arm: str) -> Iterator[_Aspect]:
-    """Unlogged tables: a crash empties them."""
+    """Yields the unlogged tables, which a crash empties."""
     names = case.value(arm, "server", "unlogged_tables")
     if names is None:
         yield _Aspect(_UNLOGGED, "the list of unlogged tables", None, None)
@@ -69,7 +72,10 @@ def _database(case: Case, arm: str) -> Iterator[_Aspect]:
 
 
 def _volume(case: Case, arm: str, place: str, where: str) -> Iterator[_Aspect]:
-    """Mount options, kind of file system, and sync of ZFS: sync=disabled ends a flush at once (zfsprops(7))."""
+    """Yields the mount options, the kind of the file system, and ZFS's sync property of a volume.
+
+    With sync=disabled, ZFS ends a flush at once (zfsprops(7)).
+    """
     options, kind, parameters = (
         _stored(case, arm, place, name) for name in ("mount_options", "filesystem", "filesystem_parameters")
     )
@@ -83,7 +89,7 @@ def _volume(case: Case, arm: str, place: str, where: str) -> Iterator[_Aspect]:
 
 
 def _stored(case: Case, arm: str, place: str, name: str) -> Any:
-    """A fact of the WAL's storage; that of the data directory if the WAL has no place of its own."""
+    """Returns a fact of the WAL's storage; that of the data directory if the WAL has no place of its own."""
     value = case.value(arm, "storage", f"{place}{name}")
     return value if value is not None else case.value(arm, "storage", name)
 
@@ -117,7 +123,7 @@ def unequal_durability(case: Case) -> Iterator[Concern]:
 
 
 def _how(key: str) -> str:
-    """How a study declares a difference that no key of its own makes, for the end of a sentence."""
+    """Returns how a study declares a difference that no key of its own makes, as the end of a sentence."""
     by_key = key in (_UNLOGGED, "settings.synchronous_commit")
     return ": less_durable = true in the table of the arm" if by_key else ""
 
@@ -173,7 +179,7 @@ def unequal_flush(case: Case) -> Iterator[Concern]:
 
 
 def _on_one_volume(case: Case, arm: str) -> bool:
-    """Whether both arms flush the same volume of the lab's machine: it is equal to itself, whatever was measured."""
+    """True if both arms flush the same volume of the lab's machine, which is equal to itself whatever was measured."""
     base, other = (
         [_commit_fact(case, of, "storage", name) for name in ("source", "mount_point", "mount_options")]
         for of in (case.baseline, arm)
@@ -192,12 +198,12 @@ def _is_too_fast(case: Case, arm: str) -> bool:
 
 
 def _is_protected(case: Case, arm: str) -> bool:
-    """Whether the disks of a physical machine report no volatile cache; a virtual disk may report anything."""
+    """True if the disks of a physical machine report no volatile cache; a virtual disk may report anything."""
     caches = _commit_fact(case, arm, "storage", "disk_write_caches")
     return bool(caches == ["write through"] and case.value(arm, "os", "virtualisation") == "none")
 
 
 def _commit_fact(case: Case, arm: str, group: str, name: str) -> Any:
-    """A fact of the volume that a commit waits for: the WAL's, where the WAL has one of its own."""
+    """Returns a fact of the volume that a commit waits for: the WAL's, if the WAL has one of its own."""
     place = "wal_" if case.value(arm, "probes", "wal_flushes_per_s") is not None else ""
     return case.value(arm, group, f"{place}{name}")

@@ -10,12 +10,12 @@ from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule
 from pgtrial.verdict.where_it_ran import further_machines, lost_machines, machine_parts, machine_ways
 
 _UNEVEN = 0.01
-"""Share of the measured part by which machines may begin apart."""
+"""The share of the measured part by which the starts of machines may differ."""
 
 
 @rule("slow_machine", "a machine of the fleet is slow", over_trials=True)
 def slow_machine(case: Case) -> Iterator[Concern]:
-    """Its clients do less than those of the others: this holds for all arms, and none gets the whole load."""
+    """Finds slow machines. Their clients do less than those of the others, in all arms: no arm gets the whole load."""
     for part in machine_parts(case.completed()):
         if part.slower_by is not None:
             yield Concern(
@@ -29,7 +29,7 @@ def slow_machine(case: Case) -> Iterator[Concern]:
 
 @rule("far_machine", "a machine of the fleet is far away", over_trials=True)
 def far_machine(case: Case) -> Iterator[Concern]:
-    """Each statement waits for a round trip: the clients of one machine do less, and have other latencies."""
+    """Finds distant machines. Each statement waits for a round trip: their clients do less, and have other latencies."""
     ways = machine_ways(case.completed(), case.plan.arms)
     times = {(way.machine, way.arm): way.round_trip_us for way in ways}
     further: dict[str, dict[str, float]] = {}
@@ -52,7 +52,7 @@ def far_machine(case: Case) -> Iterator[Concern]:
 
 @rule("lost_machine", "a machine of the fleet was lost", over_trials=True)
 def lost_machine(case: Case) -> Iterator[Concern]:
-    """A trial that lost a machine has failed, and counts as the worst rank, whatever the arm did."""
+    """Finds lost machines. A trial that lost a machine has failed and gets the worst rank, whatever the arm did."""
     lost = [(trial, machine) for trial in case.trials for machine in lost_machines(trial)]
     if not lost:
         return
@@ -71,7 +71,7 @@ def lost_machine(case: Case) -> Iterator[Concern]:
 
 @rule("uneven_start", "machines of the fleet began apart", over_trials=True)
 def uneven_start(case: Case) -> Iterator[Concern]:
-    """Where machines begin apart, a part of the load is missing at both ends of the measured part."""
+    """Finds starts that lie apart. A part of the load is then missing at both ends of the measured part."""
     fleet = [trial for trial in case.trials if trial.machines]
     apart = [seconds for trial in fleet if (seconds := _apart_s(trial)) > _UNEVEN * _measured_s(case, trial)]
     if is_frequent(len(apart), len(fleet)):
@@ -90,5 +90,5 @@ def _apart_s(trial: Trial) -> float:
 
 
 def _measured_s(case: Case, trial: Trial) -> float:
-    """The planned length; that of tasks, which run to their end, is the measured one."""
+    """Returns the planned length in seconds, or the measured one for tasks, which run to their end."""
     return case.plan.duration_s or (trial.measured.duration_s if trial.measured else 0.0)

@@ -135,7 +135,7 @@ def fixed_layout(case: Case) -> Iterator[Concern]:
 
 @rule("not_permitted", "the server did not permit some steps", over_trials=True)
 def not_permitted(case: Case) -> Iterator[Concern]:
-    """What trials had to do without, once for all arms concerned."""
+    """Finds steps that a server did not permit: one concern for each step, with all arms that had to do without it."""
     for thing in sorted({thing for trial in case.trials for thing in trial.not_permitted}):
         arms = [arm for arm in case.plan.arms if any(thing in trial.not_permitted for trial in case.completed(arm))]
         if arms:
@@ -151,14 +151,14 @@ def not_permitted(case: Case) -> Iterator[Concern]:
 
 
 def is_debugging(name: str, value: Any) -> bool:
-    """Whether a setting with this value, as SHOW prints it, is for finding errors and costs time."""
+    """True if a setting with this value, as SHOW prints it, serves to find errors and costs time."""
     pattern = KNOWN.costly.get(name)
     return pattern is not None and isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
 @rule("debug_setting", "a debug setting is on")
 def debug_settings(case: Case) -> Iterator[Concern]:
-    """One concern for each setting; a declared one is what is compared."""
+    """Yields one concern for each debug setting that is on; a declared one is what the study compares."""
     for name in KNOWN.costly:
         values = case.known("settings", name)
         arms = [arm for arm, value in values.items() if is_debugging(name, value)]

@@ -74,7 +74,10 @@ def rate_not_kept(case: Case) -> Iterator[Concern]:
 
 @rule("ceiling", "the search ended at the highest rate allowed", over_trials=True)
 def ceiling(case: Case) -> Iterator[Concern]:
-    """Where both arms of a comparison reach the rate, they are alike only in that, and there is no verdict."""
+    """Finds searches that ended at the highest rate allowed.
+
+    If both arms of a comparison reach that rate, nothing is known of their difference, and there is no verdict.
+    """
     for place, point in enumerate(case.plan.load_points):
         most = point.capacity.at_most if point.capacity is not None else None
         at_most = [arm for arm in case.plan.arms if most is not None and _reach(case.grid.of(arm, place), most)]
@@ -92,7 +95,7 @@ def ceiling(case: Case) -> Iterator[Concern]:
 
 
 def _reach(trials: Sequence[Trial], rate: float) -> bool:
-    """True if more trials than the rare exception found the capacity at this rate."""
+    """True if more trials than are tolerated found the capacity at this rate."""
     return sum((trial.capacity or 0.0) >= rate for trial in trials) > TOLERATED * len(trials)
 
 
@@ -138,13 +141,13 @@ def _warning(trial: Trial, *, of_schedule: bool) -> str | None:
 
 
 _DELAY = re.compile(r"began ([\d.]+) ms late")
-"""The delay in the engine's sentence."""
+"""The delay that the engine's warning states."""
 _TOLERATED_DELAY = 0.1
-"""Share of the time that is compared, as the engine tolerates it of the median."""
+"""The share of the compared time that a delay may have. The engine tolerates the same share of the median."""
 
 
 def _lateness(plan: Plan, trial: Trial, metric: str | None) -> str | None:
-    """Returns the engine's warning that it began transactions late; None if that is little beside what is compared."""
+    """Returns the engine's warning that it began transactions late; None if that is little beside the compared time."""
     warning = _warning(trial, of_schedule=True)
     delay = _DELAY.search(warning) if warning is not None else None
     compared_us = _time_us(plan, trial, metric)
@@ -154,14 +157,15 @@ def _lateness(plan: Plan, trial: Trial, metric: str | None) -> str | None:
 
 
 def _lateness_of_other(plan: Plan, metric: str, trial: Trial) -> str | None:
-    """Returns the engine's warning where it concerns this metric alone, and not the primary one."""
+    """Returns the engine's warning if it concerns this metric alone and not the primary one; else None."""
     concerns_all = _lateness(plan, trial, plan.primary_metric) is not None
     return None if concerns_all else _lateness(plan, trial, metric)
 
 
 def _time_us(plan: Plan, trial: Trial, metric: str | None) -> float | None:
-    """Returns the response time of a trial that a metric compares, microseconds, None standing for the usual one; None:
-    it compares another quantity, or the time is not known.
+    """Returns the response time of a trial that a metric compares, microseconds.
+
+    The metric None stands for the usual one. Returns None if the metric is no response time, or the time is not known.
     """
     if metric is not None and METRICS[metric].kind == "percentile":
         return percentile_of(plan, metric).value(trial)
@@ -171,7 +175,10 @@ def _time_us(plan: Plan, trial: Trial, metric: str | None) -> float | None:
 
 
 def _behind(trial: Trial) -> str | None:
-    """Served of asked transactions, if a trial did not keep its rate; failed transactions were served, too."""
+    """Returns the served and the asked transactions in words, if a trial did not keep its rate.
+
+    Failed transactions count as served.
+    """
     rate, measured = trial.load_point.rate, trial.measured
     if rate is None or measured is None or trial.status == "failed":
         return None

@@ -1,4 +1,4 @@
-"""Rules on declared metrics: whether the primary claims stand, and what a closed loop makes of percentiles."""
+"""Rules on declared metrics: whether the primary claims stand, and which metrics only repeat the throughput."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pgtrial.verdict.rules.case import Case, Concern, rule
 
 @rule("metric_does_not_stand", "the primary metric does not stand", over_trials=True)
 def metric_does_not_stand(case: Case) -> Iterator[Concern]:
-    """A percentile without enough slower transactions, or a cost that is not known."""
+    """Finds primary metrics that do not stand, such as a percentile without enough slower transactions."""
     plan, grid = case.plan, case.grid
     if not plan.metrics:
         return
@@ -36,7 +36,7 @@ def metric_does_not_stand(case: Case) -> Iterator[Concern]:
 
 @rule("closed_loop", "metrics that follow from the throughput", over_trials=True)
 def closed_loop(case: Case) -> Iterator[Concern]:
-    """Where a client starts a transaction when the last one has ended, its time is the throughput once more."""
+    """Finds metrics that only repeat the throughput, since in a closed loop a client waits for its last transaction."""
     names = case.plan.repeated_metrics
     if names and case.trials:
         yield Concern(

@@ -14,16 +14,17 @@ _ROUTE = ("path", "interface", "mtu")
 COMPARED = (*_ROUTE, "tls")
 
 _UNEQUAL = 1.5
-"""A factor between two figures that the lab measured once."""
+"""The factor from which two figures are unequal that the lab measured once each."""
 
 _UNEQUAL_IN_TRIALS = 1.2
-"""The same for medians over the trials."""
+"""The factor from which two medians over the trials are unequal."""
 
 _NO_WAY = ("unix socket", "loopback")
-"""Paths without a way: a round trip there is what server and client take for it, and slow servers take longer."""
+"""The paths without a network. A round trip there is the work of server and client, and slow servers take longer."""
 
 _NOTICEABLE_ELSEWHERE_US = 10.0
-"""A difference below this is noise also over a network, where the trials show how much noise there is."""
+"""The difference of round trips, in microseconds, below which it is noise even over a network, where the trials show
+how much noise there is."""
 
 
 @rule("unequal_network_path", "network paths differ")
@@ -64,7 +65,7 @@ def _differences(case: Case, arm: str, names: Sequence[str]) -> Iterator[str]:
 
 
 def _measured(case: Case, arm: str, *, round_trips: bool) -> Iterator[str]:
-    """The probes that differ. Of a fleet on the lab's machine the trials have the round trips of the load itself."""
+    """Yields the probes that differ. If a fleet is on the lab's machine, the trials have the load's own round trips."""
     if _without_way(case, arm):
         return
     if round_trips and _unequal_round_trips(case, arm):
@@ -76,13 +77,13 @@ def _measured(case: Case, arm: str, *, round_trips: bool) -> Iterator[str]:
 
 
 def _without_way(case: Case, arm: str) -> bool:
-    """Whether both servers are reached by the same path within the lab's machine."""
+    """True if both servers are reached by the same path within the lab's machine."""
     base, other = case.both(arm, "network", "path")
     return base == other and base in _NO_WAY
 
 
 def _unequal_round_trips(case: Case, arm: str) -> bool:
-    """By the probes of the facts."""
+    """True if the round trips that the lab probed when it collected the facts differ notably."""
     return unlike(*case.both(arm, "probes", "round_trip_median_us"), _UNEQUAL, NOTICEABLE_US)
 
 
@@ -119,7 +120,7 @@ def _of_the_load(case: Case, arm: str) -> list[float]:
 
 
 def _noise_us(case: Case, arm: str, known: Sequence[Sequence[float]]) -> float:
-    """The difference from the baseline that noise explains."""
+    """Returns the difference from the baseline that noise explains, microseconds."""
     if set(case.both(arm, "client", "connection")) != {"over the network"}:
         return NOTICEABLE_US
     spread = max(robust_sd(times, median(times)) for times in known)

@@ -57,7 +57,7 @@ def quality_not_reached(case: Case) -> Iterator[Concern]:
 
 @dataclass(frozen=True)
 class _Cell:
-    """An arm at a load point: the median quality of its trials, and that of the baseline's."""
+    """The median quality of an arm's trials at a load point, and that of the baseline's trials."""
 
     point: int
     quality: Quality
@@ -66,7 +66,10 @@ class _Cell:
 
 
 def _by_arm(case: Case) -> list[tuple[str, list[_Cell]]]:
-    """The load points of each arm at which a quality is measured; an arm whose trials all failed is judged by that."""
+    """Returns for each arm the load points at which a quality is measured.
+
+    An arm whose trials all failed has none; other rules judge it by its failures.
+    """
     cells: dict[str, list[_Cell]] = {}
     for point, load_point in enumerate(case.plan.load_points):
         quality = None if load_point.pack is None else load_point.pack.quality
@@ -84,7 +87,7 @@ def _by_arm(case: Case) -> list[tuple[str, list[_Cell]]]:
 
 
 def _concern(case: Case, arm: str, odd: list[_Cell], message: str, cure: str) -> Concern:
-    """It withholds the comparisons of an arm, and names the first of its load points."""
+    """Returns a concern that withholds the comparisons of an arm, and names the first of its load points."""
     place = case.plan.load_points[odd[0].point].label
     place += f", and at {plural(len(odd) - 1, 'more load point')}" if len(odd) > 1 else ""
     cells = [(arm, cell.point) for cell in odd]

@@ -18,12 +18,13 @@ from pgtrial.verdict.rules.case import Case, Concern, rule
 from pgtrial.verdict.rules.failures import worse_arms
 
 _NOTABLE = 0.001
-"""Share of hidden failures, or difference of two shares, up to which nothing is said: the lab's own sessions, and
-transactions at the edges of the measured part."""
+"""The share of hidden failures, or the difference of two shares, up to which there is no finding. The lab's own
+sessions, and transactions at the edges of the measured part, explain so much."""
 _ERRORS = 4.0
-"""Standard errors of the mean difference over the blocks that a difference must exceed as well."""
+"""The number of standard errors of the mean difference over the blocks that a difference must exceed as well."""
 _LEAK_S = 1.0
-"""How much of the warm-up the server's counters may hold besides the measured part (`evidence/observe/views.py`)."""
+"""The seconds of warm-up that the server's counters may hold besides the measured part
+(`evidence/observe/views.py`)."""
 
 _CURE = (
     "A transaction that fails takes less time than it would. Have the script or program report its errors, and end "
@@ -78,7 +79,7 @@ def _on_shared_server(case: Case, number: int, point: LoadPoint) -> Iterator[Con
 
 
 def _share(trial: Trial) -> float | None:
-    """The share of a trial's transactions that failed unreported, or had statements that did; None: not known."""
+    """Returns the share of a trial's transactions that failed unreported, or had such statements; None if unknown."""
     phase = trial.served
     if phase is None or phase.retries is None:
         return None
@@ -89,12 +90,12 @@ def _share(trial: Trial) -> float | None:
 
 
 def _is_own_lua(point: LoadPoint) -> bool:
-    """True if a script of the user's decides what becomes of errors, which the engine has counted."""
+    """True if a script of the user's own handles errors; the engine has counted them."""
     return point.sysbench and point.workload.endswith(".lua")
 
 
 def _rolled_back(phase: Phase | None, deltas: dict[str, dict[str, float]]) -> float | None:
-    """The share of transactions that the server rolled back, less those that the load has reported or tried again."""
+    """Returns the share of transactions that the server rolled back and the load neither reported nor tried again."""
     database = deltas.get("database", {})
     committed, rolled_back = database.get("xact_commit"), database.get("xact_rollback")
     if phase is None or phase.retries is None or committed is None or rolled_back is None or not phase.duration_s:
@@ -104,7 +105,7 @@ def _rolled_back(phase: Phase | None, deltas: dict[str, dict[str, float]]) -> fl
 
 
 def _excess(pairs: list[tuple[float, float]]) -> float | None:
-    """By how much the arm's share is larger over the blocks; None if that is not notable."""
+    """Returns by how much the arm's share is larger on average over the blocks; None if that is not notable."""
     if len(pairs) < 2:
         return None
     differences = [ours - base for base, ours in pairs]

@@ -12,11 +12,11 @@ from pgtrial.model.units import plural, shortened
 from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 _FEWEST_CALLS = 300
-"""Calls in each arm below which it may be chance that a statement has found no rows."""
+"""The number of calls in each arm below which it may be chance that a statement has found no rows."""
 _FINDS = 0.01
-"""Rows for each call from which on a statement counts as one that finds rows."""
+"""The number of rows for each call from which a statement counts as one that finds rows."""
 _SHOWN = 60
-"""Characters of a statement in a message."""
+"""The number of characters of a statement that a message shows."""
 
 _SAME_ROWS = (
     "Load one dump into all arms ([load] data, or pg_restore into given servers), or have the SQL that makes the rows "
@@ -95,7 +95,7 @@ def rows_in_one_arm(case: Case) -> Iterator[Concern]:
 
 
 def _counted(case: Case, arm: str, point: LoadPoint) -> dict[str, tuple[int, int]]:
-    """Calls and rows of each statement over the trials of an arm."""
+    """Returns the calls and the rows of each statement, over the trials of an arm."""
     counted: dict[str, tuple[int, int]] = {}
     for trial in case.completed(arm, point):
         for text, one in trial.statement_rows.items():
@@ -133,7 +133,7 @@ class _Unlike:
 
     @property
     def place(self) -> str:
-        """Where the tables are, for people."""
+        """Returns the arm, or the deployment of the arm, that has the tables, in words."""
         return self.arm if self.deployment is None else f"deployment {self.deployment + 1} of {self.arm}"
 
 
@@ -149,7 +149,7 @@ def _told(unlike: _Unlike, odd: list[str], *, grave: bool) -> Concern:
 
 
 def _words(of: _Unlike, name: str) -> str:
-    """What differs in a table."""
+    """Returns in words how a table differs from the baseline's."""
     base, other = of.base[name], of.tables.get(name)
     if other is None:
         return f"there is no table {name} in {of.place}"

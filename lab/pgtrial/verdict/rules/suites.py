@@ -10,19 +10,19 @@ from pgtrial.model.units import shortened
 from pgtrial.verdict.rules.case import Case, Concern, rule
 
 _SHOWN = 100
-"""Characters of a message of the server in a message."""
+"""The number of characters of a server's message that a message shows."""
 _NAMED = 5
-"""Queries that a message names."""
+"""The number of queries that a message names."""
 
 _BLOCK_BYTES = 8192
 _LEAST_READ = 1.0
-"""Blocks that a query reads at least from outside of shared buffers that were empty: the catalogs alone are more."""
+"""The fewest blocks that a query reads into empty shared buffers. The catalogs alone are more."""
 _LEAST_SHARE = 0.1
-"""Share of the blocks that the host reads from its devices at least, if its cache was empty."""
+"""The smallest share of these blocks that the host reads from its devices if its cache was empty."""
 
 
 def _results(case: Case, arm: str) -> dict[str, list[QueryResult]]:
-    """The results of each query in the completed trials of an arm."""
+    """Returns the results of each query in the completed trials of an arm."""
     found: dict[str, list[QueryResult]] = {}
     for trial in case.completed(arm):
         for result in trial.suite.queries if trial.suite is not None else ():
@@ -31,7 +31,7 @@ def _results(case: Case, arm: str) -> dict[str, list[QueryResult]]:
 
 
 def _answers(results: Sequence[QueryResult]) -> list[QueryAnswer]:
-    """The answers of a query in all trials, each once."""
+    """Returns the different answers of a query in all trials."""
     return list(dict.fromkeys(answer for result in results for answer in result.answers))
 
 
@@ -42,7 +42,7 @@ def _named(queries: Sequence[str]) -> str:
 
 @rule("unequal_results", "queries do not return the same rows", over_trials=True)
 def unequal_results(case: Case) -> Iterator[Concern]:
-    """Queries whose rows differ from the baseline's although each arm always returns the same ones."""
+    """Finds queries whose rows differ from the baseline's, although each arm by itself always returns the same rows."""
     unchecked = {name for point in case.plan.load_points if point.suite is not None for name in point.suite.unchecked}
     base = _results(case, case.baseline)
     for arm in case.others:
@@ -72,7 +72,7 @@ def unequal_results(case: Case) -> Iterator[Concern]:
 
 @rule("unsteady_results", "results of queries change from run to run", over_trials=True)
 def unsteady_results(case: Case) -> Iterator[Concern]:
-    """Queries with several answers on one arm: their results are not compared."""
+    """Finds queries with several answers on one arm, whose results are therefore not compared."""
     unchecked = {name for point in case.plan.load_points if point.suite is not None for name in point.suite.unchecked}
     odd: dict[str, list[str]] = {}
     for arm in [case.baseline, *case.others]:
@@ -91,7 +91,7 @@ def unsteady_results(case: Case) -> Iterator[Concern]:
 
 @rule("failed_queries", "queries fail", over_trials=True)
 def failed_queries(case: Case) -> Iterator[Concern]:
-    """Queries that end with an error on an arm: one concern for each arm, with the commonest."""
+    """Finds queries that end with an error on an arm: one concern for each arm, with the most frequent query."""
     for arm in [case.baseline, *case.others]:
         failed = {
             query: failing
@@ -113,7 +113,7 @@ def failed_queries(case: Case) -> Iterator[Concern]:
 
 @rule("over_limit", "queries were cancelled at the limit", over_trials=True)
 def over_limit(case: Case) -> Iterator[Concern]:
-    """Queries that count as the limit on an arm, whatever they would have taken."""
+    """Finds queries that count as the limit on an arm, because they were cancelled there."""
     for arm in [case.baseline, *case.others]:
         cut = sorted(query for query, results in _results(case, arm).items() if any(r.over_limit for r in results))
         limits = [point.suite.limit_s for point in case.plan.load_points if point.suite is not None]
@@ -128,7 +128,7 @@ def over_limit(case: Case) -> Iterator[Concern]:
 
 @rule("caches_not_empty", "queries found their data in memory", over_trials=True)
 def caches_not_empty(case: Case) -> Iterator[Concern]:
-    """Trials whose caches were to be empty, by what was read."""
+    """Finds trials whose caches had to be empty and were not, by the blocks that their queries read."""
     suite = case.plan.load_points[0].suite
     if suite is None or suite.cache == "warm":
         return

@@ -13,16 +13,16 @@ from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule,
 
 _LARGER = 1.05
 _LARGER_BYTES = 2**20
-"""Differences of size below these are a few pages in small tables."""
+"""The factor and the bytes below which a difference of size is a few pages in small tables."""
 
 _DEAD = 0.05
-"""Share of dead rows before the load; autovacuum by default begins at 0.2."""
+"""The share of dead rows before the load that is tolerated; autovacuum by default begins at 0.2."""
 
 _CACHES = {
     "shared_buffers": ("shared_buffers", ("settings.shared_buffers",)),
     "memory": ("the memory that the server may use", ("memory.", "limits.", "server.dsn", "server.host")),
 }
-"""What each cache is called, and the keys that, declared, make it what is compared."""
+"""The name of each cache in messages, and the keys whose declaration means that the study compares this cache."""
 
 
 @rule("tables_of_others", "tables that pgtrial has not made")
@@ -70,7 +70,7 @@ def unequal_tables(case: Case) -> Iterator[Concern]:
 
 
 def _points(case: Case) -> list[LoadPoint]:
-    """One load point a scale: the tables do not depend on the rest of it."""
+    """Returns one load point for each size of the data, since the tables depend on nothing else in a load point."""
     return list({_data(point): point for point in reversed(case.plan.load_points)}.values())
 
 
@@ -81,21 +81,21 @@ def _data(point: LoadPoint) -> tuple[object, ...]:
 
 
 def _size(case: Case, arm: str, point: LoadPoint) -> float | None:
-    """Median over the trials of the scale, bytes."""
+    """Returns the size of an arm's tables and indexes, bytes: the median over its trials with this size of the data."""
     trials = [trial for trial in case.completed(arm) if _data(trial.load_point) == _data(point)]
     sizes = _sizes(trial.relations_before for trial in trials)
     return median(sizes) if sizes else None
 
 
 def _sizes(relations: Iterable[Mapping[str, Mapping[str, float]]]) -> list[float]:
-    """Bytes of tables and indexes in each of the trials that recorded them."""
+    """Returns the bytes of tables and indexes in each of the trials that recorded them."""
     names = ("bytes_table", "bytes_indexes")
     return [sum(counts.get(name, 0) for counts in one.values() for name in names) for one in relations if one]
 
 
 @rule("data_larger_than_cache", "the data fit the cache of some arms only", over_trials=True)
 def data_larger_than_cache(case: Case) -> Iterator[Concern]:
-    """One concern for each arm and cache, about the first load point where data fits in one arm only."""
+    """Yields one concern for each arm and cache, about the first load point where the data fits in one arm only."""
     for arm in case.others:
         for cache, (name, declaring) in _CACHES.items():
             sizes = next(filter(None, (_against(case, arm, point, cache) for point in case.plan.load_points)), None)
@@ -112,9 +112,9 @@ def data_larger_than_cache(case: Case) -> Iterator[Concern]:
 
 
 def _against(case: Case, arm: str, point: LoadPoint, cache: str) -> str | None:
-    """Data and cache of both arms in words, where the data fits in one of them only.
+    """Returns data and cache of both arms in words, if the data fits the cache of one of them only.
 
-    Data a few pages below and above caches of one size fill both alike.
+    If data is a few pages smaller and a few pages larger than two caches of one size, it fills both alike.
     """
     words: list[str] = []
     filled: list[float] = []
@@ -130,7 +130,7 @@ def _against(case: Case, arm: str, point: LoadPoint, cache: str) -> str | None:
 
 
 def _cache(case: Case, arm: str, cache: str) -> float | None:
-    """Bytes."""
+    """Returns the size of a cache in an arm, bytes; None if it is not known."""
     if cache == "shared_buffers":
         return setting_bytes(case.value(arm, "settings", "shared_buffers"))
     sizes = [case.value(arm, "memory", "total_mb"), case.value(arm, "limits", "memory_mb")]
@@ -166,7 +166,7 @@ def _dead(trial: Trial) -> float | None:
 
 
 _Counter = tuple[str, tuple[str, ...]]
-"""View and names of counters that are added up."""
+"""A statistics view, and the names of the counters in it that are added up."""
 
 
 @rule("unequal_checkpoints", "numbers of checkpoints differ", over_trials=True)
@@ -195,7 +195,7 @@ def unequal_autovacuum(case: Case) -> Iterator[Concern]:
 
 
 def _unequal(case: Case, counter: _Counter, what: str, declaring: tuple[str, ...], cure: str) -> Iterator[Concern]:
-    """For each arm, the load point with the most unequal pairs, where unequal pairs are frequent."""
+    """Yields a concern for each arm in which unequal pairs are frequent, about the load point with most of them."""
     for arm in case.others:
         points = []
         for point in case.plan.load_points:
@@ -218,7 +218,7 @@ def _unequal(case: Case, counter: _Counter, what: str, declaring: tuple[str, ...
 
 
 def _known_pairs(case: Case, arm: str, point: LoadPoint, counter: _Counter) -> list[tuple[float, float]]:
-    """Both counts of each pair of trials that has them."""
+    """Returns both counts of each pair of trials that has them."""
     counts = [(_count(base, counter), _count(other, counter)) for base, other in case.pairs(arm, point)]
     return [(base, other) for base, other in counts if base is not None and other is not None]
 

@@ -1,7 +1,7 @@
-"""Whether the load used what the arms differ in: by the counters of the trials and the plans of statements.
+"""Rules that find out whether the load used what the arms differ in, by the trials' counters and statements' plans.
 
-What must show is in use.toml. A fact without an entry there, or whose evidence was not recorded, is no finding. Before
-the first trial there are plans alone.
+The file use.toml says in which counters and plans each fact shows. A fact without an entry there, or whose evidence was
+not recorded, is no finding. Before the first trial there are only plans.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from pgtrial.verdict.rules.case import Case, Concern, as_shown, listed, rule
 
 
 class Evidence(Record):
-    """An entry of use.toml. All conditions that it names have to hold."""
+    """An entry of use.toml. It shows that a fact was used if all conditions that it names hold."""
 
     absent: str
-    """What is known where they do not, the rest of a sentence."""
+    """The reason to state if the conditions do not hold, as the end of a sentence."""
     counters: Sequence[str] = ()
     per_transaction: float = 0.0
     per_trial: float = 0.0
@@ -43,7 +43,7 @@ class Evidence(Record):
 
 
 class _Uses(Record):
-    """use.toml."""
+    """The content of use.toml."""
 
     evidence: dict[str, Evidence]
     uses: dict[str, list[str]]
@@ -53,7 +53,10 @@ USES = _Uses.model_validate(table("use.toml", __package__))
 
 
 def evidence_of(key: str) -> list[Evidence]:
-    """What must show in a load that uses this fact, by its own name or else the longest pattern; none if unknown."""
+    """Returns the evidence that a load used this fact; none if use.toml has no entry for it.
+
+    The entry is that of the fact's own name or else that of the longest pattern.
+    """
     patterns = [pattern for pattern in USES.uses if fnmatchcase(key, pattern)]
     best = max(patterns, key=lambda pattern: (pattern == key, len(pattern)), default=None)
     return [USES.evidence[name] for name in USES.uses[best]] if best is not None else []
@@ -64,7 +67,7 @@ UNUSED = "unused_difference"
 
 @rule(UNUSED, "the load never used what differs", over_trials=True)
 def unused_difference(case: Case) -> Iterator[Concern]:
-    """One concern for each arm whose declared differences, all or some, show nowhere in its load or the baseline's."""
+    """Yields one concern for each arm with declared differences that show neither in its load nor in the baseline's."""
     for arm in case.others:
         use = _in_trials(case, arm)
         unused = unused_words(use, case.plan.declared.get(arm, [])) if use is not None else None
@@ -103,10 +106,12 @@ _ALL_THE_SAME = (
 
 
 def beside_the_claims(findings: Sequence[Finding], case: Case, claims: Sequence[Claim]) -> list[Finding]:
-    """Returns the findings as they stand beside these claims: one that says that a load never used what differs has
-    another cure where a claim on that arm found a difference.
+    """Returns the findings as they stand beside these claims.
 
-    Verdicts by the rule P8 leave it out then, or keep it if their trials are older than plans for known values.
+    A finding that a load never used what differs gets another cure if a claim on that arm found a difference.
+
+    Verdicts by the rule P8 leave the finding out then. They keep it if their trials are older than plans for known
+    values.
     """
     decided = {part.arm for claim in claims for part in claim.read if part.verdict in ("better", "worse")}
 
@@ -124,7 +129,7 @@ def beside_the_claims(findings: Sequence[Finding], case: Case, claims: Sequence[
 
 @rule("other_defaults", "other defaults, which the load uses", over_trials=True)
 def other_defaults(case: Case) -> Iterator[Concern]:
-    """One concern for each arm, about settings that nobody has set and that follow from no other setting."""
+    """Yields one concern for each arm, about settings that nobody has set and that follow from no other setting."""
     defaults = [
         (difference.arm, difference)
         for difference in case.differences
@@ -148,7 +153,7 @@ def other_defaults(case: Case) -> Iterator[Concern]:
 
 @rule("unequal_jit", "some arms cannot compile just in time", over_trials=True)
 def unequal_jit(case: Case) -> Iterator[Concern]:
-    """It depends on the build: version and settings do not show it."""
+    """Finds servers that cannot compile just in time, which depends on the build and shows in no version or setting."""
     using = [arm for arm in case.plan.arms if _compiles_just_in_time(case.completed(arm))]
     unable = [arm for arm in case.where("settings", "jit", "on") if _is_without_llvm(case, arm)]
     if using and unable:
@@ -165,7 +170,7 @@ def _compiles_just_in_time(trials: Sequence[Trial]) -> bool:
 
 
 def _is_without_llvm(case: Case, arm: str) -> bool:
-    """Whether the server was built by `configure` without LLVM; of other builds that is not known."""
+    """True if the server was built by `configure` without LLVM. For other builds that is not known."""
     options = case.value(arm, "server", "build_configure") or ""
     return "--" in options and "llvm" not in options
 
@@ -175,18 +180,18 @@ class Unused:
     """Declared differences that a load does not use, in words."""
 
     names: str
-    """With the reasons."""
+    """The names of the differences, each with the reasons why it counts as unused."""
     everything: bool
-    """Whether these are all that the arms differ in."""
+    """True if the arms declare no other difference."""
 
     @property
     def what(self) -> str:
-        """`what differs`, or a part of it."""
+        """Returns `what differs`, or `a part of what differs`."""
         return "what differs" if self.everything else "a part of what differs"
 
 
 def unused_words(use: LoadUse, declared: Sequence[str]) -> Unused | None:
-    """The declared differences that the load certainly does not use; None: it uses all, or that is unknown."""
+    """Returns the declared differences that the load certainly does not use; None if there are none."""
     unused = {key: reasons for key in declared if (reasons := use.unused(key))}
     if not unused:
         return None
@@ -195,15 +200,15 @@ def unused_words(use: LoadUse, declared: Sequence[str]) -> Unused | None:
 
 
 _FEWEST_SESSIONS = 60
-"""So often a session must have been looked at before a statement that was not seen says something: one that takes 5% of
-the time is missed in 5% of such samples."""
+"""The number of samples of a session from which a statement that was not seen counts as not sent. A statement that
+takes 5% of the time is missed in 5% of such samples."""
 
 _OPAQUE = re.compile("Result|Function Scan|Call")
 """The first node of a plan that does not show what a function does."""
 
 
 def _in_trials(case: Case, arm: str) -> LoadUse | None:
-    """What the trials of the baseline and of an arm show; None where one of the two has not completed any."""
+    """Returns what the trials of the baseline and of an arm show; None if one of the two has no completed trial."""
     of_arms = [case.completed(name) for name in (case.baseline, arm)]
     trials = [trial for of_arm in of_arms for trial in of_arm]
     if not all(of_arms):
@@ -224,7 +229,7 @@ def _in_trials(case: Case, arm: str) -> LoadUse | None:
 
 
 def _are_all_seen(trials: Sequence[Trial]) -> bool:
-    """Whether no statement of weight can be without a known plan."""
+    """True if no statement that takes a notable part of the time can be without a known plan."""
     if any(trial.statements_left_out or trial.load_point.of_arms for trial in trials):
         return False  # plans of statements that one arm alone sends show nothing of a difference between servers
     sampled = [trial.sessions_seen for trial in trials if trial.sessions_seen]
@@ -233,34 +238,34 @@ def _are_all_seen(trials: Sequence[Trial]) -> bool:
 
 @dataclass(frozen=True)
 class LoadUse:
-    """What is known of a load on the baseline and on another arm."""
+    """The evidence of a load on the baseline and on another arm: its statements, plans, counters and facts."""
 
     base: Mapping[str, LoadStatement]
-    """Its statements with their plans, by their text without values."""
+    """The statements of the load on the baseline with their plans, by their text without values."""
     other: Mapping[str, LoadStatement]
     all_seen: bool
-    """Whether it has no other statements of weight."""
+    """True if the load has no other statements that take a notable part of the time."""
     trials: int = 0
     counted: Sequence[tuple[Mapping[str, Mapping[str, float]], Phase | None]] = ()
-    """What a server counted, by view and counter, and what was committed meanwhile."""
+    """The counters of the servers, by view and counter, each with the phase that they cover."""
     tables: Sequence[Mapping[str, Mapping[str, float]]] = ()
-    """What was counted in each table of the data, by table and counter, in each trial."""
+    """The counters of the data's tables in each trial, by table and counter."""
     facts: Callable[[str, str], tuple[Any, Any]] | None = None
-    """A fact of the two arms, by group and name; None before facts are collected."""
+    """Returns a fact of the two arms, by group and name; None before facts are collected."""
 
     def unused(self, key: str) -> list[str]:
-        """Why the load did not use a fact in which the arms differ; empty: it did, or that is unknown."""
+        """Returns why the load did not use a fact in which the arms differ; empty if it did, or if that is unknown."""
         evidences = evidence_of(key)
         if self.uses(key) or any(self._shows(one) is None for one in evidences if not one.confirms):
             return []
         return [one.absent for one in evidences if not one.confirms]
 
     def uses(self, key: str) -> bool:
-        """Whether the load certainly used a fact in which the arms differ."""
+        """True if the load certainly used a fact in which the arms differ."""
         return any(self._shows(one) for one in evidence_of(key))
 
     def _shows(self, evidence: Evidence) -> bool | None:
-        """Whether the conditions hold; None: one that is unknown decides."""
+        """Returns whether all conditions hold; None if that depends on one that is unknown."""
         conditions = [
             self._counts(evidence) if evidence.counters else True,
             self._reads_rows(evidence.rows_read_sequentially) if evidence.rows_read_sequentially else True,
@@ -297,7 +302,10 @@ class LoadUse:
         return [*self.base.values(), *self.other.values()]
 
     def _or_unknown(self, shows: bool, *, plans: bool) -> bool | None:
-        """What some statements show stands; that none does is unknown where one was not seen, or its plan is not."""
+        """Returns True if some statement shows a condition, and else False if all statements and plans are known.
+
+        None means that a statement that was not seen, or whose plan is not known, may show it.
+        """
         explained = not plans or all(map(_is_explained, self._statements))
         are_known = bool(self.base and self.other) and self.all_seen and explained
         return shows or (False if are_known else None)
@@ -330,6 +338,6 @@ class LoadUse:
 
 
 def _is_explained(statement: LoadStatement) -> bool:
-    """Whether its plan is the one that the server takes, and shows all that the statement does."""
+    """True if the known plan of a statement is the one that the server takes, and shows all that the statement does."""
     is_known = bool(statement.plan) and statement.chosen != "unknown" and not statement.hides_statements
     return is_known and not _OPAQUE.match(statement.plan[0])
