@@ -29,7 +29,7 @@ def slow_machine(case: Case) -> Iterator[Concern]:
 
 @rule("far_machine", "a machine of the fleet is far away", over_trials=True)
 def far_machine(case: Case) -> Iterator[Concern]:
-    """Finds distant machines. Each statement waits for a round trip: their clients do less, and have other latencies."""
+    """Finds distant machines. Each statement waits for a round trip: their clients do less, with other latencies."""
     ways = machine_ways(case.completed(), case.plan.arms)
     times = {(way.machine, way.arm): way.round_trip_us for way in ways}
     further: dict[str, dict[str, float]] = {}
