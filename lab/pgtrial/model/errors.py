@@ -19,11 +19,11 @@ class PgtrialError(Exception):
 
 
 class StudyError(PgtrialError):
-    """The study file or the command line asks for something that cannot be; found before anything runs."""
+    """The study file or the command line asks for something impossible. It is raised before anything runs."""
 
 
 class BudgetError(StudyError):
-    """The time is too short for any verdict. `needed_s` is a time that holds one, seconds."""
+    """The budget is too short for any verdict. `needed_s` is a budget that is long enough for one, seconds."""
 
     def __init__(self, sentence: str, needed_s: float) -> None:
         super().__init__(sentence)
@@ -43,7 +43,8 @@ class TrialError(PgtrialError):
 
 
 class NameTaken(TrialError):
-    """A job failed since the server has something of a name that the job makes: undoing the job could drop that."""
+    """A job failed because the server has an object with a name that the job creates: undoing the job could drop that
+    object."""
 
 
 class StoreError(PgtrialError):
@@ -51,5 +52,6 @@ class StoreError(PgtrialError):
 
 
 def one_line(error: BaseException) -> str:
-    """What an error says, without its line breaks."""
+    """Returns an error's message on one line, without passwords and tokens, or the name of its type if it has no
+    message."""
     return without_tokens(" ".join(str(error).split())) or type(error).__name__

@@ -1,5 +1,5 @@
-"""What is known of the settings of PostgreSQL: which are places, which may hold a secret, which follow from others, and
-which cost time."""
+"""Known properties of PostgreSQL's settings: which hold names, paths and addresses, which may hold a secret, which the
+server derives from others, and which cost time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgtrial.model.resources import table
 
 
 class Known(Record):
-    """known_settings.toml: what is known of the settings of PostgreSQL."""
+    """The content of known_settings.toml: what pgtrial knows about the settings of PostgreSQL."""
 
     places: frozenset[str]
     reported_by_server: frozenset[str]
@@ -26,7 +26,7 @@ class Known(Record):
         return kind != "string" or name in self.texts_that_are_told
 
     def members(self, names: Set[str]) -> frozenset[str]:
-        """The settings of these names and groups."""
+        """Returns the settings with these names, where the name of a group stands for all of its members."""
         of_names = (self.members(self.groups[name]) if name in self.groups else {name} for name in names)
         return frozenset[str]().union(*of_names)
 

@@ -1,6 +1,8 @@
-"""Histograms of latencies as the engine writes them (HdrHistogram's V2 form, deflated, in base64), added up and read.
+"""Reads, adds up and writes histograms of latencies in the engine's encoding: HdrHistogram's V2 form, deflated, in
+base64.
 
-By hand: a study reads one for each slice, and the library for Python took 0.2 s for each second of a trial.
+The decoder is written here because a study reads one histogram for each slice, and the Python library took 0.2 s for
+each second of a trial.
 """
 
 from __future__ import annotations
@@ -21,18 +23,20 @@ _DIGITS, _LOWEST, _HIGHEST_NS = 3, 1, 3_600_000_000_000
 _HIGHEST_US = 3_600_000_000
 """The highest value of histograms of version 1 of the events: their values are microseconds."""
 _COUNTS = {highest: (highest.bit_length() - _HALF_BITS + 1) * _HALF for highest in (_HIGHEST_NS, _HIGHEST_US)}
-"""Ranges by the highest value: two halves of the first bucket, and the upper half of each further one."""
+"""The number of ranges of a histogram, by its highest value: both halves of the first bucket, and the upper half of
+each further one."""
 _NS_OF_US = 1000
 
 _DEFLATED, _INFLATED = 0x1C849314, 0x1C849313
 _OUTER = struct.Struct(">II")
-"""Kind, length of the deflated part."""
+"""The outer header: the kind, and the length of the deflated part."""
 _HEADER = struct.Struct(">IIIIQQd")
-"""Kind, length of the counts, offset of their index, significant digits, lowest and highest value, factor of values."""
+"""The inner header: kind, length of the counts, offset of their index, significant digits, lowest and highest value,
+factor of values."""
 _LONGEST = _HEADER.size + 9 * max(_COUNTS.values())
-"""Bytes of the longest histogram: no more is inflated."""
+"""The size of the longest possible histogram, bytes. The decoder inflates no more than that."""
 _LAST_SHIFT = 56
-"""The ninth byte of a number has eight bits of it, the others seven."""
+"""The shift of a number's ninth byte, of which all eight bits count; each byte before it contributes seven bits."""
 
 
 _INDEX = np.arange(max(_COUNTS.values()))
@@ -44,9 +48,9 @@ _MIDDLE = _LOW + ((_HIGH - _LOW + 1) >> 1)
 
 
 class Latencies:
-    """How often each latency occurred: microseconds from 0 to an hour, with three significant digits.
+    """The number of occurrences of each latency from 0 to an hour, in microseconds with three significant digits.
 
-    The engine counts nanoseconds. Histograms of version 1 of its events count microseconds, and say whole ones.
+    The engine counts nanoseconds. Histograms of version 1 of its events count whole microseconds.
     """
 
     def __init__(self, counts: npt.NDArray[np.int64], highest: int = _HIGHEST_NS):
@@ -55,16 +59,16 @@ class Latencies:
         self._counts = counts[self._ranges]
         self._highest = highest
         self.total = int(self._counts.sum())
-        """How many latencies there are."""
+        """The number of latencies in the histogram."""
 
     @classmethod
     def read(cls, text: str) -> Latencies:
-        """From the encoded form. Raises ValueError with a sentence."""
+        """Returns the histogram that a text encodes. Raises ValueError, whose message is a sentence."""
         data, highest = _inflated(text)
         counts = np.zeros(_COUNTS[highest], np.int64)
         index = 0
         for number in _numbers(data):
-            if number < 0:  # so many counts are 0
+            if number < 0:  # the next -number ranges have no latency
                 index -= number
                 continue
             if index >= len(counts):
@@ -75,7 +79,7 @@ class Latencies:
 
     @classmethod
     def sum_of(cls, parts: Iterable[Latencies]) -> Latencies:
-        """The latencies of all parts together, in nanoseconds unless all of them are in microseconds."""
+        """Returns the sum of the histograms. It counts nanoseconds, unless all of them count microseconds."""
         sums: dict[int, npt.NDArray[np.int64]] = {}
         for part in parts:
             if part._highest not in sums:
@@ -93,7 +97,8 @@ class Latencies:
 
     @property
     def mean(self) -> float:
-        """The middle of each range stands for its latencies; 0 of none."""
+        """Returns the mean, in microseconds, with the middle of each range for the latencies in it; 0 if there are
+        none."""
         return self._us(self._mean)
 
     @property
@@ -102,26 +107,28 @@ class Latencies:
 
     @property
     def sd(self) -> float:
-        """Standard deviation of the latencies, by n; 0 of none."""
+        """Returns the standard deviation of the latencies (divided by n), in microseconds; 0 if there are none."""
         squares = float(self._counts.astype(float) @ np.square(_MIDDLE[self._ranges] - self._mean))
         return self._us(math.sqrt(squares / self.total)) if self.total else 0.0
 
     @property
     def least(self) -> float:
-        """The lowest value of the first range that has a latency; 0 of none."""
+        """Returns the lowest value of the first range that has a latency, in microseconds; 0 if there are none."""
         return self._us(int(_LOW[self._ranges[0]])) if self.total else 0.0
 
     @property
     def greatest(self) -> float:
-        """The highest value of the last range that has a latency; 0 of none."""
+        """Returns the highest value of the last range that has a latency, in microseconds; 0 if there are none."""
         return self._us(int(_HIGH[self._ranges[-1]])) if self.total else 0.0
 
     def percentile(self, percent: float) -> float:
-        """The latency that so many percent of all do not exceed: the highest value of its range; 0 of none."""
+        """Returns the latency that `percent` percent of all latencies do not exceed, as the highest value of its range,
+        in microseconds; 0 if there are none."""
         return self.percentile_of(percent, self.total) or 0.0
 
     def percentile_of(self, percent: float, total: int) -> float | None:
-        """The same of `total` transactions, of which all that have no latency here took longer; None: one of those."""
+        """Returns the percentile over `total` transactions, where those without a latency in this histogram took longer
+        than all others; None if the percentile falls on one of those."""
         rank = max(1, int(percent * total / 100 + 0.5))
         if rank > self.total:
             return None
@@ -129,12 +136,14 @@ class Latencies:
         return self._us(int(_HIGH[place] if percent else _LOW[place]))
 
     def above(self, limit_us: float) -> int:
-        """How many latencies are longer than a limit; of its own range none counts."""
+        """Returns the number of latencies that are longer than a limit; those in the same range as the limit do not
+        count."""
         limit = limit_us * (_NS_OF_US if self._highest == _HIGHEST_NS else 1)
         return int(self._counts[_LOW[self._ranges] > limit].sum())
 
     def steps(self) -> Iterator[tuple[float, int]]:
-        """The highest value of each range that has latencies, and how many do not exceed it."""
+        """Returns the highest value of each range that has latencies, in microseconds, with the number of latencies up
+        to it."""
         highest = [self._us(value) for value in _HIGH[self._ranges].tolist()]
         return zip(highest, np.cumsum(self._counts).tolist(), strict=True)
 
@@ -142,7 +151,7 @@ class Latencies:
         return value / _NS_OF_US if self._highest == _HIGHEST_NS else float(value)
 
     def encode(self) -> str:
-        """The encoded form."""
+        """Returns the text that encodes the histogram."""
         numbers, next_index = bytearray(), 0
         for index, count in zip(self._ranges.tolist(), self._counts.tolist(), strict=True):
             if index > next_index:
@@ -155,7 +164,7 @@ class Latencies:
 
 
 def _inflated(text: str) -> tuple[bytes, int]:
-    """The numbers of an encoded histogram, and its highest value. Raises ValueError."""
+    """Returns the encoded counts of a histogram, inflated, and its highest value. Raises ValueError."""
     try:
         packed = base64.b64decode(text, validate=True)
         kind, length = _OUTER.unpack_from(packed)
@@ -176,7 +185,7 @@ def _inflated(text: str) -> tuple[bytes, int]:
 
 
 def _numbers(data: bytes) -> Iterator[int]:
-    """Signed numbers in the ZigZag form of LEB128. Raises ValueError."""
+    """Yields the signed numbers of a text in the ZigZag form of LEB128. Raises ValueError."""
     value = shift = 0
     for byte in data:
         if shift < _LAST_SHIFT and byte & 0x80:

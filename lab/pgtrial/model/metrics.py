@@ -10,36 +10,37 @@ from typing import Literal
 from pgtrial.model.units import nearest
 
 FEWEST_SLOWER = 100
-"""A percentile stands only where every trial has so many transactions beyond it."""
+"""A percentile is reported only if every trial has at least this many transactions beyond it."""
 
 PERCENTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
-"""By name the share of transactions that a percentile is not exceeded by."""
+"""The share of transactions that do not exceed a percentile, by the percentile's name."""
 
 Kind = Literal["speed", "percentile", "cost", "price", "job", "capacity"]
 
 
 @dataclass(frozen=True)
 class MetricName:
-    """A metric that can be declared."""
+    """A metric that a study can declare."""
 
     name: str
     noun: str
-    """For people: `p99 response time`."""
+    """The metric's name in reports, such as `p99 response time`."""
     kind: Kind
     better: Literal["more", "less"] = "less"
     cost: str = ""
-    """Of a cost: its name among the costs of a transaction."""
+    """The name of the metric among the costs of a transaction; empty if the metric is not a cost."""
     of_job: str = ""
-    """Of what a job does: its field in JobSummary."""
+    """The field of JobSummary that holds the metric; empty if the metric does not measure what a job does to its
+    server."""
 
     @property
     def is_for_jobs(self) -> bool:
-        """Whether jobs have it, and other loads do not."""
+        """True if jobs have the metric and other loads do not."""
         return self.kind == "job" or self.name == TIME
 
     @property
     def follows_throughput(self) -> bool:
-        """Whether it repeats the throughput where the load is a closed loop (Little's law)."""
+        """True if the metric repeats the throughput where the load is a closed loop (Little's law)."""
         return self.kind == "percentile" or self.name == RESPONSE
 
 
@@ -62,11 +63,11 @@ _ALL = (
 )
 
 METRICS: Mapping[str, MetricName] = {metric.name: metric for metric in _ALL}
-"""By name, in the order of the documentation."""
+"""All metrics by name, in the order of the documentation."""
 
 
 def known_metrics(names: list[str]) -> list[str]:
-    """The names as they are. Raises ValueError for an unknown one, and for one that is repeated."""
+    """Returns the names unchanged. Raises ValueError if one is unknown or repeated."""
     for place, name in enumerate(names):
         if name not in METRICS:
             raise ValueError(f"{name!r} is no metric; {nearest(name, METRICS, 'metrics are')}")
@@ -76,10 +77,10 @@ def known_metrics(names: list[str]) -> list[str]:
 
 
 def transactions_for(percentile: str) -> int:
-    """Transactions of a trial that a percentile takes."""
+    """Returns the number of transactions that a trial needs for a percentile to be reported."""
     return math.ceil(FEWEST_SLOWER / (1 - PERCENTILES[percentile]) - 1e-6)
 
 
 def percentiles_of(names: list[str]) -> list[str]:
-    """Those of these metrics that are percentiles."""
+    """Returns those names that are the names of percentiles."""
     return [name for name in names if METRICS[name].kind == "percentile"]

@@ -25,12 +25,13 @@ _SIGNS = (
     | {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"}
     | {0x7F: "\u2421"}
 )
-"""By code point the character that stands for it, of width 1: the sign of a control character (Unicode, Control
-Pictures), or U+FFFD."""
+"""The replacement for each code point, one column wide: the sign of a control character (Unicode, Control Pictures), or
+U+FFFD."""
 
 _ESCAPES = {code: f"\\u{code:04x}" for code in _SIGNS if 0x20 <= code < 0x10000}
 _ESCAPES |= {code: f"\\udb40\\u{0xDC00 + (code & 0x3FF):04x}" for code in _SIGNS if code >= 0x10000}
-"""In a text of JSON these stand within strings only; those below 0x20 are escaped already."""
+"""The JSON escape for each such code point from 0x20 on. JSON allows these characters only within strings, and those
+below 0x20 are escaped already."""
 
 
 def printable(text: str) -> str:
@@ -40,5 +41,5 @@ def printable(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    """A text of JSON without passwords and tokens, in which such characters are escaped as JSON has it."""
+    """Returns a JSON text without passwords and tokens, in which the same characters are escaped as JSON has it."""
     return without_tokens(text).translate(_ESCAPES)

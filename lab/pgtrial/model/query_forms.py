@@ -1,4 +1,5 @@
-"""How two forms of a query, or of the schema, are compared: what people look for who give SQL in place of a set-up."""
+"""The advice that ends a message when a user gave SQL where a set-up is expected: how two forms of a query or a schema
+are compared."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ TWO_FORMS = (
     "all arms would run it; to compare two forms of a query or two scripts, give each arm its own: "
     "'old=query=SELECT ...' 'new=query=SELECT ...', or old=workload=old.sql new=workload=new.sql"
 )
-"""Ends a message; a clause of its own."""
+"""The end of a message: a clause of its own that tells how to give each arm its own query or script."""
 
 OBJECTS = (
     "an index, a view or a function is compared by a study file in which an arm makes it by setup_sql:\n"
@@ -15,7 +16,8 @@ OBJECTS = (
     '  setup_sql = "CREATE INDEX ON orders (customer)"\n'
     "and two forms of a query by 'old=query=SELECT ...' 'new=query=SELECT ...'"
 )
-"""Ends a message on SQL that stands where a set-up is expected; a clause of its own, and lines for a study file."""
+"""The end of a message about SQL that was given where a set-up is expected: a clause of its own, and lines for a study
+file."""
 
 KEYS_OF_SCRIPTS = ("query", "workload")
 """The keys of [load] and of an arm that say which script is run."""

@@ -1,7 +1,8 @@
-"""What others have published, as types; one TOML file for each article, to be drawn beside a study's own results.
+"""Types for the results that others have published. Each article is one TOML file, to be drawn beside a study's own
+results.
 
-A file holds only what the article's text gives. A figure that is known as `about` or `more than` says so, and a result
-without a number stands as a claim.
+A file holds only what the article's text gives. Numbers that the article calls `about` or `more than` are marked as
+such, and a result without a number is stored as a claim.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pgtrial.model.resources import table
 from pgtrial.model.units import nearest
 
 Exactness = Literal["stated", "approximate", "lower bound"]
-"""A number of the text, a number that the text calls approximate, or one that the text says is exceeded."""
+"""How exact a number is: stated in the text, called approximate there, or exceeded by the true value."""
 
 Unit = Literal["tps", "transactions per minute", "times the baseline", "s", "tasks"]
 
@@ -26,7 +27,7 @@ _PER_SECOND = {"tps": 1.0, "transactions per minute": 1 / 60}
 
 
 class Source(Record):
-    """Where the figures are from."""
+    """The publication that the figures come from."""
 
     title: str
     by: str = Field(description="Author or publisher.")
@@ -71,18 +72,19 @@ class Figure(Record):
 
     @property
     def per_second(self) -> float | None:
-        """What turns a value into transactions per second; None where it is no such rate."""
+        """Returns the factor that turns a value into transactions per second; None if the unit is no such rate."""
         return _PER_SECOND.get(self.unit)
 
     def ratio(self, value: float, baseline: float) -> float | None:
-        """How many times as fast as the baseline: a shorter time is faster; None for counts, which are no speed."""
+        """Returns how many times as fast as the baseline a value is; a shorter time is faster. None for counts, which
+        are no speed."""
         if self.unit == "tasks":
             return None
         return baseline / value if self.unit == "s" else value / baseline
 
 
 class Claim(Record):
-    """A published result in words, and the arms of which it speaks where a study may have them too."""
+    """A published result in words, with the arms that it compares, where a study may have the same ones."""
 
     text: str
     arms: list[str] = Field([])
@@ -107,7 +109,7 @@ class Published(Record):
 
 
 def published_names() -> list[str]:
-    """The names under which a study may ask for published figures, in order."""
+    """Returns the names by which a study can ask for published figures, in alphabetical order."""
     return sorted(
         file.name.removesuffix(".toml") for file in files(__package__).iterdir() if file.name.endswith(".toml")
     )
@@ -115,12 +117,12 @@ def published_names() -> list[str]:
 
 @cache
 def read_published(name: str) -> Published:
-    """The published study of this name, one of `published_names()`."""
+    """Returns the published study with this name, one of `published_names()`."""
     return Published.model_validate(table(f"{name}.toml", __package__))
 
 
 def known_name(name: str) -> str:
-    """The name itself. Raises ValueError that names the nearest when there are no such figures."""
+    """Returns the name unchanged. Raises ValueError with the nearest known name if no figures have this one."""
     names = published_names()
     if name not in names:
         raise ValueError(f"no published figures are called {name!r}; {nearest(name, names, 'there are')}")
@@ -128,7 +130,8 @@ def known_name(name: str) -> str:
 
 
 def same_arm(names: list[str], arms: list[str]) -> str | None:
-    """The study's arm that a published series means: by the first of its names that fits, else None.
+    """Returns the study's arm that a published series means: the one that the first fitting name of the series names,
+    or None.
 
     Case and everything but letters and digits are ignored: `ext4-nobarrier` is `ext4 (nobarrier)`.
     """

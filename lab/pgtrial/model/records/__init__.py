@@ -11,17 +11,18 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 FORMAT = 1
-"""Version of the directory's format; a reader refuses a higher one."""
+"""The version of the format of study directories. A reader refuses a higher one."""
 
 
 class Record(BaseModel):
-    """Base: unknown keys are an error, so that a damaged or foreign file is noticed."""
+    """The base of all records. Unknown keys are an error, so that a damaged or foreign file is noticed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def added(default: Any, description: str) -> Any:
-    """A field that is left out of the file while it has its default, so that files from before it stay the same."""
+    """Returns a field that is left out of the file while it has its default, so that files written before the field
+    existed stay the same."""
     return Field(default, exclude_if=lambda value: value == default, description=description)
 
 

@@ -1,4 +1,4 @@
-"""What the rehearsal has found out about the answers of an arm's script: the rows that its statements return."""
+"""The rehearsal's comparison of the answers of an arm's script, which are the rows that its statements return."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgtrial.model.records import Record
 
 
 class OtherAnswer(Record):
-    """The first draw of values for which an arm's rows are not those of the baseline."""
+    """The first draw of values for which an arm returned other rows than the baseline."""
 
     values: str = Field(description="The values that were drawn, for people: `id = 7`; empty: there are no variables.")
     statement: int | None = Field(
@@ -22,7 +22,7 @@ class OtherAnswer(Record):
 
 
 class ArmAnswers(Record):
-    """The answers of an arm beside those of the baseline."""
+    """The comparison of an arm's answers with those of the baseline."""
 
     draws: int = Field(0, description="How many draws of values were compared.")
     other: int = Field(0, description="With how many of them the rows were not those of the baseline.")
@@ -33,5 +33,5 @@ class ArmAnswers(Record):
     obstacle: str | None = Field(None, description="Why the answers could not be compared, a clause.")
 
     def as_facts(self) -> dict[str, Any]:
-        """The answers as facts of an arm."""
+        """Returns the comparison as facts of an arm."""
         return self.model_dump(exclude_defaults=True)

@@ -10,14 +10,16 @@ from pgtrial.model.records import FORMAT, Record
 from pgtrial.model.records.claims import Estimate
 
 Mark = Literal["good", "bad", "skip"]
-"""What a commit is: like GOOD, like BAD, or unknown, since it does not build or its study decided nothing."""
+"""The result for a commit: it is like GOOD, like BAD, or unknown because it does not build or its study decided
+nothing."""
 
 Part = Literal["ends", "search", "culprit"]
-"""What a study was for: GOOD against BAD, GOOD against a commit between them, or the found commit and its parent."""
+"""The purpose of a study: to compare GOOD with BAD, GOOD with a commit between them, or the found commit with its
+parent."""
 
 
 class BisectionStep(Record):
-    """One commit that was looked at."""
+    """One commit that the bisection has tested."""
 
     part: Part
     commit: str
@@ -32,7 +34,7 @@ class BisectionStep(Record):
 
 
 class Bisection(Record):
-    """The question, fixed before the first study, and the steps so far."""
+    """The question of a bisection, fixed before the first study, and the steps so far."""
 
     format: int = FORMAT
     source: str = Field(description="The repository as a study names it, at GOOD.")

@@ -1,4 +1,4 @@
-"""The promise of a load point at which the capacity is looked for."""
+"""The promise on the response time at a load point whose trials look for the capacity."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pgtrial.model.records import Record, added
 
 
 class CapacityLoad(Record):
-    """The promise of which the highest rate is looked for."""
+    """The promise on the response time that the highest rate has to keep."""
 
     percentile: str
     limit_s: float

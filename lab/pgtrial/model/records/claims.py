@@ -1,4 +1,4 @@
-"""One comparison of an arm with the baseline, as types: what the rule says of it, its interval, looks and blocks.
+"""Types for one comparison of an arm with the baseline: its verdict, its interval, its looks and its blocks.
 
 Differences are shares (0.41: 41% faster).
 """
@@ -19,10 +19,11 @@ Word = Literal["better", "worse", "equivalent", "undecided", "withheld"]
 
 
 class Estimate(Record):
-    """A relative difference with its interval: speed(arm) / speed(baseline) - 1. None: not bounded by the data.
+    """A relative difference with its interval: speed(arm) / speed(baseline) - 1. A bound is None if the data do not
+    bound it.
 
-    The speed is the goodput, or at a given rate and of tasks the inverse of the mean response time. Of percentiles and
-    costs that a study declares it is the difference of the values.
+    The speed is the goodput. At a given rate, and for tasks, it is the inverse of the mean response time. For
+    percentiles and costs that a study declares, the difference is the relative difference of the values.
     """
 
     low: float | None
@@ -31,7 +32,7 @@ class Estimate(Record):
 
     @property
     def known(self) -> list[float]:
-        """The estimate and its bounds, as far as the data bound it."""
+        """Returns the estimate and those of its bounds that are known."""
         return [value for value in (self.low, self.value, self.high) if value is not None]
 
     def text(self, *, sign: bool = True) -> str:
@@ -59,7 +60,7 @@ def _no_minus_zero(text: str) -> str:
 
 
 class BlockRatio(Record):
-    """One block's part in a claim."""
+    """The contribution of one block to a claim."""
 
     block: int
     log_ratio: float | None = Field(
@@ -77,7 +78,7 @@ class BlockRatio(Record):
 
 
 class LookReading(Record):
-    """What one planned look said about a claim."""
+    """The result of one planned look at a claim."""
 
     blocks: int
     alpha: float = Field(description="Error that the look may spend on all claims of the family together.")
@@ -87,10 +88,12 @@ class LookReading(Record):
 
 
 When = Literal["before", "after"]
-"""Before a trial's first change of regime (the burst), or on the level that it kept after the last (the sustained)."""
+"""The part of a trial that a claim is about: before the first change of regime (the burst), or on the level that was
+kept after the last change (the sustained level)."""
 
 Side = Literal["below", "above"]
-"""Of a cliff over the size of the data: the sizes up to it, with load points that have none, or those beyond."""
+"""The load points that a claim is about: those with sizes up to the cliff, together with those of sweeps without a
+cliff, or those with sizes beyond the cliff."""
 
 SIDES: tuple[Side, ...] = get_args(Side)
 
@@ -100,10 +103,10 @@ PARTS: Mapping[When | Side, str] = {
     "below": "below the cliff",
     "above": "above the cliff",
 }
-"""What the part of a claim speaks of, in words."""
+"""The name of each part of a claim, for reports."""
 
 Unit = Literal["block", "deployment"]
-"""What a claim counts: blocks, or pairs of deployments with all their blocks."""
+"""The unit that a claim counts: blocks, or pairs of deployments with all their blocks."""
 
 
 class Claim(Record):
@@ -166,24 +169,26 @@ class Claim(Record):
 
     @property
     def read(self) -> list[Claim]:
-        """The claims to be read: the parts where there are some, else this one."""
+        """Returns the claims to be read: the parts if there are any, else this claim itself."""
         return self.parts or [self]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What one series of blocks says so far of an arm against the baseline: all that the loop of a study asks."""
+    """The result so far of comparing an arm with the baseline in one series of blocks; it holds all that the loop of a
+    study needs."""
 
     arm: str
     regime: When | Side | None
     decided: bool
-    """Whether the rule has decided it at some look."""
+    """True if the rule has decided the comparison at some look."""
     so_far: float | None
-    """The difference over all blocks so far, of which no interval is valid before a look; None before the first."""
+    """The difference over all blocks so far; None before the first block. It comes without an interval, since no
+    interval is valid before a look."""
     at_look: Estimate | None
     """The difference that the verdict shows, with the sequential interval of its look; None before the first look."""
 
     @property
     def name(self) -> str:
-        """`off`, or of a part `off, before the change`."""
+        """Returns the arm's name, such as `off`, or for a part of the comparison `off, before the change`."""
         return f"{self.arm}, {PARTS[self.regime]}" if self.regime else self.arm

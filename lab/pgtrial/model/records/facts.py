@@ -1,4 +1,4 @@
-"""What the arms are, as types: the facts of each, and what they say about fairness."""
+"""Types for the facts, which say what each arm is, and for the audit, which says how fair a comparison they allow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgtrial.model.records import FORMAT, Record, added
 
 
 class FactChange(Record):
-    """A fact of an arm that was another one when its study went on."""
+    """A fact of an arm that had changed when its study went on after a pause."""
 
     block: int = Field(description="The block before which it went on.")
     collected: str
@@ -20,7 +20,7 @@ class FactChange(Record):
 
 
 class Facts(Record):
-    """facts/ARM.json: what an arm is. Keys are dotted names grouped by room, values plain JSON."""
+    """facts/ARM.json: the facts of an arm, which are plain JSON values by group and name."""
 
     format: int = FORMAT
     arm: str
@@ -36,7 +36,7 @@ class Facts(Record):
 
 
 class Finding(Record):
-    """One word of the audit."""
+    """One finding of the audit."""
 
     rule: str
     severity: Literal["info", "warning", "withhold"]
@@ -46,7 +46,7 @@ class Finding(Record):
 
 
 class Audit(Record):
-    """facts/audit.json: what the facts say about fairness."""
+    """facts/audit.json: the findings of the audit, which are about the fairness of the comparison."""
 
     format: int = FORMAT
     findings: list[Finding]

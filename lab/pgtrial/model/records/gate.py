@@ -1,4 +1,4 @@
-"""gate.json: what a gate said of its study, and which earlier gates of the same set-ups were known to it."""
+"""gate.json: the result of a gate, and the earlier gates of the same set-ups that were known to it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class EarlierGate(Record):
 
 
 class GateRecord(Record):
-    """What a gate said."""
+    """The result of a gate."""
 
     status: int = Field(ge=0, le=3, description="Exit status.")
     outcome: str = Field(description="The sentence that was printed.")

@@ -1,4 +1,4 @@
-"""A line of a history: what one commit was against the reference of its study, as types."""
+"""The type of a line of a history: how one commit compared with the reference of its study."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ class Entry(Record):
 
     @property
     def has_level(self) -> bool:
-        """Whether it has an estimate that is a ratio above zero, so that a level can be computed of it."""
+        """True if the entry has an estimate that is a ratio above zero, so that a level can be computed from it."""
         return self.difference is not None and self.difference.value > -1

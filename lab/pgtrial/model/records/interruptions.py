@@ -1,4 +1,4 @@
-"""Interruptions of a study, as types."""
+"""Types for the interruptions of a study."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pgtrial.model.records import FORMAT, Moment, Record
 
 
 class InterruptedTrial(Record):
-    """A trial that was under way. It is run again, and does not count."""
+    """A trial that was in progress when the study was interrupted. It is run again, and does not count."""
 
     index: int
     block: int
@@ -19,7 +19,7 @@ class InterruptedTrial(Record):
 
 
 class Interruption(Record):
-    """interruptions/0001.json: one interruption; of trials that alternate all were under way."""
+    """interruptions/0001.json: one interruption. Where trials take turns, all trials in progress are listed."""
 
     format: int = FORMAT
     number: int = Field(description="From 1, in the order of time.")

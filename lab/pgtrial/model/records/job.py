@@ -12,7 +12,7 @@ from pgtrial.model.units import plural
 
 
 class BesideLoad(Record):
-    """A load of pgbench at a rate, from before the start of a job to after its end."""
+    """A pgbench load at a given rate that runs beside a job, from before its start to after its end."""
 
     script: str = Field(description="A script of pgbench's own, or the file name of one of the study's.")
     clients: int
@@ -21,7 +21,7 @@ class BesideLoad(Record):
 
     @property
     def label(self) -> str:
-        """`beside orders.sql, 8 clients, 200/s`."""
+        """Returns the load's name for reports: `beside orders.sql, 8 clients, 200/s`."""
         return f"beside {self.script}, {plural(self.clients, 'client')}, {self.rate:,.10g}/s"
 
 

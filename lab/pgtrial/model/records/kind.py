@@ -1,4 +1,4 @@
-"""What pgtrial asks of the load of a load point, whichever kind it is.
+"""The questions that pgtrial asks about the load of a load point, whichever kind it is.
 
 Each kind of load has a type of its own beside this module (`transactions.py`, `capacity.py`, `programs.py`, `tasks.py`,
 `replay.py`, `suite.py`, `job.py`), and `LoadPoint.kind` is the only place that chooses among them. Nothing else asks
@@ -19,18 +19,19 @@ Measure = Literal[
 
 
 class PointKind:
-    """The load of a load point; the answers here are those of a load of transactions that runs for a given time."""
+    """The load of a load point. The answers of this base class are those of a load of transactions for a given time."""
 
     key: ClassVar[str]
-    """The name by which each floor finds its part of the kind."""
+    """The kind's name, by which each floor of the lab finds its own part of the kind."""
     called: ClassVar[str] = "the load"
-    """What a trial runs, for people: `the job`."""
+    """The name of what a trial runs, for reports: `the job`."""
     noun: ClassVar[str] = "transaction"
-    """What the load is a sequence of, for people."""
+    """The name of one item of the load, for reports: `transaction`, `statement`."""
     rate_unit: ClassVar[str] = "tps"
-    """The unit of what the load does in a second."""
+    """The unit of the load's throughput."""
     has_rate: ClassVar[bool] = True
-    """True if the load repeats something many times a second, so that its throughput and its timeline say something."""
+    """True if the load repeats something many times a second, so that its throughput and its timeline are worth
+    reporting."""
     time_is_unknown: ClassVar[bool] = False
     """True if nobody knows how long a trial takes before its load has run."""
     has_percentiles: ClassVar[bool] = True
@@ -40,69 +41,72 @@ class PointKind:
     counts_failures: ClassVar[bool] = True
     """True if the engine counts each transaction that fails."""
     rests: ClassVar[bool] = False
-    """True if it does nothing for parts of the measured time, so that its throughput is of the rest of that time."""
+    """True if the load is idle for parts of the measured time, so that its throughput is that of the other parts."""
     is_timed: ClassVar[bool] = False
-    """True if the time of a trial, from beginning to end, is what it shows."""
+    """True if the result of a trial is its time from beginning to end."""
     is_watched_beside: ClassVar[bool] = False
-    """True if the response times of its trials are those of another load, which runs beside it."""
+    """True if the response times of a trial are those of another load, which runs beside this one."""
     reports_progress: ClassVar[bool] = False
-    """True if the server reports how far it is."""
+    """True if the server reports the progress of the load."""
     counts_blocks_of_parts: ClassVar[bool] = False
-    """True if the command that the report proposes has the blocks that the parts of the load need for a decision."""
+    """True if the command that the report proposes runs as many blocks as the parts of the load need for a decision."""
 
     repeats: ClassVar[bool] = True
-    """True if clients do the same again until the time of a trial is over."""
+    """True if the clients repeat the load until the time of a trial is over."""
     is_by_engine: ClassVar[bool] = True
     """True if the engine makes the load, so that it knows each transaction."""
     lists_statements: ClassVar[bool] = True
-    """True if the statements that its files list have plans to compare."""
+    """True if the load's files list statements, whose plans can be compared."""
 
     @property
     def measure(self) -> Measure:
-        """What claims compare unless the study says otherwise: how much is done, or where that is fixed, how soon."""
+        """Returns what claims compare unless the study says otherwise: the amount of work done or, where the load fixes
+        that amount, the time that it takes."""
         return "goodput"
 
     @property
     def amount(self) -> str | None:
-        """What a trial does, for people: `15,000 tasks`; None: as much as its time holds."""
+        """Returns the amount of work in a trial, for reports: `15,000 tasks`; None if a trial does as much as its time
+        allows."""
         return None
 
     @property
     def folder(self) -> str | None:
-        """The folder among the scripts of the study that has its files; None: it has no folder of its own."""
+        """Returns the folder among the study's scripts that has the load's files; None if the load has no folder of its
+        own."""
         return None
 
     @property
     def query_files(self) -> dict[str, str]:
-        """The files in its folder that are a query each, by the name of the query."""
+        """Returns the files in the load's folder that hold one query each, by the name of the query."""
         return {}
 
     @property
     def scripts_beside(self) -> list[str]:
-        """The scripts of loads that run beside it."""
+        """Returns the scripts of the loads that run beside this one."""
         return []
 
     @property
     def rows_made(self) -> int:
-        """The rows of a table of its own, which no scale gives; 0: it has none."""
+        """Returns the number of rows of the load's own table, which has no scale; 0 if the load has no such table."""
         return 0
 
     def most_engines(self, clients: int) -> int:
-        """Returns how many engines can share the load: each has a client at least."""
+        """Returns how many engines can share the load, where each needs at least one client."""
         return clients
 
     @property
     def has_scale(self) -> bool:
-        """True if its tables are made in the size of a scale."""
+        """True if the load's tables are made in the size that a scale gives."""
         return True
 
     @property
     def details(self) -> str:
-        """What follows workload and data in the name of the load point, with the comma before it."""
+        """Returns the end of the load point's name, which follows workload and data and begins with a comma."""
         return ""
 
     def described(self, workload: str, data: str) -> str:
-        """Returns workload and data, for people; `data` is what follows the workload."""
+        """Returns the names of workload and data for reports; `data` is the part that follows the workload."""
         return f"{workload}{data}"
 
     def directory(self, workload: str, size: str) -> str:

@@ -1,4 +1,4 @@
-"""A load point: what runs in a trial, and what its claims compare."""
+"""The load point of a study: what runs in a trial, and what its claims compare."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from pgtrial.model.units import plural, slug
 
 
 class LoadPoint(Record):
-    """One cell of workload x scale x clients x rate; tests of sysbench have the size of their tables for the scale."""
+    """One combination of workload, scale, clients and rate. Tests of sysbench have the size of their tables in place of
+    a scale."""
 
     workload: str = Field(
         description="A built-in workload, the file name of a script of the study's own, or a pack with its mix."
@@ -57,7 +58,8 @@ class LoadPoint(Record):
 
     @property
     def script_names(self) -> list[str]:
-        """The workload, or where it is made of several scripts their names, each once."""
+        """Returns the names of the scripts: the workload, or if it consists of several scripts each of their names
+        once."""
         return list(dict.fromkeys(self.of_arms.values())) or list(self.mix) or [self.workload]
 
     def for_arm(self, arm: str) -> LoadPoint:
@@ -68,12 +70,13 @@ class LoadPoint(Record):
 
     @property
     def whole_scale(self) -> int:
-        """The scale of tables that are not a suite's."""
+        """Returns the scale as an integer. It is for tables that do not belong to a suite, whose scale may have
+        decimals."""
         return int(self.scale)
 
     @property
     def kind(self) -> PointKind:
-        """What runs. This is the only list of the kinds of load on this floor."""
+        """Returns the kind of the load. This is the only list of the kinds of load on this floor."""
         own = self.tasks or self.replay or self.suite or self.job
         if own is not None:
             return own
@@ -85,12 +88,13 @@ class LoadPoint(Record):
 
     @property
     def label(self) -> str:
-        """For people: `tpcb-like, scale 20, 8 clients`, with a rate `tpcb-like, scale 20, 8 clients, 500/s`."""
+        """Returns the load point's name for reports: `tpcb-like, scale 20, 8 clients`, with a rate `tpcb-like, scale
+        20, 8 clients, 500/s`."""
         return f"{self.load}{self.kind.details}"
 
     @property
     def load(self) -> str:
-        """Workload and data, for people: `tpcb-like, scale 20`, `oltp_write_only, 250 x 450,000 rows`."""
+        """Returns workload and data for reports: `tpcb-like, scale 20`, `oltp_write_only, 250 x 450,000 rows`."""
         return self.kind.described(self.workload, self._of_data)
 
     @property
@@ -105,12 +109,14 @@ class LoadPoint(Record):
 
     @property
     def slug(self) -> str:
-        """For directory names: `tpcb-like-s20-c8`, with a rate `tpcb-like-s20-c8-r500`."""
+        """Returns the load point's name in the names of directories: `tpcb-like-s20-c8`, with a rate
+        `tpcb-like-s20-c8-r500`."""
         return self.kind.directory(slug(self.workload), self._size)
 
     @property
     def _size(self) -> str:
-        """The size of the data, in the names of directories; empty: that of a test of sysbench."""
+        """Returns the size of the data in the names of directories; empty for a test of sysbench that decides the size
+        itself."""
         if self.sysbench:
             size = "x".join(str(part) for part in (self.tables, self.table_size) if part is not None)
             return size and f"t{size}"
@@ -118,15 +124,17 @@ class LoadPoint(Record):
 
 
 def kind_of(points: Sequence[LoadPoint]) -> PointKind:
-    """Returns the kind of the load points of a study, which is one."""
+    """Returns the kind of load that all load points of a study have."""
     return points[0].kind if points else Transactions()
 
 
 def rate_unit(points: Sequence[LoadPoint]) -> str:
-    """Returns the unit of what a load does in a second: `tps`, or of what is no transaction its own name."""
+    """Returns the unit of the load's throughput: `tps`, or another unit where the load does not consist of
+    transactions."""
     return kind_of(points).rate_unit
 
 
 def measure_of(points: Sequence[LoadPoint]) -> Measure:
-    """What claims compare unless the study says otherwise: how much is done, or where that is fixed, how soon."""
+    """Returns what claims compare unless the study says otherwise: the amount of work done or, where the load fixes
+    that amount, the time that it takes."""
     return kind_of(points).measure

@@ -1,4 +1,4 @@
-"""What is known of a machine from study to study, as types: the certificate of its self-test, and its noise."""
+"""Types for what pgtrial keeps about a machine from study to study: the certificate of its self-test, and its noise."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StudyRun(Record):
 
 
 class Found(Record):
-    """What the self-test saw of a planted difference."""
+    """The self-test's measurement of a planted difference."""
 
     planted: Planted
     difference: Estimate = Field(description="Of all blocks, with an exact 95% interval of these blocks alone.")
@@ -49,19 +49,20 @@ class Found(Record):
 
     @property
     def agrees(self) -> bool | None:
-        """True if the measured difference may be the planted one; None: not known."""
+        """True if the interval of the measurement allows the planted difference; None if the calibration has no
+        interval."""
         if self.gap is None or self.gap.low is None or self.gap.high is None:
             return None
         return self.gap.low <= 0 <= self.gap.high
 
     @property
     def hits(self) -> list[StudyRun]:
-        """The studies that called the arm worse."""
+        """Returns the studies that called the arm worse."""
         return [study for study in self.studies if study.verdict == "worse"]
 
 
 class Reach(Record):
-    """What studies of two arms need to find a difference with a power of 80%."""
+    """The blocks and the time that studies of two arms need to find a difference with a power of 80%."""
 
     difference: float
     blocks: int
@@ -102,23 +103,24 @@ class Certificate(Record):
 
     @property
     def false(self) -> list[StudyRun]:
-        """The A/A studies with a false verdict."""
+        """Returns the A/A studies with a false verdict."""
         return [study for study in self.same if study.verdict in ("better", "worse")]
 
 
 class Certificates(Record):
-    """certificates.json of the state directory: of each set of servers the latest certificate."""
+    """certificates.json of the state directory: the latest certificate for each set of servers."""
 
     format: int = 1
     certificates: list[Certificate] = Field([])
 
 
 FEWEST_BLOCKS = 4
-"""Blocks from which a study's noise is known well enough to be told."""
+"""The fewest blocks from which the noise of a study is known well enough to be recorded."""
 
 
 class Conditions(Record):
-    """What the noise of a block depends on; only studies under the same conditions speak for each other."""
+    """The conditions on which the noise of a block depends. Only studies under the same conditions predict each other's
+    noise."""
 
     lab_host: str = Field(description="Name of the lab's machine.")
     servers: list[str] = Field(description="Hosts of the servers, sorted; empty: all on the lab's machine.")
@@ -167,7 +169,7 @@ class NoiseRecord(Record):
 
 
 class Precision(Record):
-    """What a plan can tell with a probability of 80%, as shares."""
+    """The precision that a plan reaches with a probability of 80%, as shares."""
 
     difference: float = Field(description="The smallest difference that gets a verdict by the end of the plan.")
     margin: float = Field(description="The smallest margin that is established by then if the arms do not differ.")

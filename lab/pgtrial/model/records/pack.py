@@ -9,7 +9,7 @@ from pydantic import Field
 from pgtrial.model.records import Record, added
 
 Weight = Annotated[int, Field(ge=0, le=1_000_000)]
-"""How often a script is chosen, against the weights of the others."""
+"""The weight of a script: how often it is chosen, relative to the weights of the others."""
 
 
 class Quality(Record):
@@ -25,18 +25,18 @@ class Quality(Record):
     )
 
     def reaches(self, value: float) -> bool:
-        """Whether a value is as good as the study asks for."""
+        """True if a value is as good as the study requires."""
         if self.at_least is None:
             return True
         return value >= self.at_least if self.better == "more" else value <= self.at_least
 
     def text(self, value: float) -> str:
-        """`recall@10 0.953`."""
+        """Returns the quality with its value, for reports: `recall@10 0.953`."""
         return f"{self.name} {value:.4g}"
 
 
 class PackLoad(Record):
-    """What runs at a load point."""
+    """The pack of a load point: its scripts with their weights, its variables, and what it measures."""
 
     name: str
     mix: str | None = added(None, "Which of the pack's mixes; None: it has but one.")

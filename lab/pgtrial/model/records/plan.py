@@ -1,4 +1,4 @@
-"""What is frozen before the first trial, as types: how trials take turns, their lengths, and the plan."""
+"""Types for what is frozen before the first trial: how trials take turns, how long they are, and the plan."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Interleaving(Record):
     )
 
     def slice_at(self, point: int) -> float:
-        """Length of a slice at a load point."""
+        """Returns the length of a slice at a load point, seconds."""
         return self.longer.get(point, self.slice_s)
 
 
@@ -69,7 +69,7 @@ class PreliminaryBlock(Record):
 
     @property
     def text(self) -> str:
-        """For people: `the speed rises for 2s after the start`."""
+        """Returns the result of the block for reports: `the speed rises for 2s after the start`."""
         still = next((shape for shape in self.shapes if shape.rises_s is None), None)
         if still is not None:
             return f"the speed of {still.arm} still rises {format_duration(self.load_s)} after the start"
@@ -89,7 +89,8 @@ class Lengths(Record):
 
 
 class Extension(Record):
-    """One step by which a study went on after its end; the plan's looks and trials hold what it added."""
+    """One extension of a study after its end. The plan's own looks and trials include those that the extension
+    added."""
 
     created: str = Field(description="UTC, ISO 8601.")
     pgtrial: str = Field(description="Version of the lab that planned it.")
@@ -101,12 +102,13 @@ class Extension(Record):
 
 @dataclass(frozen=True)
 class Drawn:
-    """What the plan draws for the server of a trial; None: nothing, and it is as the study says."""
+    """The values that the plan draws for the server of a trial. None means that nothing is drawn, and the study's own
+    value holds."""
 
     place: int | None = None
-    """Of the data; of several deployments the one that serves."""
+    """The number of the place of the data, or of the deployment that serves, counted from 0."""
     layout: int | None = None
-    """Of the server's program, from 1."""
+    """The number of the layout of the server's program, counted from 1."""
 
 
 AS_IT_IS = Drawn()
@@ -147,7 +149,7 @@ class PlannedTrial(Record):
 
     @property
     def drawn(self) -> Drawn:
-        """What was drawn for its server."""
+        """Returns the values that the plan drew for the trial's server."""
         return Drawn(self.place, self.layout)
 
 
@@ -208,11 +210,12 @@ class Plan(Record):
 
     @property
     def identity(self) -> str:
-        """By which a study is known wherever it lies: when it was planned, and its seed."""
+        """Returns the identity of the study, which stays the same wherever its directory is: when it was planned, and
+        its seed."""
         return f"{self.created} {self.seed}"
 
     def sharing(self, claims: int, *, in_each_comparison: bool = False) -> int:
-        """Returns how many claims share the error of each look, of so many in a family.
+        """Returns how many claims share the error of each look, where a family has `claims` claims.
 
         A family has an error of its own, some even within each comparison. Where the study asks for one error over all
         that is printed, all families of all comparisons share it evenly (Bonferroni).
@@ -227,72 +230,74 @@ class Plan(Record):
 
     @property
     def others(self) -> list[str]:
-        """The arms that are compared with the baseline."""
+        """Returns the arms that are compared with the baseline."""
         return [arm for arm in self.arms if arm != self.baseline]
 
     @property
     def looks_within(self) -> list[int]:
-        """The looks that the planned blocks reach; none where they are too few for a verdict."""
+        """Returns the looks that the planned blocks reach; none if the blocks are too few for a verdict."""
         return [look for look in self.looks if look <= self.max_blocks]
 
     @property
     def shares_server(self) -> bool:
-        """Whether all arms are sessions of one server."""
+        """True if all arms are sessions of one server."""
         return self.interleaving is not None and self.interleaving.shared_server
 
     @property
     def server_hosts(self) -> list[str]:
-        """Hosts of the servers, sorted; empty: all on the lab's machine."""
+        """Returns the hosts of the servers, sorted; empty if all servers are on the lab's machine."""
         return sorted({host.label for hosts in self.hosts.values() for host in hosts})
 
     @property
     def end(self) -> int:
-        """Blocks after which the study ends at the latest: an extension may ask for fewer than are planned."""
+        """Returns the number of blocks after which the study ends at the latest. An extension may ask for fewer blocks
+        than are planned."""
         return self.extensions[-1].end if self.extensions else self.max_blocks
 
     @property
     def wanted(self) -> list[PlannedTrial]:
-        """The planned trials without those of arms that have left before."""
+        """Returns the planned trials without those of an arm after the block at which it has left."""
         until = dict.fromkeys(self.arms, self.max_blocks) | self.left
         return [planned for planned in self.trials if planned.block < until[planned.arm]]
 
     @property
     def due(self) -> list[PlannedTrial]:
-        """The wanted trials up to the end."""
+        """Returns the wanted trials up to the study's end."""
         end = self.end
         return [planned for planned in self.wanted if planned.block < end]
 
     @property
     def block_estimate_s(self) -> float:
-        """Expected wall time of a block, seconds."""
+        """Returns the expected wall time of a block, seconds."""
         return self.trial_estimate_s * len(self.load_points) * len(self.arms)
 
     @property
     def awaits_lengths(self) -> bool:
-        """Whether the preliminary block, which sets the lengths of trials, is still to run."""
+        """True if the preliminary block, which sets the lengths of trials, is still to run."""
         return self.lengths is not None and self.lengths.preliminary is None
 
     @property
     def kind(self) -> PointKind:
-        """The kind of the load."""
+        """Returns the kind of the load."""
         return kind_of(self.load_points)
 
     @property
     def primary_metric(self) -> str | None:
-        """The declared metric of the primary claims; None: the measure of the load."""
+        """Returns the declared metric of the primary claims; None if they compare the measure of the load."""
         return self.metrics[0] if self.metrics else None
 
     @property
     def is_paced(self) -> bool:
-        """Whether the number of transactions is fixed, so that a faster server only answers sooner."""
+        """True if the number of transactions is fixed, so that a faster server only answers sooner."""
         return self.kind.measure != "goodput"
 
     @property
     def repeated_metrics(self) -> list[str]:
-        """The declared metrics that follow from the throughput, since the load is a closed loop (Little's law)."""
+        """Returns the declared metrics that follow from the throughput because the load is a closed loop (Little's
+        law)."""
         return [] if self.is_paced else [name for name in self.metrics if METRICS[name].follows_throughput]
 
     @property
     def measure(self) -> str:
-        """What the study's primary claims compare: a Measure, or a declared metric."""
+        """Returns the name of what the study's primary claims compare: a Measure, or a declared metric."""
         return METRICS[self.metrics[0]].noun if self.metrics else self.kind.measure

@@ -1,4 +1,4 @@
-"""What is stored of replays: what is replayed, what became of its statements in a trial, and plans of statements."""
+"""Types for what is stored of replays: the load, the outcome of its statements in a trial, and plans of statements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pgtrial.model.records.kind import Measure, PointKind
 from pgtrial.model.units import plural
 
 IN_FAILED_TRANSACTION = "25P02"
-"""SQLSTATE of a statement in a transaction that an error before it has ended."""
+"""The SQLSTATE of a statement in a transaction that an earlier error has aborted."""
 
 
 class ReplayFiles(Record):
@@ -27,7 +27,7 @@ class ReplayFiles(Record):
 
 
 class ReplayLoad(PointKind, Record):
-    """What is replayed at a load point."""
+    """The replay of a load point: the capture, the data, and how fast and how often its sessions run."""
 
     key: ClassVar[str] = "replay"
     repeats: ClassVar[bool] = False
@@ -47,14 +47,15 @@ class ReplayLoad(PointKind, Record):
 
     @property
     def label(self) -> str:
-        """For people: `412 sessions at 4 times the recorded speed`."""
+        """Returns the replay's name for reports: `412 sessions at 4 times the recorded speed`."""
         sampled = f"a sample of {self.sample:.3g} of " if self.sample < 1 else ""
         copied = f" x {self.copies}" if self.copies > 1 else ""
         return f"{sampled}{plural(self.sessions, 'session')}{copied} {self.pace}"
 
     @property
     def pace(self) -> str:
-        """`as fast as possible`, `at the recorded times`, `at 4 times the recorded speed`."""
+        """Returns the speed for reports: `as fast as possible`, `at the recorded times`, `at 4 times the recorded
+        speed`."""
         if self.speed is None:
             return "as fast as possible"
         return "at the recorded times" if self.speed == 1 else f"at {self.speed:g} times the recorded speed"
@@ -112,17 +113,17 @@ class TemplateResult(Record):
 
     @property
     def timed(self) -> int:
-        """Statements that the times are of."""
+        """Returns the number of statements that the times describe."""
         return self.statements - sum(self.failures.values())
 
     @property
     def total_us(self) -> float:
-        """The time of all statements together."""
+        """Returns the time of all statements together, microseconds."""
         return self.time_us.mean * self.timed if self.time_us is not None else 0.0
 
 
 class ReplaySummary(Record):
-    """What became of a replay in one trial."""
+    """The outcome of a replay in one trial."""
 
     statements: int = Field(description="Answered by the server, or cut off with their connection.")
     transactions: int = Field(description="Transactions that ended, whichever way.")
@@ -136,7 +137,7 @@ class ReplaySummary(Record):
 
 
 class StatementPlan(Record):
-    """What EXPLAIN says of one recorded statement of a template on one arm."""
+    """The plan that EXPLAIN shows for one recorded statement of a template on one arm."""
 
     arm: str
     template: int

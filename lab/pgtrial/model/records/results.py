@@ -1,4 +1,5 @@
-"""What a verdict holds, as types: verdict.json. Differences are shares (0.41: 41% faster), times s, latencies us."""
+"""Types for the content of verdict.json. Differences are shares (0.41: 41% faster), times are in seconds, latencies in
+microseconds."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from pgtrial.model.records.where_it_ran import WhereItRan
 
 
 class Spread(Record):
-    """A quantity over the blocks."""
+    """The median and the range of a quantity over the blocks."""
 
     median: float
     lowest: float
@@ -25,7 +26,8 @@ class Spread(Record):
 
 
 class Level(Record):
-    """How one arm did at one load point, each trial counting once. Descriptive: comparisons are made within blocks."""
+    """The performance of one arm at one load point, where each trial counts once. It is descriptive, since comparisons
+    are made within blocks."""
 
     arm: str
     load_point: int
@@ -65,7 +67,7 @@ class StatementErrors(Record):
 
 
 class Failures(Record):
-    """What went wrong on one arm, over all its trials."""
+    """The failures of one arm, over all its trials."""
 
     arm: str
     trials: int
@@ -108,7 +110,7 @@ class CellRegimes(Record):
 
 
 class FailedTrial(Record):
-    """A trial that failed, with what became of it in the analysis."""
+    """A trial that failed, and how the analysis treats it."""
 
     index: int
     block: int
@@ -121,7 +123,8 @@ class FailedTrial(Record):
 
 
 class Cost(Record):
-    """What a committed transaction cost on an arm: the median trial, and the difference to the baseline by blocks."""
+    """The cost of a committed transaction on an arm: that of the median trial, and the difference to the baseline by
+    blocks."""
 
     what: str = Field(description="E.g. `WAL`, `server CPU`.")
     unit: str = Field(description="`us`, `bytes`, `% of updates`, or empty for a count.")
@@ -139,7 +142,7 @@ class Cost(Record):
 
 
 class PlanDifference(Record):
-    """A statement of the load whose plan on an arm is another one than on the baseline."""
+    """A statement of the load whose plan on an arm differs from the plan on the baseline."""
 
     statement: str = Field(description="Its text without values, or the name of a suite's query.")
     arm: str
@@ -152,7 +155,8 @@ class PlanDifference(Record):
 
 
 class CarryOver(Record):
-    """How an arm does in slices after another arm's, against slices among its own alone."""
+    """The speed of an arm in slices that follow another arm's slice, relative to its speed among its own slices
+    alone."""
 
     arm: str
     preceding: str = Field(description="The arm of the slice before.")
@@ -165,7 +169,7 @@ class CarryOver(Record):
 
 
 class CarryOverShift(Record):
-    """How far carry-over moves a comparison: what it does to the arm, against what it does to the baseline."""
+    """The shift of a comparison by carry-over: its effect on the arm, relative to its effect on the baseline."""
 
     arm: str
     baseline: str
@@ -178,7 +182,8 @@ class CarryOverShift(Record):
 
 
 class Criterion(Record):
-    """A row of the criteria of a comparison on tasks: what either arm has, and which wins by the study's rule."""
+    """A row of the table of criteria in a comparison on tasks: the values of both arms, and which arm wins by the
+    study's rule."""
 
     what: str = Field(description="failures, shortest, longest, mean, median, under 5 s, within 0.1 s, 1 s, 10 s.")
     unit: Literal["s", "tasks"]
@@ -201,7 +206,7 @@ class Criterion(Record):
 
     @property
     def winner(self) -> str:
-        """The better arm, or why there is none."""
+        """Returns the better arm, or in words why there is none."""
         words = {"equivalent": "no difference", "withheld": "no verdict", "undecided": "undecided"}
         return words.get(self.verdict) or (self.arm if self.verdict == "better" else self.baseline)
 
@@ -244,7 +249,8 @@ class CurvePoint(Record):
 
 
 class StatementClaim(Record):
-    """Statements of one template in a replay: what they take on both arms, and whether the arm is slower."""
+    """The statements of one template in a replay: the times that they take on both arms, and whether the arm is
+    slower."""
 
     template: int = Field(description="Number in the capture.")
     text: str
@@ -261,12 +267,13 @@ class StatementClaim(Record):
 
     @property
     def is_slower(self) -> bool:
-        """Whether it got slower by more than the margin may hide."""
+        """True if the arm is slower, and its interval does not lie wholly within the margin."""
         return self.verdict == "worse" and not self.within_margin
 
 
 class FailureClaim(Record):
-    """Whether an arm fails a larger share of its transactions than the baseline; the second primary claim on it."""
+    """A claim on whether an arm fails a larger share of its transactions than the baseline. It is the second primary
+    claim on the arm."""
 
     arm: str
     baseline: str
@@ -280,7 +287,8 @@ class FailureClaim(Record):
 
 
 class QueryClaim(Record):
-    """A query of a suite: its time on both arms, and whether it differs; or the geometric mean over all queries."""
+    """A claim on one query of a suite, or on the geometric mean over all queries: the times on both arms, and whether
+    they differ."""
 
     query: str | None = Field(description="None: all queries, the primary claim.")
     arm: str
@@ -299,12 +307,12 @@ class QueryClaim(Record):
 
     @property
     def is_slower(self) -> bool:
-        """Whether it got slower by more than the margin may hide."""
+        """True if the arm is slower, and its interval does not lie wholly within the margin."""
         return self.verdict == "worse" and not self.within_margin
 
 
 class PlannedLook(Record):
-    """A line of the table of looks."""
+    """A row of the report's table of looks."""
 
     blocks: int = Field(description="Or pairs of deployments, where those are the unit.")
     alpha: float
@@ -314,7 +322,8 @@ class PlannedLook(Record):
 
 
 JUDGED_BLOCKS = {"voids", "noisy_blocks"}
-"""Keys of versions that judged blocks by canaries, and had notes on them; absent when there were none."""
+"""The keys that versions which judged blocks by canaries wrote to verdict.json. They are dropped when such a file is
+read."""
 
 
 class StudyResult(Record):
@@ -383,10 +392,11 @@ class StudyResult(Record):
 
     @property
     def exit_status(self) -> int:
-        """0: no regression; 1: an arm is worse than the baseline by more than the margin excludes, or fails a larger
-        share of its transactions; 2: no verdict.
+        """Returns the exit status. 0: no regression; 1: an arm is worse than the baseline by more than the margin
+        excludes, or it fails a larger share of its transactions; 2: no verdict.
 
-        Worse in one regime is worse. Of one arm alone 0: its level has an interval; 2: it has none, or does not stand.
+        An arm that is worse in one regime counts as worse. A study of one arm alone has 0 if each of its levels has an
+        interval, and 2 if one has none or a finding withholds the result.
         """
         if not self.primary:
             stands = not any(finding.severity == "withhold" for finding in self.findings)
@@ -401,5 +411,5 @@ class StudyResult(Record):
         return 2 if any(claim.verdict == "undecided" and not claim.not_worse for claim in self.primary) else 0
 
     def claims(self, arm: str) -> list[Claim]:
-        """The claims per load point of one arm, in the order of the load points."""
+        """Returns one arm's claims per load point, in the order of the load points."""
         return [claim for claim in self.by_load_point if claim.arm == arm]

@@ -1,4 +1,5 @@
-"""What is known of the rows of a table: how many there are, and digests that do not depend on their order."""
+"""The type for what is known about the rows of a table: how many there are, and digests that do not depend on their
+order."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from pgtrial.model.records import Record, added
 
 
 class TableRows(Record):
-    """The rows of a table in one place where an arm's data are. Equal rows have equal digests on all versions."""
+    """The rows of a table in one of the places of an arm's data. Equal rows have equal digests on all versions of
+    PostgreSQL."""
 
     rows: int | None = Field(
         None, description="How many rows the table has, or of a sample how many were found; None: they were not read."

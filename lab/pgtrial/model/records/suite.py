@@ -1,4 +1,4 @@
-"""What is stored of suites of queries: what runs at a load point, and what became of each query in a trial."""
+"""Types for what is stored of suites of queries: the load, and the outcome of each query in a trial."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pgtrial.model.records.kind import Measure, PointKind
 from pgtrial.model.units import plural
 
 Cache = Literal["warm", "os", "cold"]
-"""What a query finds in memory: all of it; what the kernel's cache has; nothing."""
+"""The state of the caches when a query starts: `warm` has all its data in memory, `os` only what the kernel's cache
+holds, and `cold` nothing."""
 
 
 QUERY_ENDING = ".sql"
@@ -44,7 +45,7 @@ class SuiteLoad(PointKind, Record):
 
     @property
     def label(self) -> str:
-        """For people: `22 queries, 2 runs of each, caches warm`."""
+        """Returns the suite's name for reports: `22 queries, 2 runs of each, caches warm`."""
         runs = f", {self.runs} runs of each" if self.runs > 1 else ""
         return f"{plural(len(self.queries), 'query')}{runs}, {CACHES[self.cache]}"
 
@@ -81,11 +82,11 @@ CACHES: dict[Cache, str] = {
     "os": "shared buffers empty before each query",
     "cold": "shared buffers and the kernel's cache empty before each query",
 }
-"""For people."""
+"""The state of the caches in words, for reports."""
 
 
 class QueryAnswer(Record):
-    """What a run of a query returned."""
+    """The answer that a run of a query returned."""
 
     rows: int = Field(description="Of the last statement.")
     rows_hash: str | None = Field(description="Of their values, in any order; None: no rows are returned.")
@@ -107,7 +108,8 @@ class QueryResult(Record):
         return bool(self.over_limit or self.failures)
 
     def time_us(self, limit_s: float) -> float | None:
-        """Geometric mean over the runs, one with an error as the limit; None where no run has a time."""
+        """Returns the geometric mean over the runs, microseconds, where a run with an error counts as the limit; None
+        if no run has a time."""
         if not self.times_us:
             return None
         times = [*self.times_us, *[1e6 * limit_s] * sum(self.failures.values())]
@@ -117,14 +119,15 @@ class QueryResult(Record):
 
 
 class SuiteSummary(Record):
-    """What became of a suite in one trial."""
+    """The outcome of a suite in one trial."""
 
     queries: list[QueryResult]
     limit_s: float = Field(description="As in the load point.")
 
     @property
     def mean_us(self) -> float | None:
-        """Geometric mean of the queries' times, one that failed as the limit; None where all failed."""
+        """Returns the geometric mean of the queries' times, microseconds, where a failed query counts as the limit;
+        None if all of them failed."""
         times = [query.time_us(self.limit_s) for query in self.queries]
         if all(time is None for time in times):
             return None

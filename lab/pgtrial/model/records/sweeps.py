@@ -1,4 +1,4 @@
-"""An arm over numbers of clients or sizes of its data, as types: the scalability law, and cliffs."""
+"""Types for an arm over several numbers of clients or sizes of its data: the scalability law, and cliffs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Law(Record):
 
 
 class Scaling(Record):
-    """An arm over six or more numbers of clients."""
+    """The throughput of an arm over six or more numbers of clients."""
 
     arm: str
     load_points: list[int] = Field(description="Indexes into load_points, by number of clients.")
@@ -52,7 +52,7 @@ class Scaling(Record):
 
 
 class Cliff(Record):
-    """A size behind which the throughput of an arm falls by 20% or more while the size doubles."""
+    """A size of the data beyond which the throughput of an arm falls by 20% or more while the size doubles."""
 
     scale: Bounds
     change: float = Field(description="Relative change of tps from there to twice the size.")
@@ -63,7 +63,7 @@ class Cliff(Record):
 
 
 class SizeCurve(Record):
-    """An arm over six or more sizes of its data."""
+    """The throughput of an arm over six or more sizes of its data."""
 
     arm: str
     load_points: list[int] = Field(description="Indexes into load_points, by scale.")

@@ -12,7 +12,7 @@ from pgtrial.model.units import plural
 
 
 class TaskLoad(PointKind, Record):
-    """The tasks of a load point; all numbers are of each application."""
+    """The tasks of a load point. All numbers of tasks, connections and rows are per application."""
 
     key: ClassVar[str] = "tasks"
     repeats: ClassVar[bool] = False
@@ -28,7 +28,7 @@ class TaskLoad(PointKind, Record):
 
     @property
     def label(self) -> str:
-        """For people: `3 x 5,000 tasks at once on pools of 100`."""
+        """Returns the name of the tasks for reports: `3 x 5,000 tasks at once on pools of 100`."""
         when = "at once" if self.arrival == "at-once" else f"at {self.arrival.removeprefix('poisson:')}/s each"
         return f"{self.apps} x {self.tasks:,} tasks {when} on pools of {self.pool}"
 

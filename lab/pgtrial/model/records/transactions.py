@@ -1,4 +1,4 @@
-"""A load of transactions, of pgbench's scripts, sysbench's tests, order entry or a pack, for a given time."""
+"""A load of transactions for a given time: pgbench's scripts, sysbench's tests, order entry or a pack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Transactions(PointKind):
     key: ClassVar[str] = "transactions"
     clients: int = 1
     rate: float | None = None
-    """Transactions per second; None: a closed loop."""
+    """The given rate, transactions per second; None for a closed loop."""
 
     @property
     def measure(self) -> Measure:
@@ -34,7 +34,7 @@ class Transactions(PointKind):
 
 @dataclass(frozen=True, kw_only=True)
 class CapacitySearch(Transactions):
-    """The transactions of a load point at which the highest rate is looked for that keeps a promise."""
+    """The transactions of a load point whose trials look for the highest rate that keeps a promise."""
 
     key: ClassVar[str] = "capacity"
     promise: CapacityLoad

@@ -1,4 +1,5 @@
-"""What is known of a trial, as types: its outcome, tasks, seconds and slices, and the levels that it went through."""
+"""Types for what is known about a trial: its outcome, tasks, seconds and slices, and the levels that it went
+through."""
 
 from __future__ import annotations
 
@@ -15,10 +16,11 @@ from pgtrial.model.records.where_it_ran import MachineShare
 
 Count = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-"""What was counted or measured is not negative, and is a number."""
+"""A measured amount: a finite number that is not negative."""
 
 LONGEST_S = 2_000_000
-"""Seconds of the longest phase that is read, 23 days: memory for each second is taken only up to there."""
+"""The length of the longest phase that is read, seconds (23 days). Readers take memory for each second, which this
+bounds."""
 
 
 class Latency(Record):
@@ -36,7 +38,8 @@ class Latency(Record):
 
 
 class ServiceTime(Record):
-    """Time of one trial's committed transactions from their actual start, microseconds: the server's part."""
+    """Times of one trial's committed transactions from their actual start, microseconds: the server's part of the
+    response time."""
 
     p50: float
     p90: float
@@ -46,9 +49,10 @@ class ServiceTime(Record):
 
 
 class Percentiles(Record):
-    """Percentiles of all transactions of one trial, the failed ones behind all that committed, microseconds.
+    """Percentiles of all transactions of one trial, microseconds. Failed transactions count as slower than all
+    committed ones.
 
-    None: it falls on a failed transaction.
+    A percentile is None if it falls on a failed transaction.
     """
 
     p50: float | None
@@ -59,7 +63,7 @@ class Percentiles(Record):
 
 
 class Phase(Record):
-    """What the engine measured in one phase (warm-up or measured part)."""
+    """The engine's measurements of one phase (warm-up or measured part)."""
 
     duration_s: Amount = Field(
         le=LONGEST_S,
@@ -82,7 +86,8 @@ class Phase(Record):
 
 
 class TransactionKind(Record):
-    """One of several transactions of a load in one trial: the measured part, and what was under way at its end."""
+    """One of several kinds of transaction in a load. It counts the measured part and the transactions in progress at
+    its end."""
 
     name: str
     transactions: Count = Field(description="Those that ended as they were to.")
@@ -93,14 +98,14 @@ class TransactionKind(Record):
 
 
 class ClientWarning(Record):
-    """What the engine has to say against its own measurement."""
+    """A warning of the engine about its own measurement."""
 
     kind: str = Field(description="`client-busy`, `schedule-lag` or `output-slow`.")
     message: str = Field(description="One sentence.")
 
 
 class ClientUse(Record):
-    """What the engine itself used in the measured part."""
+    """The resources that the engine itself used in the measured part."""
 
     cpu_user_s: Amount
     cpu_system_s: Amount
@@ -116,7 +121,8 @@ class ClientUse(Record):
 
 
 class FailureSpan(Record):
-    """When transactions of a trial failed in one way; second by second it is in engine.jsonl."""
+    """The time span in which transactions of a trial failed in one way; engine.jsonl has the failures of each
+    second."""
 
     phase: Literal["warmup", "measure"]
     kind: str = Field(description="SQLSTATE or kind.")
@@ -136,7 +142,7 @@ class TaskTimes(Record):
 
 
 class TaskSummary(Record):
-    """What became of a trial's tasks. Times are of the completed ones, but for those that say otherwise."""
+    """The outcome of a trial's tasks. Times are those of the completed tasks unless a field says otherwise."""
 
     planned: int
     completed: int
@@ -155,20 +161,21 @@ class TaskSummary(Record):
 
     @property
     def mean_us(self) -> float | None:
-        """Mean response time of all tasks, a failed one with the time until it failed; None where none ended."""
+        """Returns the mean response time of all tasks, microseconds, where a failed task counts with the time until it
+        failed; None if no task ended."""
         done = self.response_us.mean * self.completed if self.response_us else 0.0
         lost = self.failed_after_us * self.failed if self.failed_after_us is not None else 0.0
         ended = self.completed + self.failed
         return (done + lost) / ended if ended else None
 
     def within(self, limit: Literal["0.1_s", "1_s", "10_s"]) -> int:
-        """Tasks that were completed within the limit."""
+        """Returns the number of tasks that were completed within the limit."""
         names = ("up_to_0.1_s", "up_to_1_s", "up_to_10_s")
         return sum(self.classes[name] for name in names[: names.index(f"up_to_{limit}") + 1])
 
 
 class JobSummary(Record):
-    """What a job did to its server. Its time is the latency of the measured part."""
+    """The effects of a job on its server. The time of the job is the latency of the measured part."""
 
     wal_bytes: Amount | None = Field(description="WAL written meanwhile; None: the role may not ask.")
     size_before_bytes: Amount = Field(description="Of the database on disk, before the job.")
@@ -228,7 +235,7 @@ class LoadStatement(Record):
 
 
 class StatementRows(Record):
-    """How often a statement of the load ran, warm-up included, by pg_stat_statements of the server."""
+    """The calls and rows of a statement of the load, warm-up included, by the server's pg_stat_statements."""
 
     calls: Count
     rows: Count = Field(description="Rows that it returned or changed, in all calls together.")
@@ -333,14 +340,14 @@ class Trial(Record):
 
     @property
     def served(self) -> Phase | None:
-        """The measured part of the load whose response times count: of a job that of the load beside it."""
+        """Returns the measured part of the load whose response times count; for a job that is the load beside it."""
         if self.load_point.kind.is_watched_beside:
             return self.job.beside if self.job is not None else None
         return self.measured
 
     @property
     def never_started(self) -> bool:
-        """Whether it failed because its server did not start."""
+        """True if the trial failed because its server did not start."""
         return self.status == "failed" and len(self.start_failures) > 1
 
 
@@ -363,7 +370,8 @@ class SliceRow(Record):
 
 
 class TimelineRow(Record):
-    """One row of timeline.parquet: one second of one phase; of interleaved trials of the arm's own time."""
+    """One row of timeline.parquet: one second of one phase. In interleaved trials these are seconds of the arm's own
+    time."""
 
     phase: Literal["warmup", "measure"]
     second: int
@@ -377,7 +385,7 @@ class TimelineRow(Record):
 
 
 Shape = Literal["flat", "warm-up", "slow-down", "collapse", "recovery", "cyclic", "no steady state"]
-"""The class of a trial's timeline. Only the first keeps one level from start to end."""
+"""The class of a trial's timeline. Only `flat` timelines keep one level from start to end."""
 
 
 class Segment(Record):

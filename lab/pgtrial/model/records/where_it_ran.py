@@ -1,4 +1,5 @@
-"""Where each piece of a study is to run, and where it ran, as types. Clocks and round trips in microseconds."""
+"""Types for the machines on which each piece of a study is to run, and on which it ran. Clock offsets and round trips
+are in microseconds."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pgtrial.model.records import Record, added
 
 
 class ServerHost(Record):
-    """Where the study says that a server is; nothing is resolved or reached to know it."""
+    """The host of a server as the study names it. No name is resolved and no host is contacted to find it out."""
 
     label: str = Field(description="`this machine`, `user@host` as ssh takes it, or how a given server is named.")
     by: Literal["this machine", "ssh", "dsn"] = Field(description="How the lab comes by it.")
@@ -24,7 +25,8 @@ class ServerHost(Record):
 
 
 class MachineShare(Record):
-    """What one machine of a fleet did of a trial's load. None: it did not live to tell."""
+    """The share of one machine of a fleet in a trial's load. Values are None if the machine was lost before it reported
+    them."""
 
     machine: str
     address: str = Field(description="Where the fleet reaches it.")
@@ -51,7 +53,7 @@ class MachineShare(Record):
 
 
 class ServerPlace(Record):
-    """Where an arm's server is, and the way from the lab to it; None: not known."""
+    """The host of an arm's server, and the network path from the lab to it. None means that a value is not known."""
 
     arm: str
     host: str = Field(description="As the study names it; several deployments with commas.")
@@ -74,7 +76,8 @@ class ServerPlace(Record):
 
 
 class MachinePart(Record):
-    """What one machine of the fleet did, over all trials in which it took part; None: not known."""
+    """The part of one machine of the fleet in the load, over all trials in which it took part. None means that a value
+    is not known."""
 
     machine: str
     address: str | None
@@ -101,7 +104,8 @@ class MachinePart(Record):
 
 
 class MachineWay(Record):
-    """From one machine of the fleet to one arm's server: TCP connects before the trials."""
+    """The network path from one machine of the fleet to one arm's server, measured by TCP connects before the
+    trials."""
 
     machine: str
     arm: str
@@ -112,7 +116,7 @@ class MachineWay(Record):
 
 
 class WhereItRan(Record):
-    """Which machine did what, where there is more than one."""
+    """The machines on which a study ran and what each of them did, if there is more than one."""
 
     lab: str | None = Field(description="System of the lab's machine; None: not known.")
     load: Literal["lab", "fleet"] = Field(description="What made the load.")
