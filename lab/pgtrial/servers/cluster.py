@@ -1,6 +1,6 @@
 """One PostgreSQL cluster that pgtrial makes, on any machine: initdb, configuration, start, access, and stop.
 
-The settings that the lab itself makes are the same in every cluster; all of them are here.
+The settings that the lab itself makes are the same in every cluster. All of them are in this module.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pgtrial.servers.postmaster import DATABASE, OWNER, SUPERUSER, Child, Hosted
 from pgtrial.servers.room import Room
 
 _INITDB = ("--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "-N")
-"""C is the one locale that every host has, the same on all; the study's own initdb options come later and win.
--N is --no-sync, whose long name is another one before PostgreSQL 10."""
+"""The options of initdb. C is the one locale that every host has, the same on all; the study's own initdb options come
+later and take precedence. -N is --no-sync, whose long name is another one before PostgreSQL 10."""
 
 
 @dataclass
@@ -38,35 +38,36 @@ class Cluster:
     socket_directory: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     access: Access | None = None
-    """How clients reach it over TCP, with a password that is new at each start; None: by the private socket alone."""
+    """How clients reach the server over TCP, with a new password at each start; None: only by the private socket."""
     launcher: tuple[str, ...] = ()
-    """What the server is run by, such as `taskset -c 0-3`."""
+    """The words in front of the server's command, such as `taskset -c 0-3`."""
     _password: str | None = field(default=None, init=False, repr=False)
     _owner_password: str | None = field(default=None, init=False, repr=False)
     _postmaster: Postmaster | None = field(default=None, init=False, repr=False)
 
     @property
     def port(self) -> int:
-        """The port, also in the socket's name."""
+        """The server's port, which is also in the socket's name."""
         port = None if self.access is None else self.access.port
         return port or int(self.settings.get("port", 5432))
 
     @property
     def target(self) -> Target:
-        """Where its superuser connects."""
+        """The server's address for its superuser."""
         host = str(self.socket_directory) if self.access is None else self.access.address
         programs = self.server.bin if self.room.machine is LOCAL else None
         return Target(host, self.port, SUPERUSER, DATABASE, self._password, {"sslmode": "disable"}, programs=programs)
 
     @property
     def served(self) -> Target:
-        """Where its superuser connects, with the role that owns the data beside it: for trials."""
+        """The server's address for trials: for its superuser, with the role that owns the data beside it."""
         return replace(self.target, owner=OWNER, owner_password=self._owner_password)
 
     def start(self, log: Path) -> None:
-        """Start the server, its log appended to `log` here, and wait until it accepts connections.
+        """Starts the server, appends its log to `log` on this machine, and waits until it accepts connections.
 
-        Raises ArmError with the server's own words, or saying that it runs and cannot be reached; none is left then.
+        Raises ArmError with the server's own message, or saying that it runs and cannot be reached. No server is left
+        then.
         """
         with ExitStack() as stack:
             if self.access is not None and not self.access.port:
@@ -89,16 +90,16 @@ class Cluster:
             postmaster.fetch_log(log)
 
     def stop(self, *, immediate: bool = False) -> None:
-        """End the server: fast (its data stays clean), or immediate (its data is thrown away next). Never hangs."""
+        """Stops the server: fast (its data stays clean), or immediate (its data is thrown away next). Never hangs."""
         postmaster, self._postmaster = self._postmaster, None
         self._password = self._owner_password = None
         if postmaster is not None:
             postmaster.stop(immediate=immediate)
 
     def restart(self, log: Path, between: Callable[[], None]) -> None:
-        """Stop the server, do what `between` does, and start it again: data, address and password stay.
+        """Stops the server, calls `between`, and starts it again: data, address and password stay.
 
-        Raises as `start`, and what `between` raises; the server is stopped then.
+        Raises what `start` and `between` raise; the server is stopped then.
         """
         postmaster = self._postmaster
         if postmaster is None:
@@ -112,7 +113,7 @@ class Cluster:
 
     @contextmanager
     def running(self, log: Path, *, immediate: bool = False) -> Iterator[Target]:
-        """The server between start and stop."""
+        """Runs the server inside, and yields its address."""
         self.start(log)
         try:
             yield self.target
@@ -120,12 +121,13 @@ class Cluster:
             self.stop(immediate=immediate)
 
     def fetch_log(self, log: Path) -> None:
-        """Append to `log` here what the server has written since the last time, where it does not write there."""
+        """Appends to `log` here what the server has logged since the last time, if the server does not write there
+        itself."""
         if self._postmaster is not None:
             self._postmaster.fetch_log(log)
 
     def huge_pages_needed(self) -> int:
-        """How many huge pages of the size that is set the shared memory takes. Raises ArmError."""
+        """Returns how many huge pages of the configured size the shared memory takes. Raises ArmError."""
         if self.server.major < 15:
             raise ArmError(
                 f"PostgreSQL {self.server.version} does not tell how many huge pages it needs, as 15 and later do; "
@@ -140,7 +142,7 @@ class Cluster:
         return int(done.stdout)
 
     def _listening(self) -> Mapping[str, str]:
-        """The settings with those of the access, which pg_hba.conf then opens."""
+        """Returns the settings with those of the access, and writes the pg_hba.conf that lets its clients in."""
         if self.access is None:
             return self.settings
         self.room.write(self.data_directory / "pg_hba.conf", self.access.hba)
@@ -152,14 +154,14 @@ class Cluster:
         )
 
     def _set_password(self, postmaster: Postmaster) -> None:
-        """Gives both roles a new password; the server, and so its log, sees no more than what SCRAM stores of it."""
+        """Gives both roles a new password. The server, and so its log, sees only what SCRAM stores of it."""
         passwords = {role: secrets.token_urlsafe(24) for role in (SUPERUSER, OWNER)}
         for role, password in passwords.items():
             postmaster.execute(f"ALTER ROLE {role} PASSWORD '{verifier(password)}'")
         self._password, self._owner_password = passwords[SUPERUSER], passwords[OWNER]
 
     def _check_reached(self, access: Access) -> None:
-        """See whether the server that runs there takes queries from here. Raises ArmError."""
+        """Checks that the server that runs on the machine answers queries from here. Raises ArmError."""
         machine = self.room.machine
         try:
             with self.target.connect() as connection:
@@ -188,7 +190,8 @@ class Cluster:
 
 
 def create_cluster(room: Room, server: ServerBinaries, data: Path, options: Sequence[str] = ()) -> None:
-    """Run initdb in a new directory, and make the role that owns the data. Raises ArmError with the programs' words."""
+    """Runs initdb in a new directory, and makes the role that owns the data. Raises ArmError with the programs'
+    messages."""
     room.private_directory(data)
     done = room.run([server.bin / "initdb", "--pgdata", data, *_INITDB, *options])
     if done.status != 0:
@@ -202,7 +205,7 @@ def create_cluster(room: Room, server: ServerBinaries, data: Path, options: Sequ
 
 
 def _make_owner(room: Room, server: ServerBinaries, data: Path) -> None:
-    """Makes the role that owns the database, by the server's single-user mode: no other session exists yet."""
+    """Makes the role that owns the database, in the server's single-user mode: no other session exists yet."""
     statements = [
         f"CREATE ROLE {OWNER} LOGIN CREATEDB",
         f"ALTER DATABASE {DATABASE} OWNER TO {OWNER}",
@@ -228,10 +231,11 @@ LAB_SETTINGS = {
     "log_timezone": "UTC",
     "lc_messages": "C",
 }
-"""Beyond these, an arm has PostgreSQL's defaults and what the study says; a study's own value wins."""
+"""The settings that the lab gives every server. Otherwise an arm has PostgreSQL's defaults and what the study says; a
+study's own value takes precedence."""
 
 _LAB_SETTINGS_SINCE_19 = {"log_autoanalyze_min_duration": "0"}
-"""Before 19 `log_autovacuum_min_duration` was for VACUUM and ANALYZE."""
+"""Further settings since PostgreSQL 19. Before, `log_autovacuum_min_duration` applied to both VACUUM and ANALYZE."""
 
 _RESERVED = {
     "data_directory": "every trial has a data directory of its own",
@@ -251,11 +255,12 @@ _RESERVED = {
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)?")
 
 CONFIGURATION = "pgtrial.conf"
-"""File in the data directory, included last by its postgresql.conf."""
+"""The file in the data directory with the lab's settings and the arm's; postgresql.conf includes it last."""
 
 
 def loading_settings(data: Data) -> dict[str, str]:
-    """Settings while a template is loaded: fast and not durable, for the template is flushed as a whole afterwards."""
+    """Returns the settings while a template is loaded: fast and not durable, since the template is flushed as a whole
+    afterwards."""
     return {
         "fsync": "off",
         "synchronous_commit": "off",
@@ -268,7 +273,7 @@ def loading_settings(data: Data) -> dict[str, str]:
 
 
 def check_settings(arm: str, settings: Mapping[str, str]) -> None:
-    """Raise StudyError for a name that is none, that is there twice, or that pgtrial keeps to itself."""
+    """Raises StudyError for a name that no setting can have, that is there twice, or that pgtrial keeps to itself."""
     lowered = [name.lower() for name in settings]
     for name in settings:
         if lowered.count(name.lower()) > 1:
@@ -280,7 +285,7 @@ def check_settings(arm: str, settings: Mapping[str, str]) -> None:
 
 
 def configuration(settings: Mapping[str, str], socket_directory: Path, major: int) -> str:
-    """The included file: the lab's settings, then the arm's."""
+    """Returns the text of the included file: the lab's settings, then the arm's."""
     chosen = {name.lower(): value for name, value in settings.items()}
     newer = _LAB_SETTINGS_SINCE_19 if major >= 19 else {}
     everything = {**LAB_SETTINGS, **newer, **chosen, "unix_socket_directories": str(socket_directory)}

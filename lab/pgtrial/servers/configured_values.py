@@ -1,4 +1,4 @@
-"""What an installed server makes of settings before it is started: unknown names, values out of range, equal values.
+"""Asks an installed server about settings before it is started: unknown names, values out of range, equal values.
 
 `postgres -C NAME -c NAME=VALUE` reads a setting as a server's start does, and prints the value.
 """
@@ -26,7 +26,8 @@ _UNKNOWN = "unrecognized configuration parameter"
 
 
 def check_configured(spec: StudySpec) -> None:
-    """Refuse what no server of this machine could start with. Raises StudyError, also where no such server is."""
+    """Raises StudyError for settings with which a server of this machine could not start, and if there is no such
+    server."""
     for arm in spec.arms:
         server = spec.resolved(arm)
         if isinstance(server, MadeHere) and not is_source(server.postgres):  # a source is not built yet
@@ -43,13 +44,13 @@ def _cure_of_value(wanted: str) -> str:
 
 
 def unknown_setting(name: str, known: list[str]) -> str:
-    """What to do about a name that the server does not know."""
+    """Returns the cure for a name that the server does not know."""
     near = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else "correct its name"
 
 
 def equal_arms(spec: StudySpec) -> Iterator[str]:
-    """A warning for each pair of arms that are identical, or whose settings have the same values."""
+    """Yields a warning for each pair of arms that are identical, or whose settings have the same values."""
     noise = "this is an A/A study, and any difference it shows is noise"
     for first, second in combinations(spec.arms, 2):
         if (how := why_equal(spec, first, second)) is not None:
@@ -57,7 +58,8 @@ def equal_arms(spec: StudySpec) -> Iterator[str]:
 
 
 def why_equal(spec: StudySpec, first: str, second: str) -> str | None:
-    """`identical`, or `equal in effect` with the values of the settings; None where two arms differ, or may."""
+    """Returns `identical`, or `equal in effect` with the values of the settings; None if two arms differ, or may
+    differ."""
     one, other = spec.resolved(first), spec.resolved(second)
     if one == other:
         return "identical"
@@ -68,9 +70,10 @@ def why_equal(spec: StudySpec, first: str, second: str) -> str | None:
 
 
 def _equal_values(server: Server, others: dict[str, str]) -> str | None:
-    """The settings that are written in two ways and have one value; None if any has two values, or may have.
+    """Returns the settings that are written in two ways and have one value; None if any has two values, or may have.
 
-    A server that is elsewhere reads them as one of this machine does, if there is any; its own values are not known.
+    A server that is elsewhere is assumed to read them as one of this machine does, if there is any; its own values are
+    not known.
     """
     here = isinstance(server, MadeHere)
     try:
@@ -93,9 +96,9 @@ def _equal_values(server: Server, others: dict[str, str]) -> str | None:
 
 @lru_cache
 def _asked(programs: Path, name: str, wanted: str | None) -> tuple[str | None, str | None]:
-    """The value of a setting as the server reads it, and the server's words if it rejects that.
+    """Returns the value of a setting as the server reads it, and the server's message if it rejects that value.
 
-    None and None for a setting of an extension, and where the server gives no answer.
+    Both are None for a setting of an extension, and if the server gives no answer.
     """
     if "." in name:
         return None, None

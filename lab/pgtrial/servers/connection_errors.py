@@ -1,4 +1,4 @@
-"""Why a given server cannot be reached, and what to do about it."""
+"""Explains why a given server cannot be reached, and what to do about it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ _CURES = {
     "due to .* timeout": "raise that limit (ALTER ROLE, ALTER DATABASE), or name another role in the dsn",
     "does not exist": "correct the dsn",
 }
-"""What to do where there is no connection, by a pattern of what was said; the first that is found."""
+"""The cures for a failed connection, by a pattern of the message; the first pattern that is found counts."""
 
 
 def cure_of(refusal: str, parameters: Mapping[str, object]) -> str | None:
-    """What to do about a refusal in these words of a connection with these parameters; None: unknown."""
+    """Returns the cure for a refused connection with these parameters, by the words of the refusal; None if there is
+    none."""
     cure = next((cure for words, cure in _CURES.items() if re.search(words, refusal)), None)
     return cure and cure.format(password=_where_password_is(parameters))
 
 
 def _where_password_is(parameters: Mapping[str, object]) -> str:
-    """Where libpq found the password that a server rejects."""
+    """Returns the place where libpq found the password that a server rejects, in words."""
     if parameters.get("password"):
         return "the password in the dsn"
     if os.environ.get("PGPASSWORD"):
@@ -37,7 +38,7 @@ def _where_password_is(parameters: Mapping[str, object]) -> str:
 
 
 _DEFAULTS = (b"host", b"hostaddr", b"port", b"dbname", b"user", b"service")
-"""The parameters that say where a connection leads."""
+"""The parameters that determine which server and database a connection reaches, and as which user."""
 
 
 def with_defaults(parts: Mapping[str, str]) -> dict[str, str]:
@@ -54,7 +55,7 @@ def with_defaults(parts: Mapping[str, str]) -> dict[str, str]:
 
 
 def address_of(parts: Mapping[str, str]) -> str:
-    """Returns host and port for people; of a Unix socket the directory."""
+    """Returns the host and port for people; for a Unix socket, its directory and port."""
     host = parts.get("host") or parts.get("hostaddr") or "the default socket directory"
     return f"{host}:{parts.get('port') or 5432}"
 
@@ -70,7 +71,7 @@ def where_tried(error: psycopg.Error, parts: Mapping[str, object]) -> str:
 
 
 def what_to_check(parts: Mapping[str, object]) -> str:
-    """Returns what to check after a failure that has no cure of its own."""
+    """Returns what to check after a failure for which there is no particular cure."""
     missing = [name for name, key in (("PGHOST", "host"), ("PGPORT", "port")) if key not in parts]
     if not missing or "hostaddr" in parts or "service" in parts:
         return "check that the server runs, and the host and port of the dsn"
@@ -78,7 +79,7 @@ def what_to_check(parts: Mapping[str, object]) -> str:
 
 
 def is_final(error: psycopg.Error) -> bool:
-    """Whether waiting mends nothing: the server has answered, and not that it is starting, stopping or full."""
+    """True if waiting is of no use: the server has answered, and did not say that it is starting, stopping or full."""
     message = str(error)
     return any(
         words in message for words in ("password", "authentication", "does not exist", "pg_hba.conf", "permission")
@@ -86,7 +87,7 @@ def is_final(error: psycopg.Error) -> bool:
 
 
 def reason_of(error: psycopg.Error) -> str:
-    """What the server or libpq said, without the hints and the repeated address."""
+    """Returns the message of the server or of libpq, without the hints and the repeated address."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     telling = next((line for line in lines if "FATAL:" in line or "failed: " in line), lines[0])
     reason = telling.rpartition("FATAL:")[2].rpartition("failed: ")[2]

@@ -1,4 +1,4 @@
-"""What the planner's statistics become on a fresh copy of the data, before the trial's own SQL and its load."""
+"""Gives a fresh copy of the data its planner statistics, before the trial's own SQL and its load."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ class CopyStatistics(Protocol):
     """Changes the statistics of a fresh copy that a server has just begun to serve."""
 
     def give(self, tables: Data, target: Target) -> None:
-        """Changes the statistics of a copy of these data. Raises TrialError."""
+        """Changes the statistics of a copy of this data. Raises TrialError."""
 
 
 class DrawnStatistics:
     """Statistics that ANALYZE draws for each copy, under the settings of the arm's server."""
 
     def give(self, tables: Data, target: Target) -> None:
-        """Analyses the tables as the role that owns them: functions of their indexes get no superuser's rights."""
+        """Analyses the tables as the role that owns them, so that functions of their indexes do not run with a
+        superuser's rights."""
         del tables
         try:
             with target.for_load.connect() as session:
@@ -39,7 +40,7 @@ class SameStatistics:
     """Statistics of the first arm, which all arms get."""
 
     statements: Mapping[Data, Sequence[str]]
-    """By data, the statements that give a copy the statistics."""
+    """The statements that give a copy the statistics, by data."""
 
     def give(self, tables: Data, target: Target) -> None:
         """Gives the copy the statistics of the first arm."""

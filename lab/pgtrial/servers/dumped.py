@@ -1,8 +1,8 @@
-"""The dump of a database that is the data of a study: taken once, by the pg_dump that fits its server best.
+"""Takes the dump of a database that is the data of a study: once, by the pg_dump that fits its server best.
 
-That is one of the server's own major version, or of the nearest later one, and of no later one than the oldest arm,
-whose pg_restore has to read it. Newer servers restore what an older pg_dump has written, so that all arms have the same
-data. The dump lies in the state directory until the templates are made.
+That is a pg_dump of the server's own major version, or of the nearest later one. It must not be later than the oldest
+arm, whose pg_restore has to read the dump. Newer servers restore what an older pg_dump has written, so that all arms
+have the same data. The dump stays in the state directory until the templates are made.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _VERSION = re.compile(r"\(PostgreSQL\) (\d[\d.]*)")
 
 
 def take_dump(spec: StudySpec) -> str | None:
-    """Dump the database of a study, unless that is done; what was done, one sentence, or None.
+    """Dumps the database of a study, unless that is done. Returns a sentence on what was done, or None.
 
-    `spec` has the password, if the user has given one in the connection string; it travels in the environment of
-    pg_dump alone. Raises StudyError and ArmError.
+    `spec` has the password, if the user has given one in the connection string; it is passed only in the environment of
+    pg_dump. Raises StudyError and ArmError.
     """
     if not is_to_be_dumped(spec) or size_of_dumped(spec) is not None:
         return None
@@ -84,7 +84,7 @@ def take_dump(spec: StudySpec) -> str | None:
 
 @dataclass(frozen=True)
 class _PgDump:
-    """A pg_dump of this machine."""
+    """A pg_dump of this machine, and its version."""
 
     program: Path
     version: str
@@ -95,7 +95,8 @@ class _PgDump:
 
 
 def _pg_dumps() -> list[_PgDump]:
-    """Every pg_dump of this machine, the oldest major version first, of each the latest release first.
+    """Returns every pg_dump of this machine, the oldest major version first, and within each version the latest release
+    first.
 
     A system may have the client programs of a version without its server.
     """
@@ -117,7 +118,8 @@ def _range(oldest: int, newest: int) -> str:
 
 
 def _first_that_works(candidates: Sequence[_PgDump], path: Path, environment: dict[str, str], shown: str) -> _PgDump:
-    """Dump by the first pg_dump that can, and return that one. Raises ArmError with the first one's words."""
+    """Dumps by the first pg_dump that succeeds, and returns that one. Raises ArmError with the message of the first
+    one."""
     first: ArmError | None = None
     for candidate in candidates:
         try:
@@ -134,7 +136,7 @@ def _oldest(servers: Sequence[ServerBinaries]) -> ServerBinaries:
 
 
 def _dump(program: Path, path: Path, environment: dict[str, str], shown: str) -> None:
-    """Raises ArmError in pg_dump's words."""
+    """Dumps the database to a file. Raises ArmError with the message of pg_dump."""
     part = path.with_suffix(DUMP_ENDINGS[1])
     part.touch(mode=0o600)
     # a subscription has a connection string with its password, and no place in a copy

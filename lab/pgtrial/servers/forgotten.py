@@ -1,4 +1,4 @@
-"""Records of servers and hosts that are gone for good: no later cleanup asks these."""
+"""Removes records of servers and hosts that are gone for good, so that no later cleanup asks for these."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pgtrial.servers.workspace import abandoned_runs, registry
 
 
 def forget(state: Path, path: Path) -> str:
-    """Remove the record of what is left on a server or a host; returns a sentence.
+    """Removes the record of what is left on a server or a host. Returns a sentence.
 
-    Raises StudyError for a file that is no such record, or that a running lab has.
+    Raises StudyError for a file that is no such record, or that belongs to a running lab.
     """
     wanted = path.absolute()
     with registry(state):

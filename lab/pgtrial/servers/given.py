@@ -39,18 +39,19 @@ if TYPE_CHECKING:
 
 _RETRY_S = 0.2
 _OLDEST = 90600
-"""The first version with current_setting(name, missing_ok)."""
+"""The first version that has current_setting(name, missing_ok)."""
 
 _T = TypeVar("_T")
 
 
 class GivenServer:
-    """A given server. Its settings are changed only where the study says so, during a trial, and are put back."""
+    """A given server. Its settings are changed only if the study says so, during a trial, and are put back."""
 
     def __init__(
         self, name: str, setup: Given, needs: Needs, workspace: Workspace, maker: LoadMaker, *, notes: list[str]
     ) -> None:
-        """`maker` makes data; `notes` receives what somebody else has done to the settings during a trial."""
+        """`maker` makes data; `notes` receives sentences on what somebody else has done to the settings during a
+        trial."""
         check_settings(name, setup.settings)
         self.name = name
         self.setup = setup
@@ -58,13 +59,13 @@ class GivenServer:
         self._workspace = workspace
         self._maker = maker
         self.machine: RemoteMachine | RemoteWindows | None = None
-        """The host, where the study names one and it was reached; it is only looked at."""
+        """The host, if the study names one and it was reached; pgtrial changes nothing there."""
         self._notes = notes
         self.tables_of_others: list[str] = []
-        """Those that the load runs on as they are, once the server has been checked."""
+        """The tables that the load uses and pgtrial has not made; known once the server has been checked."""
 
     def check(self, needs: Needs) -> None:
-        """Connect, and look at connections, tables, settings, rights, room, and the host. Raises StudyError."""
+        """Connects, and checks connections, tables, settings, rights, free space and the host. Raises StudyError."""
         self._reach_host()
         with self._connect() as connection:
             if (against := obstacle(connection, needs)) is not None:
@@ -93,10 +94,10 @@ class GivenServer:
         check_prepared(self.name, needs, self.target)
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
-        """Load the data unless it is there. Raises StudyError rather than replace someone's.
+        """Loads the data unless it is there. Raises StudyError rather than replace someone's tables.
 
-        pgbench's tables are loaded phase by phase, and a load that broke off goes on with the phase it was in; what a
-        sysbench test did not finish is dropped and prepared again.
+        pgbench's tables are loaded phase by phase, and an interrupted load goes on with the phase it was in; an
+        unfinished sysbench test is dropped and prepared again.
         """
         with self._connect() as connection:
             if self._is_there(connection, tables):
@@ -111,7 +112,8 @@ class GivenServer:
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float]) -> Iterator[Target]:
-        """The server with the study's settings in force and the tables reset; the settings are put back on exit."""
+        """Provides the server with the study's settings in force and the tables reset; on exit the settings are put
+        back."""
         if self.machine is not None:
             self.machine.connection.forget_loss()  # nothing of a trial depends on it
         log.write_text(f"The log of the given server {self.target.label} stays there.\n")
@@ -149,7 +151,7 @@ class GivenServer:
                     leave.close()
 
     def close(self) -> None:
-        """Let go of the host."""
+        """Closes the connection to the host."""
         machine, self.machine = self.machine, None
         if machine is not None:
             machine.close()
@@ -163,7 +165,7 @@ class GivenServer:
 
     @cached_property
     def target(self) -> Target:
-        """Where the connection string led, with the password that libpq found. Raises StudyError."""
+        """The address that the connection string led to, with the password that libpq found. Raises StudyError."""
         with self._open() as connection:
             return target_of(connection)
 
@@ -184,7 +186,8 @@ class GivenServer:
 
     @property
     def _unhurried(self) -> Target:
-        """The server for those who load data: a time limit of the role or the server is for those who use it."""
+        """The server's address for sessions that load data, without time limits of the role or the server, which are
+        meant for ordinary use."""
         with self._connect() as connection:
             if is_pooled(connection):  # a pooler takes no options
                 return self.target
@@ -219,14 +222,15 @@ class GivenServer:
 
     @contextmanager
     def _told(self, what: str) -> Iterator[None]:
-        """What the server or libpq says inside is told by an ArmError, after `what` happened."""
+        """Turns an error of the server or of libpq inside into an ArmError that begins with `what` happened."""
         try:
             yield
         except psycopg.Error as error:
             raise ArmError(f"arms.{self.name}: {what}: {reason_of(error)}") from None
 
     def _patiently(self, act: Callable[[], _T]) -> _T:
-        """Act; a server that may come back is waited for as long as the study says. Raises psycopg.Error."""
+        """Returns what `act` returns; waits for a server that may come back for as long as the study says. Raises
+        psycopg.Error."""
         deadline = time.monotonic() + self._needs.patience_s
         while True:
             try:
@@ -280,7 +284,7 @@ def _as_found(tables: str) -> str:
 
 
 def without_password(dsn: str) -> str:
-    """The connection string without secrets, in key=value form; an unreadable one is not repeated."""
+    """Returns the connection string without secrets, in key=value form. An unreadable one is not repeated."""
     try:
         parameters = {} if _ambiguous(dsn) else conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
@@ -292,13 +296,13 @@ def without_password(dsn: str) -> str:
 
 
 def _ambiguous(dsn: str) -> bool:
-    """Whether an @ in a password would be read as the start of the host, which messages show."""
+    """True if an @ in a password would be read as the start of the host, which messages show."""
     _, scheme, rest = dsn.partition("://")
     return bool(scheme) and rest.partition("/")[0].count("@") > 1
 
 
 def target_of(connection: Session) -> Target:
-    """Where a connection string led, with the password that libpq found."""
+    """Returns the address that a connection string led to, with the password that libpq found."""
     info = connection.info
     named = {"host", "port", "user", "dbname", "hostaddr", "passfile", "service", "servicefile", "application_name"}
     extra = {name: given for name, given in info.get_parameters().items() if name not in named and given}

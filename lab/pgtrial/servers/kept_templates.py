@@ -1,8 +1,8 @@
 """The templates of this machine: each is made once, kept, and shared by all studies.
 
-`NAME/` holds the data directory, the record of how it was made and who used it. It gets its name when all of that is on
-the disk, so that it is there as a whole or not at all. Whoever looks at a template, makes or removes it holds
-`NAME.lock` meanwhile; each lab that uses it holds a shared lock on `NAME/lock` until it ends, however it ends.
+`NAME/` holds the data directory, the record of how it was made, and who used it. The directory gets its name when all
+of that is on the disk, so that it is there as a whole or not at all. A lab that looks at a template, makes or removes
+it holds `NAME.lock` meanwhile; each lab that uses it holds a shared lock on `NAME/lock` until it ends, however it ends.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _USES = "uses.json"
 _ROWS = "rows-2.json"
 _IN_USE = "lock"
 _MOST_STUDIES = 20
-"""How many of the studies that used a template are remembered, the latest ones."""
+"""The number of studies that a template remembers as its users: the latest ones."""
 
 _Files = dict[str, tuple[int, int]]
-"""By path in the data directory, the size of each file in bytes and when it was written, in ns since 1970."""
+"""The size of each file in bytes and the time when it was written, in ns since 1970, by path in the data directory."""
 
 _FILES_TYPE = TypeAdapter(_Files)
 
@@ -48,18 +48,18 @@ class TemplateInUse(ArmError):
 
 
 class _Uses(Record):
-    """When each study used a template, the latest one last; "" stands for uses that were no study."""
+    """The time when each study last used a template, the latest use last; "" stands for uses outside of any study."""
 
     by_study: dict[str, AwareDatetime]
 
 
 class TemplateRecord(Record):
-    """What a template holds, and how it was made."""
+    """The record of a template: its contents, and how it was made."""
 
     key: TemplateKey
     label: str
     settings: dict[str, str]
-    """Settings of the server while it loaded."""
+    """The settings of the server while it loaded the data."""
     pgtrial: str
     data_format: int
     libc: tuple[str, str]
@@ -70,20 +70,20 @@ class TemplateRecord(Record):
 
 @dataclass(frozen=True)
 class KeptTemplate:
-    """A template as people see it."""
+    """A template as `pgtrial list` shows it."""
 
     name: str
     contents: str
-    """`scale 20, fillfactor 90`."""
+    """A description of the data: `scale 20, fillfactor 90`."""
     postgres: str
     bytes_on_disk: int
     made: datetime
     last_used: datetime
     studies: list[str]
-    """The directories of the latest studies that used it, the latest one first."""
+    """The directories of the latest studies that used the template, the latest one first."""
     in_use: bool
     fault: str | None
-    """Why no study will use it, in a few words."""
+    """The reason why no study will use the template, in a few words; None if it can be used."""
 
 
 class Templates:
@@ -92,30 +92,31 @@ class Templates:
     def __init__(
         self, root: Path, study: str = "", make_room: Callable[[Templates], str | None] = lambda templates: None
     ) -> None:
-        """`study` is the directory of the study that uses them, for `pgtrial list`. `make_room` is called when a new
-        one has been made; it returns a sentence on what had to go for it, or None.
-        """
+        """`study` is the directory of the study that uses the templates, for `pgtrial list`. `make_room` is called when
+        a new template has been made; it returns a sentence on the templates that it removed for that, or None."""
         self.root = root
         self._make_room = make_room
         self._study = study
         self._held: dict[str, IO[bytes]] = {}
-        """By name, the shared lock on each template that this lab uses."""
+        """The shared lock on each template that this lab uses, by name."""
 
     def find(self, key: TemplateKey) -> Path | None:
-        """The data directory of a template that can be used, or None."""
+        """Returns the data directory of a template if it can be used, else None."""
         home = self.root / key.name
         return home / "data" if _fault(home) is None else None
 
     def rows_file(self, key: TemplateKey) -> Path | None:
-        """The file that keeps what is known of a template's rows; None for a template that is not in use here."""
+        """Returns the file that keeps what is known of a template's rows; None for a template that this lab does not
+        use."""
         return self.root / key.name / _ROWS if key.name in self._held else None
 
     def ensure(self, order: TemplateOrder, staging: Path, on_wait: Callable[[str], None], notes: list[str]) -> Path:
-        """The data directory of the template, in use by this lab from now on.
+        """Returns the data directory of the template, which is in use by this lab from now on.
 
-        It is made in `staging`, on the same file system, if there is none; of two labs that want it one makes it, and
-        `on_wait` hears that the other one waits. A damaged one is made anew, with a sentence in `notes`, and so is
-        told which others had to go for a new one. Raises ArmError where another lab uses a damaged one.
+        If there is none, it is made in `staging`, on the same file system. If two labs want the same template, one
+        makes it, and the other one calls `on_wait` before it waits. A damaged template is replaced by a new one.
+        `notes` receives a sentence on that, and one on templates that were removed to make space. Raises ArmError if
+        another lab uses a damaged template.
         """
         name, made = order.key.name, False
         home = self.root / name
@@ -138,13 +139,13 @@ class Templates:
         return home / "data"
 
     def remove(self, name: str) -> None:
-        """Remove a template, finished or not. Raises TemplateInUse, and ArmError if it cannot be removed."""
+        """Removes a template, finished or not. Raises TemplateInUse, and ArmError if it cannot be removed."""
         in_use = f"the template {name} is in use by a running pgtrial"
         with _on_disk(f"the template {name} cannot be removed"), self._alone(name, lambda: _refuse(in_use)):
             self._remove(name, in_use)
 
     def remove_unfinished(self) -> list[Path]:
-        """Remove what a lab left that was killed while it made or removed a template; returns the directories."""
+        """Removes what labs left that were killed while they made or removed a template. Returns the directories."""
         for lock in self.root.glob(f"*{NAME_LOCK}"):
             name = lock.name.removesuffix(NAME_LOCK)
             if not (self.root / name).exists():
@@ -162,7 +163,7 @@ class Templates:
         return [path for path in self._present() if not (path / _RECORD).is_file() and not is_name_held(path)]
 
     def kept(self) -> list[KeptTemplate]:
-        """All templates, by name."""
+        """Returns all templates, by name."""
         templates = []
         for path in self._present():
             with suppress(FileNotFoundError):  # somebody removes it now
@@ -170,12 +171,12 @@ class Templates:
         return templates
 
     def idle_bytes(self) -> int:
-        """What the templates that no lab uses now take on the disk."""
+        """Returns the bytes on disk of the templates that no lab uses now."""
         idle = [path for path in self._present() if not self._is_in_use(path)]
         return sum(record.bytes_on_disk for path in idle if (record := _record(path)) is not None)
 
     def close(self) -> None:
-        """End the use of all templates."""
+        """Ends this lab's use of all templates."""
         for name in list(self._held):
             self._let_go(name)
 
@@ -187,11 +188,12 @@ class Templates:
         return sorted(path for path in self.root.glob("*") if path.is_dir() and is_own(path))
 
     def _alone(self, name: str, wait: Callable[[], None]) -> AbstractContextManager[None]:
-        """Hold the lock of a name; `wait` is called before another one is waited for, and may refuse to."""
+        """Holds the lock of a name. `wait` is called before the lab waits for another one, and may raise instead."""
         return holding_name(self.root / name, wait)
 
     def _remove(self, name: str, in_use: str) -> None:
-        """Remove it while its name is locked. Its record goes first: without that it is unfinished for everybody."""
+        """Removes a template while its name is locked. Its record is removed first: without it every lab takes the
+        template for unfinished."""
         home = self.root / name
         if home.exists() and not is_own(home):
             _refuse(f"the template {name} is not this account's alone: look whose {home} is, and remove it")
@@ -223,7 +225,7 @@ class Templates:
 
 @contextmanager
 def _on_disk(what: str) -> Iterator[None]:
-    """An OSError inside is an ArmError that says so."""
+    """Turns an OSError inside into an ArmError that begins with `what`."""
     try:
         yield
     except BrokenPipeError:  # of whoever reads the progress
@@ -268,10 +270,10 @@ def _make(order: TemplateOrder, staging: Path, home: Path) -> None:
 
 
 def _fault(home: Path) -> str | None:
-    """Why a template cannot be used, in a few words; None if it can.
+    """Returns why a template cannot be used, in a few words; None if it can.
 
-    The files are compared by name, size and time of change: that takes some milliseconds. What a disk has changed by
-    itself is left to the checksums of PostgreSQL's pages.
+    The files are compared by name, size and time of change, which takes some milliseconds. Changes by a faulty disk are
+    left to the checksums of PostgreSQL's pages.
     """
     if not home.is_dir():
         return "it is not there"
@@ -308,7 +310,7 @@ def _record(home: Path) -> TemplateRecord | None:
 
 
 def _files(directory: Path) -> _Files:
-    """The files below a directory, and its directories, whose names end in a slash."""
+    """Returns the files below a directory, and its directories, whose names end in a slash."""
     files: _Files = {}
     for name, status in entries(directory):
         is_folder = stat.S_ISDIR(status.st_mode)
@@ -329,7 +331,7 @@ def _contents(record: TemplateRecord) -> str:
 
 
 def _note_use(home: Path, study: str) -> None:
-    """Write down who uses a template now; only whoever holds the lock of its name does so."""
+    """Writes down that a study uses a template now. Only the holder of the lock of its name does so."""
     uses = [*((name, moment) for name, moment in _uses(home).items() if name != study), (study, _now())]
     temporary = home / f".{_USES}"
     temporary.write_text(_Uses(by_study=dict(uses[-_MOST_STUDIES:])).model_dump_json(indent=1))

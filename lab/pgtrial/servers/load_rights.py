@@ -1,11 +1,13 @@
-"""By whose rights a load on a given server runs the code of other roles, and the refusal where that is a superuser.
+"""Determines by whose rights a load on a given server runs the code of other roles, and refuses loads for which that is
+a superuser.
 
-Triggers, rules, views, defaults, policies, functions of indexes and operators run by the rights of whoever uses a
-table, and of an overloaded function or operator the one runs whose types fit best. Whoever owns one of those that the
-load of a superuser uses is a superuser by that. So such a load is refused, before anything is changed; a load by a role
-without superuser has no more rights than its owner gave it. Which objects the statements of a user reach is not
+Triggers, rules, views, defaults, policies, functions of indexes and operators run by the rights of the role that uses a
+table; of an overloaded function or operator the one runs whose types fit best. So a role that owns one of those that
+the load of a superuser uses has a superuser's rights by it. Such a load is refused before anything is changed; a load
+by a role without superuser has no more rights than its owner gave it. Which objects the user's statements reach is not
 guessed from their texts: names are put together from variables, and functions, casts and foreign keys lead further. So
-a database in which others own anything is refused for them. What pgtrial's own loads send is known to the letter.
+for such statements a database is refused in which other roles own anything. What pgtrial's own loads send is known
+exactly.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from pgtrial.loads.target import Session, schemas_of_load, value
 from pgtrial.servers.arm import Needs
 
 _SHOWN = 3
-"""How many objects a refusal names."""
+"""The number of objects that a refusal names."""
 
 _IS_MIGHTY = """EXISTS (SELECT FROM unnest(ARRAY(SELECT oid FROM pg_roles WHERE rolsuper
         OR rolname IN ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files')
@@ -34,7 +36,8 @@ member of any role without superuser.
 """
 
 _IS_SUPERUSER = f"SELECT bool_or({_IS_MIGHTY}) FROM pg_roles r WHERE r.rolname IN (current_user, session_user)"
-"""Both roles count: what runs within a session may go back to the role that has logged in."""
+"""The query for whether this session is a superuser's. Both roles count: what runs within a session can go back to the
+role that has logged in."""
 
 _OBJECTS = """SELECT o.class::regclass::text, o.shown, r.rolname, o.schema = ANY ({path}), o.is_overload, {used}
     FROM (
@@ -79,9 +82,9 @@ _USED = """o.of_data OR EXISTS (SELECT FROM pg_event_trigger e
             = coalesce(g.tgrelid, w.ev_class, a.adrelid, y.polrelid, nullif(n.conrelid, 0), i.indrelid, c.oid)
         JOIN pg_roles of_it ON of_it.oid = by_it.relowner
         WHERE d.refclassid = o.class AND d.refobjid = o.oid AND of_it.rolsuper)"""
-"""What objects of superusers use: event triggers, triggers, rules and views, defaults, policies, checks, indexes. A
-foreign key that leads to a table of a superuser counts too: rows that are deleted or changed there fire its triggers.
-"""
+"""The condition for an object that the load's data or an object of a superuser uses: event triggers, triggers, rules
+and views, defaults, policies, checks, indexes. A foreign key that leads to a table of a superuser counts too: rows that
+are deleted or changed there fire its triggers."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +98,14 @@ class _Object:
 
     @property
     def is_met(self) -> bool:
-        """True if a statement of pgtrial's own loads may find it in place of one of PostgreSQL's."""
+        """True if a statement of pgtrial's own loads may find the object in place of one of PostgreSQL's."""
         return self.is_overload and self.is_in_path
 
 
 def obstacle(session: Session, needs: Needs) -> str | None:
-    """Why a superuser's load may not run on this database, one sentence without a full stop; None: it may.
+    """Returns why a superuser's load may not run on this database, as one sentence without a full stop; None if it may.
 
-    Asked in a session of the lab's own, by the load's role. Raises psycopg.Error.
+    The session is one of the lab's own, by the load's role. Raises psycopg.Error.
     """
     if not _is_superuser(session):
         return None
@@ -111,7 +114,7 @@ def obstacle(session: Session, needs: Needs) -> str | None:
 
 
 def obstacle_to_sql(session: Session, what: str) -> str | None:
-    """Returns why a user's SQL may not run by the rights of this session's role, as `obstacle`. Raises psycopg.Error.
+    """Returns why a user's SQL may not run by the rights of this session's role, like `obstacle`. Raises psycopg.Error.
 
     `what` is what would run, for the message.
     """

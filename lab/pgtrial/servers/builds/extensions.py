@@ -1,4 +1,4 @@
-"""Extensions from source, in a copy of a server's installation: the installation itself stays as it is.
+"""Builds extensions from source in a copy of a server's installation: the installation itself stays as it is.
 
 A copy that keeps the relative places of programs, libraries and shared files works like the original (PostgreSQL's
 relocatable installation, src/port/path.c).
@@ -28,19 +28,19 @@ from pgtrial.store.sources import described, export
 _WRITTEN = ("bindir", "sharedir", "pkglibdir")
 _READ = ("libdir", "includedir", "includedir-server", "pkgincludedir", "pgxs")
 _OF_THE_SERVER = re.compile(r"-W(?!.,).*|-fprofile-.*")
-"""Flags that another compiler may not know, and those of the server's own profile."""
+"""Compiler flags that another compiler may not know, and flags for the server's own profile."""
 
 _SYSTEM = (Path("/"), Path("/usr"), Path("/usr/local"))
 
 
 @dataclass(frozen=True)
 class _Recipe:
-    """What a copy of a server with extensions depends on."""
+    """A copy of a server with extensions, as all that the copy depends on."""
 
     server: ServerBinaries
     sources: Sequence[Source]
     compiler: str | None
-    """None: the one that built the server."""
+    """The C compiler; None: the one that built the server."""
 
     @property
     def label(self) -> str:
@@ -58,7 +58,7 @@ class _Recipe:
 def extension_order(
     server: ServerBinaries, sources: Sequence[Source], compiler: str | None, say: Callable[[str], None]
 ) -> Order:
-    """The copy of a server's installation that has these extensions. Raises BuildError."""
+    """Returns the order for a copy of a server's installation that has these extensions. Raises BuildError."""
     recipe = _Recipe(server, sources, compiler)
     first = sources[0]
     origin = first.repository if isinstance(first, GitSource) else first.directory
@@ -118,8 +118,8 @@ def _build(recipe: _Recipe, source: Source, commands: Commands, folder: Path, co
 
 
 def _of_this_machine(config: Path) -> list[str]:
-    """Options of make for a server that was built elsewhere: without flags that are its own, and without bitcode where
-    its clang is not here."""
+    """Returns options of make for a server that was built elsewhere: without flags that only its own compiler knows,
+    and without bitcode if its clang is not here."""
     made = Path(_asked(config, "pgxs")).parent.parent / "Makefile.global"
     text = made.read_text(errors="replace") if made.is_file() else ""
     options = []
@@ -132,7 +132,7 @@ def _of_this_machine(config: Path) -> list[str]:
 
 
 def _copied(server: ServerBinaries, root: Path) -> Path:
-    """A copy of an installation; its bin directory. Raises BuildError where it cannot be copied."""
+    """Copies an installation, and returns the bin directory of the copy. Raises BuildError if it cannot be copied."""
     config = server.bin / "pg_config"
     needs = f"extensions are built for PostgreSQL {server.version} in {server.bin}"
     if not config.is_file():

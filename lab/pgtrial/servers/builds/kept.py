@@ -1,7 +1,7 @@
 """The builds of this machine: each is made once, kept, and shared by all studies.
 
-`NAME/` holds the installation and, when that is complete, its record. Whoever makes, removes or looks for a build holds
-`NAME.lock` meanwhile; each lab that uses one holds a shared lock on `NAME/lock` until it ends.
+`NAME/` holds the installation and, when that is complete, its record. A lab that makes, removes or looks for a build
+holds `NAME.lock` meanwhile; each lab that uses a build holds a shared lock on `NAME/lock` until it ends.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _IN_USE = "lock"
 
 
 class BuildError(StudyError):
-    """A source does not build."""
+    """A source cannot be built."""
 
 
 class BuildInUse(ArmError):
@@ -39,24 +39,24 @@ class BuildInUse(ArmError):
 
 @dataclass(frozen=True)
 class Made:
-    """What has been built."""
+    """A finished build, as the function that made it describes it."""
 
     programs: str
-    """Directory of the server's programs, relative to the build's directory."""
+    """The directory of the server's programs, relative to the build's directory."""
     facts: dict[str, Any]
-    """What the arms' facts say of it."""
+    """The build's part of an arm's facts."""
     created: list[str]
-    """Extensions that are created in the database."""
+    """The extensions that are created in the database."""
     steps: int
-    """Lines of progress that the build printed; 0: unknown."""
+    """The number of lines of progress that the build printed; 0 if it is unknown."""
 
 
 class BuildRecord(Record):
-    """What a build is, and how it was made."""
+    """The record of a build: its contents, and how it was made."""
 
     label: str
     origin: str
-    """The repository or directory, whose other builds take about as long."""
+    """The repository or directory of the source. Other builds of it take about as long."""
     programs: str
     facts: dict[str, Any]
     created: list[str]
@@ -69,34 +69,34 @@ class BuildRecord(Record):
 
 @dataclass(frozen=True)
 class Order:
-    """A build that is wanted."""
+    """A build that a study needs, and the function that makes it."""
 
     name: str
-    """Of its directory; it ends in a digest of all that the build depends on."""
+    """The name of the build's directory; it ends in a digest of all that the build depends on."""
     label: str
-    """What it is, for people."""
+    """The contents of the build, for people."""
     origin: str
     make: Callable[[Path, Path, BuildRecord | None], Made]
-    """Builds into a directory, with a file for what is printed; the record of an earlier build tells how long it takes.
-    Raises BuildError."""
+    """Builds into a directory, and writes what is printed to a file. The record of an earlier build tells how long it
+    takes. Raises BuildError."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A build that is there."""
+    """A complete build on this machine."""
 
     home: Path
     record: BuildRecord
 
     @property
     def programs(self) -> Path:
-        """The bin directory."""
+        """The bin directory of the build."""
         return self.home / self.record.programs
 
 
 @dataclass(frozen=True)
 class KeptBuild:
-    """A build as people see it."""
+    """A build as `pgtrial list` shows it."""
 
     name: str
     contents: str
@@ -114,10 +114,10 @@ class Builds:
         self._held: dict[str, IO[bytes]] = {}
 
     def ensure(self, order: Order, on_wait: Callable[[str], None]) -> Kept:
-        """The build, in use by this lab from now on; it is made if there is none.
+        """Returns the build, which is in use by this lab from now on. It is made if there is none.
 
-        Of two labs that want it one makes it, and `on_wait` hears that the other one waits. Raises BuildError, and
-        StoreError if it cannot be kept.
+        If two labs want the same build, one makes it, and the other one calls `on_wait` before it waits. Raises
+        BuildError, and StoreError if the build cannot be kept.
         """
         home = self.root / order.name
         try:
@@ -139,12 +139,12 @@ class Builds:
         return Kept(home, record)
 
     def find(self, name: str) -> Kept | None:
-        """A build that is complete."""
+        """Returns a build if it is complete, else None."""
         record = _record(self.root / name)
         return None if record is None else Kept(self.root / name, record)
 
     def kept(self) -> list[KeptBuild]:
-        """All complete builds, by name."""
+        """Returns all complete builds, by name."""
         found = []
         for path in self._present():
             if (record := _record(path)) is not None:
@@ -155,7 +155,7 @@ class Builds:
         return found
 
     def remove(self, name: str) -> None:
-        """Remove a build, finished or not. Raises BuildInUse, and ArmError if it cannot be removed."""
+        """Removes a build, finished or not. Raises BuildInUse, and ArmError if it cannot be removed."""
         home = self.root / name
         in_use = f"the build {name} is in use by a running pgtrial; try again when that has ended"
         try:
@@ -172,7 +172,7 @@ class Builds:
             raise ArmError(f"the build {name} cannot be removed ({error.filename}: {error.strerror})") from None
 
     def remove_unfinished(self) -> list[Path]:
-        """Remove what a lab left that was killed while it built; returns the directories."""
+        """Removes the unfinished builds of labs that were killed. Returns their directories."""
         removed = []
         for path in self.unfinished():
             with suppress(ArmError):
@@ -181,20 +181,20 @@ class Builds:
         return removed
 
     def unfinished(self) -> list[Path]:
-        """Directories without a record that no lab works in."""
+        """Returns the directories without a record in which no lab works now."""
         return [path for path in self._present() if not (path / _RECORD).is_file() and not is_name_held(path)]
 
     def log(self, name: str) -> Path:
-        """What the last failed build of this name printed."""
+        """Returns the file with the output of the last failed build of this name."""
         return self.root / f"{name}.log"
 
     def remove_logs(self) -> None:
-        """Remove what failed builds have printed."""
+        """Removes the output of failed builds."""
         for log in self.root.glob("*.log"):
             log.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """End the use of all builds."""
+        """Ends this lab's use of all builds."""
         for name in list(self._held):
             self._held.pop(name).close()
 
@@ -228,7 +228,7 @@ class Builds:
         return record
 
     def _earlier(self, origin: str) -> BuildRecord | None:
-        """The latest build from the same repository or directory."""
+        """Returns the latest build from the same repository or directory."""
         records = [record for path in self._present() if (record := _record(path)) and record.origin == origin]
         return max(records, key=lambda record: record.made, default=None)
 
@@ -240,7 +240,7 @@ class Builds:
 
 
 def record_beside(programs: Path) -> BuildRecord | None:
-    """The record of the build that a bin directory belongs to."""
+    """Returns the record of the build that a bin directory belongs to; None if it is no build."""
     return next((record for parent in programs.parents if (record := _record(parent)) is not None), None)
 
 

@@ -20,7 +20,7 @@ from pgtrial.servers.builds.kept import BuildError
 from pgtrial.servers.installations import ServerBinaries
 
 SOURCE, OBJECTS = "source", "objects"
-"""Folders of a build: the source, where configure and make build, and what meson builds in."""
+"""Folders of a build: the source, in which configure and make build, and the objects, in which meson builds."""
 
 _LAYOUTS = "layouts"
 _PROGRAM = Path("src/backend/postgres")
@@ -28,13 +28,14 @@ _PROGRAM = Path("src/backend/postgres")
 
 @dataclass(frozen=True)
 class _Link:
-    """The command that links the server's program."""
+    """The command that links the server's program, and the directory in which it runs."""
 
     words: Sequence[str]
     directory: Path
 
     def shuffled(self, layout: int) -> list[str]:
-        """The command with its objects in the order that the number of a layout stands for, on every machine."""
+        """Returns the command with its objects in the order of a layout. A layout's number gives the same order on
+        every machine."""
         objects = [word for word in self.words if word.endswith(".o")]
         Random(layout).shuffle(objects)
         drawn = iter(objects)
@@ -42,7 +43,7 @@ class _Link:
 
 
 def make_layouts(count: int, commands: Commands, work: Path, prefix: Path, *, by_meson: bool) -> None:
-    """Link the program of a build, which is installed below `prefix`, in layouts 1 to `count`. Raises BuildError."""
+    """Links the program of a build, which is installed below `prefix`, in layouts 1 to `count`. Raises BuildError."""
     link = _by_meson(commands, work / OBJECTS) if by_meson else _by_make(commands, work / SOURCE)
     installed = prefix / "bin" / "postgres"
     as_built = installed.rename(work / "postgres")
@@ -59,19 +60,19 @@ def make_layouts(count: int, commands: Commands, work: Path, prefix: Path, *, by
 
 
 def in_layout(server: ServerBinaries, layout: int | None) -> ServerBinaries:
-    """The server whose program has this layout; None: as it was built."""
+    """Returns the server whose program has this layout; None: the program as it was built."""
     return server if layout is None else replace(server, bin=server.bin.parent / _LAYOUTS / str(layout) / "bin")
 
 
 def copy_layouts(server: ServerBinaries, programs: Path) -> None:
-    """Copy the layouts of a server to its copy, whose bin directory is `programs`."""
+    """Copies the layouts of a server to its copy, whose bin directory is `programs`."""
     layouts = server.bin.parent / _LAYOUTS
     if layouts.is_dir():
         shutil.copytree(layouts, programs.parent / _LAYOUTS, symlinks=True)
 
 
 def digests_of_layouts(server: ServerBinaries) -> list[str]:
-    """The digests of a server's programs in all layouts; empty: it has none."""
+    """Returns the digests of a server's programs in all layouts; empty if it has no layouts."""
     return list(map(_digest, _programs(server.bin.parent)))
 
 
@@ -99,7 +100,8 @@ def _link(text: str, directory: Path) -> _Link:
 
 
 def _directory(prefix: Path, layout: int) -> Path:
-    """The new bin directory of a layout, with links to all that the installation has beside its program."""
+    """Makes the bin directory of a layout, with links to all that the installation has beside its program, and returns
+    it."""
     home = prefix / _LAYOUTS / str(layout)
     programs = home / "bin"
     programs.mkdir(parents=True)

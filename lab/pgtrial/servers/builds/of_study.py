@@ -1,4 +1,4 @@
-"""What a study has to build before its first trial, and the study with what was built in place of the sources."""
+"""Builds all that a study needs from source before its first trial, and puts the builds in place of the sources."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from pgtrial.servers.room import Room
 
 
 def has_sources(spec: StudySpec) -> bool:
-    """Whether a server or an extension of the study is built from source."""
+    """True if a server or an extension of the study is built from source."""
     servers = [spec.resolved(arm) for arm in spec.arms]
     return any(isinstance(one, MadeHere) and (is_source(one.postgres) or one.extensions) for one in servers)
 
 
 def built(spec: StudySpec, builds: Builds, room: Room, say: Callable[[str], None]) -> StudySpec:
-    """The study whose arms name what was built: bin directories, and SQL that creates the extensions.
+    """Builds what the study needs, and returns the study with arms that name the builds: bin directories, and SQL that
+    creates the extensions.
 
-    A server that is trained for its profile runs in the room. What is kept is not built again. Raises BuildError,
-    StudyError and StoreError.
+    A server with a profile is trained in `room`. Builds that are kept are not made again. Raises BuildError, StudyError
+    and StoreError.
     """
     if not has_sources(spec):
         return spec
@@ -51,7 +52,7 @@ def built(spec: StudySpec, builds: Builds, room: Room, say: Callable[[str], None
 
 
 def facts_of_build(setup: object) -> dict[str, Any]:
-    """What an arm's facts say of its build; empty for a server that was not built here."""
+    """Returns the build's part of an arm's facts; empty for a server that was not built here."""
     if not isinstance(setup, MadeHere) or "/" not in setup.postgres:
         return {}
     programs = resolve(setup.postgres).bin
@@ -66,7 +67,7 @@ def facts_of_build(setup: object) -> dict[str, Any]:
 
 
 def _built(setup: MadeHere, builds: Builds, room: Room, say: Callable[[str], None]) -> tuple[ServerBinaries, list[str]]:
-    """The server of an arm, and the extensions that are to be created in its databases."""
+    """Returns the server of an arm, and the extensions to be created in its databases."""
     if is_source(setup.postgres):
         server = resolve(str(builds.ensure(server_order(setup, room, say), say).programs))
     else:

@@ -1,4 +1,4 @@
-"""A server from source, by meson or by configure and make."""
+"""Builds a server from source, by meson or by configure and make."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from pgtrial.store.sources import described, export
 
 _INSTALLATION = "install"
 _OUTSIDE = ("doc", "src/test", "src/tutorial", "src/tools", "src/interfaces/ecpg/test", "src/backend/port/win32")
-"""Folders of PostgreSQL's source that a build does not compile."""
+"""The folders of PostgreSQL's source that a build does not compile."""
 
 
 @dataclass(frozen=True)
 class _Recipe:
-    """What a build of a server depends on."""
+    """A build of a server, as all that the build depends on."""
 
     source: Source
     options: tuple[str, ...]
     compiler: str
     version: str
-    """Of the compiler, in its words."""
+    """The compiler's version, as the compiler prints it."""
     lto: bool
     pgo: bool
     meson: bool
-    """Whether meson and ninja are installed."""
+    """True if meson and ninja are installed."""
     layouts: int
-    """How many layouts it has beside the one of its own; 0: none."""
+    """The number of layouts beside the program as it was built; 0: none."""
 
     @property
     def clang(self) -> bool:
@@ -59,9 +59,9 @@ class _Recipe:
 
 
 def server_order(setup: MadeHere, room: Room, say: Callable[[str], None]) -> Order:
-    """The build that a server from source is; one with a profile is trained in the room.
+    """Returns the order for a server from source. If it has a profile, it is trained in `room`.
 
-    Raises BuildError where there is no such compiler.
+    Raises BuildError if there is no such compiler.
     """
     for path in paths_in(setup.build or ()):
         if (why := refusal_to_run(path)) is not None:
@@ -134,13 +134,14 @@ def _make(
 
 
 def _check_installed(recipe: _Recipe, prefix: Path) -> None:
-    """Raise BuildError if the build has installed no server."""
+    """Raises BuildError if the build has installed no server."""
     if not (prefix / "bin" / "postgres").is_file():
         raise BuildError(f"{recipe.source.short} was built and has no bin/postgres; name the source of PostgreSQL")
 
 
 def _by_meson(recipe: _Recipe, source: Path) -> bool:
-    """Which of the two builds a source: the kind of its options decides, then what the source and the machine have."""
+    """True if meson builds a source, false if configure and make do. The kind of its options decides, then what the
+    source and the machine have."""
     of_meson = [option for option in recipe.options if option.startswith("-D")]
     of_configure = [option for option in recipe.options if not option.startswith("-D")]
     if of_meson and of_configure:
@@ -180,7 +181,7 @@ class _Meson:
         commands.run(["meson", "setup", *options, self._objects, self.source], self.source, {"CC": recipe.compiler})
 
     def install(self, commands: Commands, flags: Sequence[str], *, for_coverage: bool = False) -> None:
-        """Compile all anew with these flags beside the study's own, link with them, and install."""
+        """Compiles everything again with these flags beside the study's own, links with them, and installs."""
         if flags:
             with_flags = [
                 f"-D{name}={' '.join([_value(self.recipe.options, f'-D{name}='), *flags]).strip()}"
@@ -205,7 +206,7 @@ class _Make:
         commands.run(["./configure", *options], self.source)
 
     def install(self, commands: Commands, flags: Sequence[str], *, for_coverage: bool = False) -> None:
-        """Compile all anew with these flags beside the study's own, link with them, and install."""
+        """Compiles everything again with these flags beside the study's own, links with them, and installs."""
         make = [make_program(), *(["enable_coverage=yes"] if for_coverage else [])]
         contrib = self.source / "contrib"
         folders = [self.source, *([contrib] if (contrib / "Makefile").is_file() else [])]
@@ -220,7 +221,8 @@ class _Make:
 
 
 def _with_lto(recipe: _Recipe) -> Sequence[str]:
-    """The options of configure, with those of LTO: archives need the compiler's own ar."""
+    """Returns the options of configure, with those of LTO if it is asked for: archives then need the compiler's own
+    ar."""
     if not recipe.lto:
         return recipe.options
     clang = recipe.clang
@@ -233,11 +235,11 @@ def _with_lto(recipe: _Recipe) -> Sequence[str]:
 
 
 def _value(options: Sequence[str], name: str) -> str:
-    """The value of the last option that begins with `name`; empty if no option does."""
+    """Returns the value of the last option that begins with `name`; empty if no option does."""
     return next((option.removeprefix(name) for option in reversed(options) if option.startswith(name)), "")
 
 
 def _compiled_files(source: Path) -> int:
-    """About how many files a build of PostgreSQL compiles; used until a build of the same source has counted them."""
+    """Estimates how many files a build of PostgreSQL compiles, until a build of the same source has counted them."""
     outside = tuple(str(source / folder) for folder in _OUTSIDE)
     return sum(not str(path).startswith(outside) for path in source.rglob("*.c"))

@@ -1,6 +1,6 @@
-"""A server's profile: a first build counts what a load runs, and the second one is optimised for that.
+"""Trains a server for its profile: a first build counts what a load runs, and the second one is optimised for that.
 
-The load is pgbench's three scripts. What it does not run is compiled as without a profile (GCC), or as seldom run.
+The load is pgbench's three scripts. Code that it does not run is compiled as without a profile (GCC), or as seldom run.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ from pgtrial.servers.trees import entries
 _SCALE = 5
 _CLIENTS = 4
 _LOADS = (("tpcb-like", "simple", 2_500), ("simple-update", "extended", 2_500), ("select-only", "prepared", 25_000))
-"""Script, protocol, and transactions of each client."""
+"""The script, the protocol, and the transactions of each client."""
 _SETTINGS = {"fsync": "off", "synchronous_commit": "off", "autovacuum_naptime": "5s"}
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Where a build's programs write what they count, and the compiler's options to count and to use it."""
+    """The profile of a build: the directory for its counters, and the compiler's options to count and to use the
+    counters."""
 
     directory: Path
     clang: bool
 
     @property
     def counting(self) -> list[str]:
-        """Options for compiling and linking."""
+        """The options of a build that counts, for compiling and linking."""
         return [f"-fprofile-generate={self.directory}"]
 
     @property
     def using(self) -> list[str]:
-        """Options for compiling and linking."""
+        """The options of a build that uses the counters, for compiling and linking."""
         if self.clang:
             return [f"-fprofile-use={self._merged}", "-Wno-profile-instr-unprofiled", "-Wno-profile-instr-out-of-date"]
         # a process that execs another, or is killed, has begun what it does not end: counts need not agree
@@ -50,16 +51,16 @@ class Profile:
 
     @property
     def _merged(self) -> Path:
-        """Beside the directory, in which the servers' account could have put a link."""
+        """The merged counters. They are beside the directory, in which the servers' account could have put a link."""
         return self.directory.with_suffix(".profdata")
 
     def check(self) -> None:
-        """Raises BuildError where a program is missing that the build takes at its end."""
+        """Raises BuildError if a program that the build needs at its end is missing."""
         if self.clang and shutil.which("llvm-profdata") is None:
             raise BuildError("pgo by clang needs llvm-profdata, which is not installed; install llvm, or take gcc")
 
     def collect(self, server: ServerBinaries, room: Room, log: Path, say: Callable[[str], None]) -> None:
-        """Let a server that counts serve the load. Raises BuildError."""
+        """Runs the load on a server that counts. Raises BuildError."""
         # what programs that root ran have counted, the servers' account could not add to
         shutil.rmtree(self.directory, ignore_errors=True)
         room.private_directory(self.directory)
@@ -87,9 +88,9 @@ class Profile:
                 raise BuildError(f"the counters of the server cannot be merged: {error}") from None
 
     def counters(self, account: str | None) -> list[Path]:
-        """The files with counters, in a directory that the servers' account can change no longer.
+        """Returns the files with counters, in a directory that the servers' account can change no longer.
 
-        Raises BuildError where something else than a file lies there: the build would follow it as root.
+        Raises BuildError if something other than a file is there, since the build would follow it as root.
         """
         if account is not None:
             LOCAL.chown(self.directory, "root")
@@ -99,7 +100,7 @@ class Profile:
 
 
 def _orders() -> Iterator[tuple[str, list[str]]]:
-    """What the engine does one after the other, and its options as pgbench."""
+    """Yields what the engine does, one step after the other, in words and with its options as pgbench."""
     yield "loading pgbench's tables for its profile", ["-i", "-q", "-s", str(_SCALE)]
     for script, protocol, transactions in _LOADS:
         options = ["-n", "-b", script, "-M", protocol, "-c", str(_CLIENTS), "-t", str(transactions)]
