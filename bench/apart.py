@@ -56,7 +56,7 @@ _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Apart(Record):
-    """One study of a server against itself."""
+    """The result of a study of a server against itself."""
 
     created: str
     kind: Kind

@@ -31,14 +31,14 @@ from pgtrial.verdict.pace import under_way_s
 
 _FIGURES = Path(__file__).with_name("by_default.json")
 _STUDIES = {(0.05, "5min"): 10, (0.03, "8min"): 10, (0.02, "15min"): 4, (0.0, "2min"): 20}
-"""How many studies of each planted share and budget."""
+"""The number of studies for each planted share and budget."""
 _RULE = "P9"
 _OWN_SERVER = {"bgwriter_delay": "201ms"}
 """A setting that needs a server of its own and changes nothing here."""
 
 
 class ByDefault(Record):
-    """One study with all defaults."""
+    """The result of a study with all defaults."""
 
     created: str
     slower_by: float

@@ -110,7 +110,7 @@ def main() -> None:
 
 
 def _once(known: Sequence[Recorded]) -> list[Recorded]:
-    """Each arm of each self-test once; of one that was added twice the longer, which holds the other."""
+    """Returns each arm of each self-test once; if one was added twice, the longer record, which contains the other."""
     longest: dict[tuple[str, Kind, float], Recorded] = {}
     for each in known:
         of = each.created, _kind(each), each.log_ratios[0]
@@ -241,7 +241,7 @@ def _draw(known: Sequence[Recorded]) -> None:
 
 
 def _found(study: Any, studies: int, longest: int) -> dict[int, float]:
-    """By number of blocks, the share of studies that had a verdict other than equivalent by then."""
+    """Returns for each number of blocks the share of studies that had a verdict other than equivalent by then."""
     looks, limits = planned(longest, 1, kept=0.0), p8.ratio_limits(_MARGIN)
     at = np.zeros(longest + 1)
     for _ in range(studies):

@@ -40,7 +40,7 @@ from pgtrial.statistics.rules import planned
 _FIGURES = Path(__file__).with_name("capacity.json")
 _BLOCKS = 11
 _WITH_SLOWER = 20
-"""How many studies by real probes have the slower arm."""
+"""The number of studies by real probes that have the slower arm."""
 _MARGIN = 0.01
 _SHARE = 0.01
 _GRACE_S = 60.0

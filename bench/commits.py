@@ -10,7 +10,8 @@ from tests.repositories import Repository
 
 COMMITS = 30
 PLANTED_AT = 17
-"""Which commit of the branch `planted` is slower; the branch `clean` has another comment in its place."""
+"""The number of the slower commit on the branch `planted`; the branch `clean` has another comment in its place.
+"""
 
 _SLOW = "src/backend/tcop/pquery.c"
 _COMMENTED = ("access", "catalog", "commands", "executor", "optimizer", "parser", "storage", "utils")

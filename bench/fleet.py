@@ -28,7 +28,7 @@ _FLEET = {"address": "local", "machines": ENGINES, "share_machines": True}
 class _Ran:
     tps: float
     skew_us: float
-    """From the first to the last of the engines that begin."""
+    """The time from the first to the last engine that begins, microseconds."""
 
 
 def fleet(bench: Bench) -> Iterator[Figure]:

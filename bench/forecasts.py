@@ -1,4 +1,4 @@
-"""Whether plans keep what they say before they run: the promises of `precision`, in noise that was recorded.
+"""Checks that plans keep what they say before they run: the promises of `precision`, in noise that was recorded.
 
 `python -m bench.forecasts` writes bench/forecasts.json and prints the table of docs/method.md. The noise is that of
 equal arms in bench/campaign.json: the record of 12 blocks comes from the same self-test as the study, or from another
@@ -39,7 +39,7 @@ _SEED = 7
 
 
 class Kept(Record):
-    """How many simulated studies kept what their plan had said."""
+    """The numbers of simulated studies that kept what their plan had said."""
 
     origin: Origin
     blocks: int

@@ -42,7 +42,7 @@ _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class OneCommit(Record):
-    """One study of a commit against itself."""
+    """The result of a study of a commit against itself."""
 
     created: str
     kind: Kind

@@ -1,4 +1,4 @@
-"""How long it takes to make pgbench's tables."""
+"""Measures the time to make pgbench's tables."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def _load(program: Program, target: Target) -> Callable[[], Ran]:
 
 
 def _phases(run: Ran) -> dict[str, float]:
-    """Seconds of each phase, from the line `done in 9.07 s (drop tables 0.00 s, create tables 0.01 s, ...).`"""
+    """Returns the time of each phase, seconds, from the line `done in 9.07 s (drop tables 0.00 s, create tables 0.01 s,
+    ...).`
+    """
     found = _DONE.search(run.stderr)
     parts = found[1].split(", ") if found else []
     return {match[1]: float(match[2]) for part in parts if (match := _PHASE.fullmatch(part))}

@@ -26,7 +26,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: the values of all programs from every round, shown with so many `places`; `command` gives ours."""
+    """A figure: the values of all programs from every round, shown with so many `places`; `command` repeats ours."""
 
     what: str
     unit: str

@@ -1,4 +1,4 @@
-"""How long it takes to make the events of one run from those of a large fleet."""
+"""Measures the time to merge the events of a large fleet into the events of one run."""
 
 from __future__ import annotations
 

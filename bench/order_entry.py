@@ -31,7 +31,9 @@ Words = Callable[[Target, int], list[str]]
 
 @dataclass(frozen=True)
 class Contestant:
-    """How a program loads and runs. `counts` finds numbers of transactions, which add up, and `rate` their rate."""
+    """A program that loads and runs order entry. `counts` finds numbers of transactions, which add up, and `rate` their
+    rate.
+    """
 
     load: Words
     run: Words
@@ -42,7 +44,7 @@ class Contestant:
     """The time that the loading program sleeps, seconds."""
 
     def transactions(self, ran: Ran) -> int:
-        """How many there were. Raises Failed."""
+        """Returns the number of transactions. Raises Failed."""
         found = re.findall(self.counts, ran.stdout, re.MULTILINE)
         if not found:
             raise Failed(f"no line like {self.counts!r} in:\n{ran.stdout}{ran.stderr}")
@@ -58,7 +60,7 @@ class Contestant:
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    """Each program loads a database of its own, once; then all of them run in each round."""
+    """Measures the programs: each loads a database of its own, once; then all of them run in each round."""
     contestants = _contestants(bench)
     loaded: dict[str, list[float]] = {}
     with ExitStack() as stack:
@@ -121,7 +123,7 @@ def _ours(engine: str) -> Contestant:
 
 
 def _sysbench_tpcc(sysbench: str, script: Path) -> Contestant:
-    """Without foreign keys, and at the isolation of the others."""
+    """Returns sysbench-tpcc without foreign keys, and at the isolation level of the other programs."""
 
     def words(target: Target, threads: int) -> list[str]:
         sizes = [f"--scale={WAREHOUSES}", "--tables=1", "--use_fk=0", "--trx_level=RC", f"--threads={threads}"]

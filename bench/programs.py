@@ -33,7 +33,9 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Ran:
-    """One run: what it wrote, its duration and its CPU time in seconds, the peak of its resident memory in KiB."""
+    """The result of a run: its output, its duration and its CPU time in seconds, the peak of its resident memory in
+    KiB.
+    """
 
     stdout: str
     stderr: str
@@ -60,7 +62,7 @@ class Ran:
 
     @property
     def transactions(self) -> float:
-        """How many there were."""
+        """The number of transactions that the program printed."""
         pattern = r"actually processed: (\d+)" if "actually" in self.stdout else r"transactions: +(\d+)"
         return self.number(pattern)
 
@@ -142,7 +144,7 @@ def pgbench_options(workload: str, clients: int, mode: str = "prepared") -> list
 
 
 def find_programs(server: ServerBinaries, floor: Path, scale: int, before: Path | None) -> dict[str, Program]:
-    """All programs that are here, ours first; `before` is an earlier build of ours."""
+    """Returns all programs that are installed here, ours first; `before` is an earlier build of ours."""
     found = {
         OURS: (str(engine_path()), "pgbench"),
         PGBENCH: (str(server.bin / "pgbench"),),

@@ -1,4 +1,4 @@
-"""All figures of a run of `make bench`, those without a goal too: bench/figures has a file for each page."""
+"""Writes all figures of a run of `make bench`, also those without a goal: bench/figures has a file for each page."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Conditions:
-    """How it was measured."""
+    """The conditions of the measurements."""
 
     machine: Machine
     rounds: int

@@ -40,7 +40,7 @@ _SHORTENED = {10: 0.9, 12: 0.8, 18: 0.7, 27: 0.55, 40: 0.4}
 
 
 class Errors(Record):
-    """How many studies of equal arms had a verdict."""
+    """The number of studies of equal arms that had a verdict, which is wrong."""
 
     trouble: str
     plan: int
@@ -57,7 +57,7 @@ class Power(Record):
     rule: str
     plan: int
     effect: float
-    """In spreads of a block's log-ratio."""
+    """The planted difference, in spreads of a block's log-ratio."""
     studies: int
     found: int
 

@@ -17,8 +17,9 @@ SESSIONS, STATEMENTS = 64, 10_000
 FEW, MANY = 500, 3000
 MOST_SESSIONS, THEIR_STATEMENTS, LONG = 10_000, 12, 180
 WAIT_S = 3
-"""So long the many sessions are connected before their first statement, so that all are open at the same time. Their
-statements are so long that they fill a chunk of a capture."""
+"""The time for which the many sessions are connected before their first statement, seconds, so that all are open at the
+same time. Their statements are so long that they fill a chunk of a capture.
+"""
 _BEGIN = datetime(2026, 11, 23, tzinfo=UTC)
 _FAST = "--as-fast-as-possible"
 

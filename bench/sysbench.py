@@ -50,7 +50,7 @@ def tests(bench: Bench) -> Iterator[Figure]:
 
 
 def prepare(bench: Bench) -> Iterator[Figure]:
-    """How long it takes to make four tables of a million rows, each time in a new database."""
+    """Measures the time to make four tables of a million rows, each time in a new database."""
     if SYSBENCH not in bench.programs:
         bench.skip("sysbench's tables", "sysbench is not installed")
         return

@@ -1,4 +1,4 @@
-"""Whether what a client reports is true: latencies of known delays, and starts that keep to their schedule."""
+"""Measures if a client's reports are true: latencies of known delays, and starts that keep to their schedule."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CLIENTS, RATE, DELAY = 100, 20_000, "500us"
 
 
 def latencies(bench: Bench) -> Iterator[Figure]:
-    """How far reported percentiles are from what they have to be.
+    """Yields the errors of reported percentiles.
 
     A client sees the delay and, on top, the way to the server and back: the median with one client and a delay of one
     nanosecond, which is subtracted. What remains beside the client's own error is that a processor takes its time to
@@ -70,7 +70,7 @@ def _errors(bench: Bench, mix_of: tuple[dict[str, int], int, int], rounds: int, 
 
 @contextmanager
 def keep_awake() -> Iterator[None]:
-    """For as long as the context lasts each processor has something to do that anything else goes before."""
+    """Gives each processor work of the lowest priority for as long as the context lasts."""
     idlers = [subprocess.Popen([sys.executable, "-c", IDLER, str(cpu)]) for cpu in os.sched_getaffinity(0)]
     try:
         yield
@@ -99,7 +99,7 @@ def _logged(bench: Bench, args: list[str], *server: str) -> dict[str, float]:
 
 
 def schedule(bench: Bench) -> Iterator[Figure]:
-    """How late transactions start at a rate that the client and the server can keep, from each client's own log."""
+    """Yields the delays of starts at a rate that the client and the server can keep, from each client's own log."""
     args = [*PREPARED, "-c", str(CLIENTS), "-j", "1", "-T", str(bench.seconds), "-R", str(RATE)]
     with null_server(bench.scratch, "--delay", DELAY) as target:
         contestants = {
@@ -118,7 +118,7 @@ def _lags(program: Program, target: Target, args: list[str], prefix: Path) -> Ca
 
 
 def _log_column(program: Program, target: Target, args: list[str], prefix: Path, column: int) -> list[int]:
-    """One column of the log of a run, in ascending order."""
+    """Returns one column of the log of a run, in ascending order."""
     program.run(target, [*args, "-l", "--log-prefix", str(prefix)])
     found: list[int] = []
     for log in prefix.parent.glob(f"{prefix.name}.*"):

@@ -29,7 +29,7 @@ from pgtrial.loads.target import Target
 
 _TURN_S = 0.25
 _PATIENCE_S = 60.0
-"""How much later than expected a program may end."""
+"""The time by which a program may end later than expected, seconds."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Turned:
 
     @property
     def tps(self) -> float:
-        """Transactions by the seconds of its turns."""
+        """The throughput in the program's turns, transactions per second."""
         return self.transactions / self.active_s
 
     @property
@@ -117,20 +117,20 @@ class _Running:
         os.close(self._ended)
 
     def stop(self) -> None:
-        """Until it goes on; nothing if it is stopped or has ended."""
+        """Stops the program until `go_on`; does nothing if it is stopped or has ended."""
         if self._stopped_at is None and self._cpu_s is None:
             self._process.send_signal(signal.SIGSTOP)
             self._stopped_at = time.monotonic()
 
     def go_on(self) -> None:
-        """Nothing if it is not stopped."""
+        """Lets the program continue; does nothing if it is not stopped."""
         if self._stopped_at is not None:
             self._stopped_s += time.monotonic() - self._stopped_at
             self._stopped_at = None
             self._process.send_signal(signal.SIGCONT)
 
     def wait(self, seconds: float) -> bool:
-        """Whether it has ended within this time."""
+        """Waits at most this time for the program to end; returns True if it has ended."""
         if self._cpu_s is None and select.select([self._ended], [], [], seconds)[0]:
             _, status, usage = os.wait4(self._process.pid, 0)
             self._process.returncode = os.waitstatus_to_exitcode(status)

@@ -17,7 +17,7 @@ _PRINT = "from pgtrial.cli import main; main([])"
 
 
 def completions(engine: Path, *, zsh: str = "site-functions") -> dict[str, bytes]:
-    """Each script by its path below a `share` directory. `zsh` is the directory of functions that zsh reads."""
+    """Returns each script by its path below a `share` directory. `zsh` is the directory of functions that zsh reads."""
     lab = {
         place.format(name="pgtrial", zsh=zsh): run(
             [sys.executable, "-c", _PRINT], env={"_PGTRIAL_COMPLETE": f"source_{shell}"}
@@ -120,10 +120,10 @@ def _summary(option: Option) -> str:
 
 
 def _quoted(words: str) -> str:
-    """One word of a POSIX shell."""
+    """Returns the text as one word of a POSIX shell."""
     return "'" + words.replace("'", "'\\''") + "'"
 
 
 def _fish_quoted(words: str) -> str:
-    """One word of fish, in which backslashes count within single quotes."""
+    """Returns the text as one word of fish, in which backslashes count within single quotes."""
     return "'" + words.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -74,6 +74,6 @@ def _index_targets() -> list[tuple[str, str, str]]:
 
 
 def _connection() -> list[str]:
-    """How apt reaches its sources: proxies and certificates."""
+    """Returns apt's settings for its connections: proxies and certificates."""
     settings = run(["apt-config", "dump", "--no-empty", "--format", '%f "%v";%n']).splitlines()
     return [line for line in settings if _CONNECTION.match(line)]

@@ -78,7 +78,7 @@ def check_tools(platforms: Sequence[str]) -> None:
 
 
 def _runs_here(architecture: str) -> bool:
-    """Whether programs of a processor, by Debian's name, run on this machine."""
+    """True if programs of a processor, by Debian's name, run on this machine."""
     try:
         return subprocess.run(["arch-test", architecture], capture_output=True, check=False).returncode == 0
     except FileNotFoundError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Target:
-    """One platform: how cargo, pip and Debian name it."""
+    """A platform and its names in cargo, pip and Debian."""
 
     name: str
     triple: str
@@ -32,7 +32,7 @@ def _musl(processor: str) -> Target:
 
 
 TARGETS = (_glibc("x86_64", "amd64"), _glibc("aarch64", "arm64"), _musl("x86_64"), _musl("aarch64"))
-"""In the order in which they are built."""
+"""The platforms, in the order in which they are built."""
 
 
 def this_machine() -> Target:

@@ -12,7 +12,7 @@ from distribution.running import DistributionError, run
 from distribution.targets import Target
 
 LARGEST = 15_000_000
-"""Bytes of a wheel."""
+"""The largest size of a wheel, bytes."""
 
 _CONFIRMED = re.compile(r'platform\s+tag:\s+"((?:many|musl)linux)_(\d+)_(\d+)_(\w+)"')
 

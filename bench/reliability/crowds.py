@@ -56,7 +56,7 @@ def _idlers(campaign: Campaign) -> Figure:
 
 
 def _load(campaign: Campaign, attack: Attack, target: Target, more: list[str]) -> tuple[Watched, list[dict[str, Any]]]:
-    """One run of so many seconds, which ends well, with consistent events and memory that does not grow."""
+    """Runs a load of `load_s` seconds, which must end well, with consistent events and memory that does not grow."""
     path: Path = campaign.scratch / "events"
     seconds = f"{campaign.load_s:.0f}"
     run = run_engine(target, ["pgbench", "-n", "-j", "2", "-T", seconds, "--events", str(path), *more])

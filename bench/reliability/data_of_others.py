@@ -77,14 +77,14 @@ _BESIDE_PGBENCH = (
 )
 
 _REFUSED = frozenset({("sysbench", "sysbench"), ("sysbench", "order-entry"), ("pack", "pack"), ("mixed", "pack")})
-"""By database and load: what the load needs has a name that is taken."""
+"""The pairs of a database and a load that must be refused, since a name that the load needs is taken."""
 _PAIRS = (
     *(("pgbench", load) for load in ("select-only", "sysbench", "pack", "order-entry", "script")),
     *(("sysbench", load) for load in ("tpcb-like", "sysbench", "pack", "order-entry")),
     *(("pack", load) for load in ("tpcb-like", "sysbench", "pack", "script")),
     *(("mixed", load) for load in ("tpcb-like", "sysbench", "pack", "order-entry")),
 )
-"""By database and load. On tables of somebody else's a load runs as it was asked to, so that of pgbench only reads."""
+"""The pairs of a database and a load. On tables of somebody else a load runs as asked, so that pgbench's only reads."""
 
 
 def _run(campaign: Campaign) -> Iterator[Figure]:
@@ -144,7 +144,7 @@ class _Database:
 
     @property
     def dsn(self) -> str:
-        """For a study file."""
+        """The connection string for a study file."""
         target = self.target
         return f"host={target.host} port={target.port} dbname={target.dbname} user={target.user}"
 

@@ -52,7 +52,7 @@ def _build(campaign: Campaign) -> Path:
 
 
 def _fuzz(campaign: Campaign, name: str, program: Path) -> Figure:
-    """One target. An input that breaks it is kept in engine/fuzz/artifacts."""
+    """Runs one fuzz target. An input that breaks it is kept in engine/fuzz/artifacts."""
     attack = Attack(campaign, "fuzz", f"fuzz target `{name}`", 1)
     corpus, kept = campaign.scratch / "corpus" / name, _FOLDER / "artifacts" / name
     for folder in (corpus, kept):

@@ -20,8 +20,9 @@ _SHARE = 0.25
 """The share of `--kills` that is the number of moments at which the lab is killed."""
 _MOMENT_S = 16.0
 _WHOLE_EACH = 10
-"""Beside each moment comes one of the same study with one more arm, whose setting takes a restart: it is refused. So
-often nobody kills its lab before."""
+"""Each moment also has a study with one more arm, which is refused since a setting of it needs a restart. In one of so
+many of these studies the lab is not killed.
+"""
 
 _SERVER = {"shared_buffers": "64MB", "huge_pages": "off", "autovacuum": "off"}
 _ROLE = "given_owner"

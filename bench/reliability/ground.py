@@ -36,7 +36,7 @@ _WRONG = re.compile(r"too short; write|has to be whole|No such option|Missing (o
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended, and all that it printed."""
+    """The exit status of a command and all that it printed."""
 
     status: int
     said: str
@@ -44,7 +44,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Trap:
-    """One attack: carries it out, and yields a sentence for each way in which it worked."""
+    """An attack: carries itself out, and yields a sentence for each way in which it worked."""
 
     what: str
     spring: Callable[[Ground], Iterator[str]]

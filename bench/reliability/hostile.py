@@ -21,7 +21,7 @@ from pgtrial.loads.target import Target
 
 _AT_ONCE = 8
 _PATIENCE_S = 1.0
-"""After so long a run that waits for its server is interrupted, as by Ctrl-C."""
+"""The time after which a run that waits for its server is interrupted, as by Ctrl-C, seconds."""
 
 _HONEST_S = 60.0
 _TO_END_S = 20.0
@@ -60,7 +60,7 @@ def _run(campaign: Campaign) -> Iterator[Figure]:
 
 
 def _attack(campaign: Campaign, name: str, args: tuple[str, ...], target: Target, socket: Path) -> Figure:
-    """Every fault at every message that the server sends in a run without faults."""
+    """Tries every fault at every message that the server sends in a run without faults."""
     with Liar(socket, None, -1, Random(0)) as honest:
         first = _engine(args, target, honest.port, _HONEST_S)
         messages = min(honest.messages, _MOST_MESSAGES)

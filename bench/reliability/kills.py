@@ -17,7 +17,7 @@ _IN_A_STUDY = 5
 
 _STUDY_S = 60.0
 _MOST_BROKEN = 3
-"""After so many studies that did not come to their end there is nothing more to learn."""
+"""The number of studies that did not come to their end after which the attack gives up."""
 
 _POLL_S = 0.01
 MACHINES = 0.2

@@ -15,7 +15,7 @@ from pgtrial.model.records import Record
 from pgtrial.model.units import format_duration
 
 _RESTORED_S = 30.0
-"""How long a machine may take to be as before: tests beside the campaign change it for a while as well."""
+"""The time in which a machine must be as before, seconds: tests beside the campaign change it for a while as well."""
 
 
 class Missing(Exception):
@@ -28,7 +28,7 @@ class Figure(Record):
     kind: str
     what: str
     count: int
-    """How often it was made."""
+    """The number of attacks that were made."""
     seconds: float
     found: str
     """The observations during the attacks, in words."""
@@ -52,7 +52,7 @@ class Campaign:
     say: Callable[[str], None]
 
     def part(self, share: float) -> int:
-        """How many moments a kind gets that has this share of the kills."""
+        """Returns the number of moments for a kind of attack that has this share of the kills."""
         return round(self.kills * share)
 
 
@@ -64,12 +64,12 @@ class Kind:
     seconds: Callable[[Campaign], float]
     run: Callable[[Campaign], Iterator[Figure]]
     needs_root: bool = True
-    """It mounts file systems, sets kernel parameters or starts processes of other accounts."""
+    """True if the attack mounts file systems, sets kernel parameters or starts processes of other accounts."""
 
 
 @dataclass
 class Attack:
-    """One figure under way: counts, collects defects, and says how far it is."""
+    """A figure in progress: counts the attacks, collects defects, and reports the progress."""
 
     campaign: Campaign
     kind: str
@@ -81,7 +81,7 @@ class Attack:
     _said: float = field(default_factory=time.monotonic)
 
     def done(self, note: str = "") -> None:
-        """One more was made; `note` is said with it."""
+        """Counts one more attack; `note` is printed with it."""
         self.count += 1
         now = time.monotonic()
         if note or now - self._said >= 10 or self.count == self.planned:
@@ -92,7 +92,7 @@ class Attack:
             self.campaign.say(f"  {self.what}: {self.count} of {self.planned}{rest}{what}")
 
     def defect(self, sentence: str) -> None:
-        """A promise was not kept."""
+        """Records a defect: a promise was not kept."""
         self.defects.append(sentence)
         self.campaign.say(f"  DEFECT: {sentence}")
 
@@ -106,7 +106,7 @@ class Attack:
 
 @contextmanager
 def machine_unchanged(attack: Attack) -> Iterator[None]:
-    """It is a defect if the machine is not as before when the context ends."""
+    """Reports a defect if the machine is not as before when the context ends."""
     before = machine(attack.campaign.state)
     yield
     deadline = time.monotonic() + _RESTORED_S

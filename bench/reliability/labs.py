@@ -22,14 +22,14 @@ from pgtrial.store.directory import StudyDirectory
 PATIENCE_S = 300.0
 _MOST_STARTS = 12
 _SILENT_AT_MOST = 3
-"""How often a lab may end with an error without having been attacked since its start."""
+"""The number of times that a lab may end with an error without having been attacked since its start."""
 
 Attacker = Callable[["Lab"], bool]
 """Acts on a lab that runs; returns whether it wants to be called again."""
 
 
 class Lab:
-    """One start of `pgtrial run`."""
+    """A process of `pgtrial run`."""
 
     def __init__(self, process: subprocess.Popen[str], state: Path) -> None:
         self.process = process
@@ -38,7 +38,7 @@ class Lab:
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended."""
+        """True if the lab has not ended."""
         return self.process.poll() is None
 
     def engines(self) -> list[psutil.Process]:
@@ -52,7 +52,7 @@ class Lab:
         return [process for process in found if _name(process) == "postgres" and _parent(process) not in numbers]
 
     def backends(self) -> list[psutil.Process]:
-        """Its servers' processes that serve clients."""
+        """Returns the processes of the lab's servers that serve clients."""
         return [process for process in server_processes(self._state / "runs") if "[local]" in _words(process)]
 
     def _descendants(self) -> list[psutil.Process]:

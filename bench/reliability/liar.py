@@ -26,7 +26,7 @@ class Closed(Exception):
 
 
 class Stalled(Exception):
-    """Nothing is sent any more, and the connection stays."""
+    """Raised to send nothing more while the connection stays open."""
 
 
 Fault = Callable[[bytes, Random], bytes]
@@ -89,7 +89,7 @@ class Liar:
 
     def __init__(self, server: Path, fault: Fault | None, at: int, chance: Random) -> None:
         self.messages = 0
-        """How many the server has sent."""
+        """The number of messages that the server has sent."""
         self._server = server
         self._fault = fault
         self._at = at

@@ -62,7 +62,7 @@ class Watched:
 
     @property
     def grew(self) -> bool:
-        """Whether it took more and more: a tenth and 4 MB beyond the steady state."""
+        """True if the memory grew: by more than a tenth and 4 MB beyond the steady state."""
         return self.last_kib > 1.1 * self.steady_kib + 4096
 
 

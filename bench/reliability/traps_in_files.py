@@ -38,7 +38,7 @@ _CONFIGURED: Mapping[str, tuple[str, ...]] = {
     "text of files by a program": ("diff.evil.textconv",),
     "hooks in another directory": ("core.hooksPath",),
 }
-"""By keys of a repository's own configuration, whose value is a program of the attacker's."""
+"""The keys of a repository's own configuration whose value is a program of the attacker's, by attack."""
 
 _HOOKS = (
     "post-checkout",

@@ -25,7 +25,7 @@ from pgtrial.store.histories.directory import HistoryDirectory
 
 ARCHIVE = "b.tar.xz"
 _MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b]0;evil\x07\x1b[2J\u202etxt"
-"""For pages, terminals and readers of text."""
+"""A text that attacks pages, terminals and readers of text."""
 
 
 @dataclass(frozen=True)

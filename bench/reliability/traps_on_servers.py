@@ -168,7 +168,9 @@ def _met(ground: Ground, major: int, one: _Object) -> Iterator[str]:
 
 
 def overloads(major: int, path: str) -> Iterator[Trap]:
-    """All names that the lab calls, overloaded: with operators, where a load is refused, and without, where it runs."""
+    """Yields overloads of all names that the lab calls: with operators, where a load is refused, and without, where it
+    runs.
+    """
     what = f"on {major}, overloads of all functions and operators that the lab calls, search path {path}"
     yield Trap(what, lambda ground: _overloaded(ground, major, path))
 

@@ -208,7 +208,7 @@ class _MadeByRoot(threading.Thread):
 
 
 def _shows(path: Path) -> bool:
-    """Whether a small file has what root alone may read."""
+    """True if a small file has content that only root may read."""
     if path.is_symlink() or not path.is_file() or path.stat().st_size > _SMALL:
         return False
     return SECRET.encode() in path.read_bytes()

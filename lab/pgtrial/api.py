@@ -36,7 +36,7 @@ from pgtrial.store.directory import StudyDirectory
 _WIDTH = 640
 """Width of a chart, pixels."""
 _GREY = "#57606e"
-"""In place of a colour that the page does not have by value."""
+"""The grey that replaces colours whose value the page takes from its style sheet."""
 _VEGA_LITE = "application/vnd.vegalite.v6+json"
 """The type of a notebook's output."""
 
@@ -121,7 +121,7 @@ class Plots:
         return self._chart("latency")
 
     def timeline(self) -> Chart:
-        """Every second of every trial."""
+        """Returns the charts of every second of every trial."""
         return self._chart("timeline")
 
     def costs(self) -> Chart:
@@ -141,7 +141,9 @@ class Plots:
 
 
 def _one_below_another(charts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One chart of several; what only a whole chart may have goes up to it: datasets, and what the reader chooses."""
+    """Returns several charts as one. The parts that only a whole chart may have move up to it: datasets, and the
+    parameters that the reader chooses.
+    """
     datasets: dict[str, Any] = {}
     chosen: dict[str, dict[str, Any]] = {}
     parts = []
@@ -222,7 +224,7 @@ class Study:
 
     @property
     def arms(self) -> list[str]:
-        """Their names, the baseline first."""
+        """The names of the arms, the baseline first."""
         return list(self.plan.arms)
 
     @property

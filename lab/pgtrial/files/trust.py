@@ -1,4 +1,4 @@
-"""Whether another account could exchange a file of this machine, or a directory on the way to it.
+"""Finds out if another account could exchange a file of this machine, or a directory on the way to it.
 
 Root executes and writes nothing that another account could exchange in between: that account would choose what root
 executes, and where root writes. Trusted are root, the own account, the owner of pgtrial's code, which runs already, and

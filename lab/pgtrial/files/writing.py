@@ -27,7 +27,7 @@ class NewFile:
     """A file that is being written."""
 
     path: Path
-    """Its temporary path, for who reads it back."""
+    """The file's temporary path, for a reader before the file is renamed."""
     file: BinaryIO
     folder: int
     """The descriptor of its directory."""

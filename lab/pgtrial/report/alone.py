@@ -46,7 +46,7 @@ def alone_measured(result: StudyResult, plan: Plan) -> str:
 
 
 def withheld_text(level: Level, result: StudyResult) -> str | None:
-    """Why the capacity does not stand; None: it does."""
+    """Returns the reasons why the capacity of a single arm is withheld; None: it is not withheld."""
     reasons = [finding.message for finding in result.findings if finding.severity == "withhold"]
     return f"No result on {level.arm}: {' '.join(reasons)}" if reasons else None
 

@@ -59,7 +59,7 @@ class Headline:
     """One comparison: its verdict, and the lines that belong to it alone."""
 
     verdict: Word | None
-    """None: of one arm alone, which is compared with nothing."""
+    """The verdict; None: the study has one arm alone, which is compared with nothing."""
     text: str
     lines: list[Line]
     not_worse: bool = False
@@ -171,7 +171,7 @@ def _contrary(claim: Claim, result: StudyResult) -> str:
 
 
 def _level_texts(result: StudyResult) -> dict[str, str]:
-    """By arm, the level of its median trial."""
+    """Returns the level of the median trial of each arm."""
     measure = measure_of(result.load_points)
     if measure == "goodput":
         unit = rate_unit(result.load_points)
@@ -257,7 +257,7 @@ _NOTABLE_UPDATES = 10
 """A difference between the arms' shares of HOT updates is told from so many percentage points on."""
 
 _NAMED = 2
-"""How many of the statements that got slower are named, and how many characters of each."""
+"""The number of the slower statements that are named, and the number of characters of each."""
 _LENGTH = 40
 _NAMED_QUERIES = 5
 

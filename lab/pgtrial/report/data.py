@@ -28,7 +28,7 @@ from pgtrial.verdict.pace import Reached, reached
 from pgtrial.verdict.rules.case import Case
 
 Cells = Mapping[tuple[LoadPoint, str], pl.DataFrame]
-"""By load point and arm, the rows of all its trials, with the index of each in `trial`."""
+"""For each load point and arm, the rows of all trials, with the index of each trial in `trial`."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,20 @@ class StudyData:
     facts: dict[str, Facts]
     result: StudyResult
     timelines: dict[int, pl.DataFrame] = field(default_factory=dict)
-    """By index of the trial; columns as records.TimelineRow. What the result follows from is read without them."""
+    """The timelines by index of the trial; columns as records.TimelineRow. The result is computed without them."""
     waits: dict[int, pl.DataFrame] = field(default_factory=dict)
-    """By index of the trial, of those that were observed; columns of WAITS_SCHEMA."""
+    """The waits of the trials that were observed, by index of the trial; columns of WAITS_SCHEMA."""
     histograms: dict[int, Latencies] = field(default_factory=dict)
-    """By index of the trial, of those with tasks: the response times as stored, HdrHistogram V2, base64."""
+    """The response times of the trials with tasks, by index of the trial, as stored: HdrHistogram V2, base64."""
     observed: dict[int, pl.DataFrame] = field(default_factory=dict)
-    """By index of the trial, of those that were observed: the host and the statements; columns of OBSERVED_SCHEMA."""
+    """Host and statements in the trials that were observed, by index of the trial; columns of OBSERVED_SCHEMA.
+    """
     provider: dict[int, pl.DataFrame] = field(default_factory=dict)
-    """By index of the trial, of those whose provider's metrics were imported; columns of PROVIDER_SCHEMA."""
+    """The provider's metrics of the trials for which they were imported, by index of the trial; columns of
+    PROVIDER_SCHEMA.
+    """
     slices: dict[int, list[SliceRow]] = field(default_factory=dict)
-    """By index of the trial, of those that are interleaved; in the order of time."""
+    """The slices of the trials that are interleaved, by index of the trial, in the order of time."""
 
     statement_plans: StatementPlans | None = None
     """Plans of a replay's statements that got slower."""
@@ -60,7 +63,7 @@ class StudyData:
     """The machine's, from before the study; that of a self-test is its own."""
 
     every_second: bool = False
-    """Whether charts over the seconds of a trial show each of them, however many there are."""
+    """True if charts over the seconds of a trial show each second, however many there are."""
 
     @cached_property
     def labels(self) -> list[str]:
@@ -103,7 +106,7 @@ class StudyData:
 
     @property
     def cells(self) -> list[tuple[LoadPoint, str]]:
-        """Every load point with every arm."""
+        """The pairs of every load point with every arm."""
         return list(product(self.plan.load_points, self.plan.arms))
 
     @property
@@ -128,7 +131,9 @@ def read_data(directory: StudyDirectory) -> StudyData:
 
 
 def with_tables(data: StudyData, directory: StudyDirectory) -> StudyData:
-    """With the tables of each trial and what else the report shows beside the result. Raises StoreError."""
+    """Returns the data with the tables of each trial and all else that the report shows beside the result. Raises
+    StoreError.
+    """
     return replace(
         data,
         timelines={trial.index: directory.timeline(trial) for trial in data.trials},

@@ -1,4 +1,4 @@
-"""How a study was made: the first list of the report's section on the method."""
+"""The design of a study: the first list of the report's section on the method."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ def _options(section: SysbenchSection) -> str:
 
 
 def _round_trips(data: StudyData) -> tuple[str, str]:
-    """Before the trials of each arm; no description for studies that are older than this record."""
+    """Returns a term and the round trips to each arm's server before its trials; without a description for studies that
+    are older than this record.
+    """
     texts = []
     for arm in data.plan.arms:
         times = [t.round_trip_us for t in data.trials if t.arm == arm and t.round_trip_us is not None]

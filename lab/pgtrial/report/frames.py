@@ -46,7 +46,7 @@ SECONDS: dict[str, pl.DataType] = {**_PLACE, **TIMELINE_SCHEMA}
 
 
 def study_frame(study: StudyDirectory) -> pl.DataFrame:
-    """One row: the question and the plan."""
+    """Returns a row with the question and the plan."""
     plan = study.plan
     row = {
         "name": plan.name,
@@ -147,6 +147,6 @@ FRAMES: dict[str, Callable[[StudyDirectory], pl.DataFrame]] = {
 
 
 def frame_of(table: str, studies: Iterable[tuple[str, StudyDirectory]]) -> pl.DataFrame:
-    """One of FRAMES over several studies, each with its name in the first column, `study`."""
+    """Returns one of FRAMES over several studies, with each study's name in the first column, `study`."""
     parts = [FRAMES[table](study).select(pl.lit(name).alias("study"), pl.all()) for name, study in studies]
     return pl.concat(parts)

@@ -31,7 +31,7 @@ _MOST_ROWS = 500
 """Rows of a folded table that stand in the page as they are; those of a longer one are packed."""
 
 _LONG = 2**18
-"""Bytes of charts above which they are packed."""
+"""The size of charts above which they are packed, bytes."""
 
 _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", "withheld": "!"}
 

@@ -14,7 +14,7 @@ _LONGEST_REASON = 160
 """The most characters of a reason that are shown."""
 
 _NAMED = 3
-"""How many reasons of an arm are shown; the most frequent come first."""
+"""The number of reasons that are shown for an arm; the most frequent come first."""
 
 _NUMBERS = re.compile(r"\d+")
 """Numbers in reasons, such as process numbers, differ between trials that failed alike."""

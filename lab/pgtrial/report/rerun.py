@@ -1,4 +1,4 @@
-"""Whether a study that was run again agrees with the first: interval against interval.
+"""Compares a study that was run again with the first one: interval against interval.
 
 A rerun is a test of the first verdict. It agrees with *better* or *worse* only if it comes to the same verdict by
 itself. It disagrees if it does not, and the two intervals exclude that both runs measured the same difference. So it

@@ -276,7 +276,7 @@ _TOPICS = (
 
 
 def draw(key: str, data: StudyData) -> list[Figure]:
-    """All charts of a section."""
+    """Returns all charts of a section."""
     return [figure for topic in _TOPICS if topic.key == key for charts in topic.charts for figure in charts(data)]
 
 
@@ -298,7 +298,7 @@ _SHORT = (
 
 
 def sections(data: StudyData, *, short: bool = False) -> list[Section]:
-    """All sections that have something to show; tables without rows are left out."""
+    """Returns all sections that have something to show; tables without rows are left out."""
     made = []
     for topic in _TOPICS:
         if (short and topic.key not in _SHORT) or (topic.key in _OF_A_RATE and not data.plan.kind.has_rate):

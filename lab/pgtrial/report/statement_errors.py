@@ -9,13 +9,13 @@ from pgtrial.model.records.results import Failures, StatementErrors
 from pgtrial.model.units import plural, shortened
 
 _NAMED = 2
-"""How many statements of a kind are named for an arm, and how many characters of each."""
+"""The number of statements of a kind that are named for an arm, and the number of characters of each."""
 _LENGTH = 40
 
 
 @dataclass(frozen=True)
 class _Errors:
-    """How often statements of a template failed with an SQLSTATE, and later ones in the same transactions."""
+    """The failures of a template's statements with an SQLSTATE, and the later failures in the same transactions."""
 
     text: str
     sqlstate: str

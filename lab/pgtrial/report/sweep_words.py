@@ -132,7 +132,7 @@ def sweep_remarks(result: StudyResult) -> Iterator[str]:
 
 
 def next_sizes(result: StudyResult) -> str | None:
-    """Which sizes would narrow the cliffs; None where none would."""
+    """Returns a sentence on sizes that would narrow the cliffs; None where no size would."""
     curves = [curve for curve in result.cliffs if curve.between]
     if not curves:
         return None

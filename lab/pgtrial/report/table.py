@@ -19,7 +19,7 @@ NONE = "–"
 _TOPIC_ENDS = re.compile(r"[:;] |\. ")
 
 Form = str | Callable[[Any], str]
-"""How a value is written: a format specification such as `,.1f`, or a function from the value to text."""
+"""The form in which a value is written: a format specification such as `,.1f`, or a function from the value to text."""
 
 
 def written(value: Any, form: Form) -> str:
@@ -38,14 +38,14 @@ class Column(Generic[Row]):
 
     head: str
     value: Callable[[Row], Any]
-    """None: unknown, written as a dash."""
+    """The function that returns the value of a row; None is unknown and written as a dash."""
     form: Form = ""
     right: bool = False
-    """Whether the column is aligned to the right, as numbers are."""
+    """True if the column is aligned to the right, as numbers are."""
     verdict: Callable[[Row], Word | None] | None = None
     """The verdict of which a cell speaks, for its colour in the terminal."""
     whole: bool = False
-    """Whether the terminal never wraps it, so that a name can be copied."""
+    """True if the terminal never wraps the column, so that a name can be copied."""
 
     def text(self, row: Row) -> str:
         """The cell of a row."""
@@ -79,13 +79,13 @@ class Table(Generic[Row]):
     of: Sequence[Row]
     columns: Sequence[Column[Row]]
     stands_out: Callable[[Row], bool] | None = None
-    """Which rows stand out; None: no row."""
+    """True for the rows that stand out; None: no row."""
     folded: bool | None = None
-    """Whether the page folds it away; None: as its section."""
+    """True if the page folds the table away; None: as its section."""
     is_list: bool = False
-    """Whether its rows are names with values, which Markdown writes as one paragraph."""
+    """True if the rows are names with values, which Markdown writes as one paragraph."""
     is_text: bool = False
-    """Whether its cells are lines of text whose indentation says something: Markdown writes each column as a block."""
+    """True if the cells are lines of text whose indentation matters: Markdown writes each column as a block."""
     page_of: Callable[[Row], str | None] | None = None
     """The address of a page about a row, to which its first cell leads; None: rows have none."""
 

@@ -65,7 +65,7 @@ def _notes(result: StudyResult) -> Iterator[str]:
 
 
 def _start_notes(plan: Plan, trials: Sequence[Trial]) -> Iterator[str]:
-    """One sentence for each arm whose server did not always start at the first attempt."""
+    """Yields one sentence for each arm whose server did not always start at the first attempt."""
     for arm in plan.arms:
         late = [trial for trial in trials if trial.arm == arm and trial.start_failures]
         failed = sum(trial.never_started for trial in late)
@@ -77,7 +77,7 @@ def _start_notes(plan: Plan, trials: Sequence[Trial]) -> Iterator[str]:
 
 
 def earlier_notes(plan: Plan) -> list[str]:
-    """One sentence if studies of the same question were there when this one began."""
+    """Returns one sentence if there were studies of the same question when this one began."""
     if not plan.earlier:
         return []
     tries = ", ".join(
@@ -90,7 +90,7 @@ def earlier_notes(plan: Plan) -> list[str]:
 
 
 def interruption_notes(plan: Plan, interruptions: Sequence[Interruption]) -> list[str]:
-    """How many trials of each arm a person ended, and whether that is unevenly spread."""
+    """Returns sentences on the trials of each arm that a person ended, and on an uneven spread over the arms."""
     by_arm = Counter(trial.arm for interruption in interruptions for trial in interruption.trials)
     if not by_arm:
         return []
@@ -133,7 +133,7 @@ def _claim_notes(claim: Claim) -> Iterator[str]:
 
 
 def _moved_with(result: StudyResult) -> Iterator[str]:
-    """For each decided difference, one sentence on the costs that differ clearly, those that fit it first."""
+    """Yields for each decided difference one sentence on the costs that differ clearly, those that fit it first."""
     what = transaction(result.load_points)
     single = all(cost.load_point is not None for cost in result.costs)
     clear = [cost for cost in result.costs if (cost.load_point is None or single) and clearly(cost, result.margin)]

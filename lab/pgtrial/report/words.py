@@ -27,7 +27,7 @@ _NOT_EVEN = {"block": 300, "deployment": 60}
 """The largest number of units for which a forecast is made."""
 
 _NEXT_TO_NONE = 200.0
-"""How many times more a cost must be for one arm, so that the other is said to have next to none of it."""
+"""The factor from which on the arm with the smaller cost is said to have next to none of it."""
 
 _TOLD_WITHIN = 10.0
 """The factor between the bounds of a cost above which it is not shown."""
@@ -39,7 +39,7 @@ signed = change
 
 
 def is_wide(difference: Estimate) -> bool:
-    """Whether the bounds are further apart than a factor of ten: `-4.4% (-99.9..+99900%)` says nothing."""
+    """True if the bounds are further apart than a factor of ten: `-4.4% (-99.9..+99900%)` says nothing."""
     low, high = difference.low, difference.high
     return low is not None and high is not None and 1 + high > _TOLD_WITHIN * (1 + low)
 
@@ -242,7 +242,7 @@ def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
 
 
 def _unsettled(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
-    """Why there is no claim on the time after the change."""
+    """Returns the reason why there is no claim on the time after the change."""
     longer = "longer trials would tell"
     points = {claim.load_point} if claim.load_point is not None else {c.load_point for c in regimes if c.changes}
     for arm in (claim.arm, claim.baseline):
@@ -267,7 +267,7 @@ def measured_text(claim: Claim, plan: Plan) -> str:
 
 
 def _length(plan: Plan) -> str:
-    """How long the measured part of a trial is: `6s`, `15,000 tasks`, `one replay`."""
+    """Returns the length of the measured part of a trial: `6s`, `15,000 tasks`, `one replay`."""
     return plan.kind.amount or format_duration(plan.duration_s)
 
 
@@ -348,7 +348,7 @@ def failures_text(counts: Failures, plan: Plan) -> str:
 
 
 def regime(steady: list[Steadiness], cells: list[CellRegimes], plan: Plan) -> str:
-    """Whether the arms kept one level, had settled on it, and if not, what the verdict is about."""
+    """Returns words on the arms' levels, such as `steady` or `changes`, and on what the verdict is about."""
     changing = [cell for cell in cells if cell.changes]
     cyclic = dict.fromkeys(cell.arm for cell in cells if 2 * cell.shapes.get("cyclic", 0) > cell.trials)
     parts = []

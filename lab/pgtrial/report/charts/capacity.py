@@ -11,7 +11,7 @@ from pgtrial.report.data import StudyData
 
 
 def capacity_charts(data: StudyData) -> list[Figure]:
-    """One chart for each load point; none of a study without a promise."""
+    """Returns one chart for each load point that searches for a capacity; none for a study without a promise."""
     points = enumerate(data.plan.load_points)
     figures = (_of_point(data, place, point.capacity) for place, point in points if point.capacity is not None)
     return [figure for figure in figures if figure is not None]

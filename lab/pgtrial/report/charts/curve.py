@@ -14,7 +14,7 @@ from pgtrial.report.data import StudyData
 
 
 def curve_charts(data: StudyData) -> list[Figure]:
-    """One chart for each arm but the baseline and each load point; none before the first look."""
+    """Returns one chart for each arm but the baseline and each load point; none before the first look."""
     cells = product(data.plan.others, range(len(data.labels)))
     return [figure for arm, point in cells if (figure := _curve(data, arm, point)) is not None]
 

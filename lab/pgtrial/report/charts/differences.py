@@ -30,12 +30,12 @@ _SHAPES = {
 
 
 def forest(data: StudyData) -> list[Figure]:
-    """One chart per arm against the baseline: the primary claim on top, then those of the load points."""
+    """Returns one chart per arm against the baseline: the primary claim on top, then the claims of the load points."""
     return [figure for claim in data.result.primary if (figure := _forest(data, claim)) is not None]
 
 
 def block_charts(data: StudyData) -> list[Figure]:
-    """One chart per arm against the baseline, with the blocks of one claim; the reader selects the claim.
+    """Returns one chart per arm against the baseline, with the blocks of one claim; the reader selects the claim.
 
     A mark's shape shows which arm ran first.
     """
@@ -43,7 +43,9 @@ def block_charts(data: StudyData) -> list[Figure]:
 
 
 def cost_charts(data: StudyData) -> list[Figure]:
-    """One chart for each arm but the baseline, the largest change first; of several load points the mean over them."""
+    """Returns one chart for each arm but the baseline, the largest change first; with several load points it shows
+    their mean.
+    """
     arms = [arm for arm in data.plan.arms if arm != data.plan.baseline]
     return [figure for arm in arms if (figure := _costs(data, arm)) is not None]
 
@@ -110,7 +112,7 @@ def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
 
 
 def _load_point(data: StudyData, claim: Claim) -> str | None:
-    """None: the claim is about the mean over several."""
+    """Returns the label of the claim's load point; None: the claim is about the mean over several."""
     return None if claim.load_point is None and len(data.labels) > 1 else data.labels[claim.load_point or 0]
 
 

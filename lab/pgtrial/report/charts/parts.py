@@ -23,7 +23,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Figure:
-    """One chart of the page."""
+    """A chart of the page."""
 
     title: str
     alt: str

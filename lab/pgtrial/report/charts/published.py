@@ -26,7 +26,9 @@ _NARROW = 1.5
 
 
 def published_charts(data: StudyData) -> list[Figure]:
-    """One chart of all ratios; one of tps for each published figure over clients and each scale of its workload."""
+    """Returns one chart of all ratios, and one of tps for each published figure over clients and each scale of its
+    workload.
+    """
     both = beside(data)
     if both is None:
         return []
@@ -76,7 +78,7 @@ def _ratios(contrasts: list[Contrast]) -> Figure:
 
 
 def _rows(contrasts: list[Contrast]) -> list[dict[str, Any]]:
-    """Each published ratio once, followed by the ratios of this study."""
+    """Returns each published ratio once, followed by the ratios of this study."""
     rows: dict[str, dict[str, Any]] = {}
     for contrast in contrasts:
         where = ", ".join(part for part in (contrast.figure, contrast.at) if part)

@@ -88,7 +88,7 @@ class _Stack:
     places: int
     """Decimals of the values; means in the alternative text have one less."""
     told: int | None = None
-    """How many parts it names, the largest first; None: all in their order."""
+    """The number of parts that the alternative text names, the largest first; None: all parts in their order."""
 
 
 # the names of wait events are long, and two charts stand side by side
@@ -164,7 +164,7 @@ _QUANTITIES = (
 
 
 def _quantities(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
-    """Each quantity in all bins in which its source was observed."""
+    """Returns a chart of each quantity in all bins in which its source was observed."""
     figures = []
     for title, unit, source, name, factor, least in _QUANTITIES:
         value = pl.col("value").filter(pl.col("name") == name).sum() * factor
@@ -202,7 +202,7 @@ def _provider_line(series: pl.DataFrame, metric: str, step: int) -> Line:
 
 
 def _bin_width(data: StudyData, multiple_of: int = 1) -> int:
-    """Seconds of a bin of a study's charts over its seconds."""
+    """Returns the width of a bin in a study's charts over its seconds, seconds."""
     if data.every_second:
         return multiple_of
     return multiple_of * math.ceil((data.plan.warmup_s + data.observed_s) / _MOST_BINS / multiple_of)
@@ -216,7 +216,9 @@ def _lines(
     least: float = -math.inf,
     interpolate: Literal["linear", "step-after"] = "linear",
 ) -> list[Figure]:
-    """One figure, or none where no arm reaches `least`. Arms without a line are left out, others keep their colours."""
+    """Returns one figure, or none where no arm reaches `least`. Arms without a line are left out, others keep their
+    colours.
+    """
     if not any(value >= least for line in lines.values() for _, value in line):
         return []
     known = {arm: line for arm, line in lines.items() if line}

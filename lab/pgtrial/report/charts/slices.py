@@ -18,7 +18,9 @@ _MOST_SLICES = 120
 
 
 def slice_charts(data: StudyData) -> list[Figure]:
-    """One chart of a middle block at each load point, and one of the precision; none if trials did not alternate."""
+    """Returns one chart of a middle block at each load point, and one of the precision; none if trials did not
+    alternate.
+    """
     if data.plan.interleaving is None:
         return []
     figures = [_precision(data), *(_slices(data, point) for point in data.plan.load_points)]

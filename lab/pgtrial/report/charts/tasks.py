@@ -26,7 +26,9 @@ def task_charts(data: StudyData) -> list[Figure]:
 
 
 def _distribution(data: StudyData) -> Figure | None:
-    """All trials of an arm together. Failed tasks are never done, so that a curve may end below 100%."""
+    """Returns the distribution of an arm's task times over all its trials. Failed tasks are never done, so that a curve
+    may end below 100%.
+    """
     curves = {arm: _curve(data, arm) for arm in data.plan.arms}
     rows = [{"arm": arm, "s": at, "share": share} for arm, curve in curves.items() for at, share in curve]
     times = [at for curve in curves.values() for at, _ in curve]

@@ -1,4 +1,4 @@
-"""Every second of every trial, one chart per load point: a thin line per trial, a thick one for each arm's median."""
+"""Charts of every second of every trial, one per load point: thin lines for trials, thick ones for medians of arms."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _level(arm: str, block: int | None, start: float, end: float, tps: float, *,
 
 
 def _thinned(rows: list[tuple[int, int]]) -> tuple[list[int], list[float]]:
-    """Seconds and tps of one trial; averaged so that the line has at most `_MOST_POINTS` points."""
+    """Returns the seconds and tps of one trial, averaged so that the line has at most `_MOST_POINTS` points."""
     step = math.ceil(len(rows) / _MOST_POINTS) if rows else 1
     groups = [rows[i : i + step] for i in range(0, len(rows), step)]
     return [group[0][0] for group in groups], [round(sum(n for _, n in group) / len(group), 1) for group in groups]

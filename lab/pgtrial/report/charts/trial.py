@@ -1,4 +1,4 @@
-"""One trial second by second: throughput, latency, and what server and host did. Every second is drawn."""
+"""Charts of one trial second by second: throughput, latency, and what server and host did. Every second is drawn."""
 
 from __future__ import annotations
 

@@ -38,18 +38,18 @@ class Layer:
         return replace(self, mark_of={"type": kind, **options})
 
     def transform(self, *steps: dict[str, Any]) -> Layer:
-        """After these steps, as Vega-Lite has them: `{"filter": ...}`."""
+        """Returns the layer with these transforms added, as Vega-Lite has them: `{"filter": ...}`."""
         return replace(self, transforms=(*self.transforms, *steps))
 
     def encode(self, **channels: Any) -> Layer:
-        """With these channels too: each a notation, what `channel` makes of one, or a list of them."""
+        """Returns the layer with these channels added: each a notation, a result of `channel`, or a list of them."""
         made = {name: _channels(given) for name, given in channels.items()}
         for name in made.keys() & _SECONDARY:
             made[name] = {key: value for key, value in made[name].items() if key != "type"}
         return replace(self, encoding={**self.encoding, **made})
 
     def choice(self, param: dict[str, Any]) -> Layer:
-        """With something that the reader can choose."""
+        """Returns the layer with a parameter that the reader can choose."""
         return replace(self, params=(*self.params, param))
 
     def spec(self) -> dict[str, Any]:

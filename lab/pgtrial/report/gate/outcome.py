@@ -1,4 +1,4 @@
-"""Whether a change passes the gate: what follows from a verdict on HEAD against BASE. It never chooses a verdict."""
+"""Decides if a change passes the gate by the verdict on HEAD against BASE. It never changes a verdict."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ class Rules:
     accept_undecided: bool = False
     """True if an undecided comparison with a bounded interval passes."""
     equal: str | None = None
-    """Why the two arms are the same in effect, such as `equal in effect (work_mem = 4MB)`; None: they are not."""
+    """The reason why the two arms are the same in effect, such as `equal in effect (work_mem = 4MB)`; None: they are
+    not.
+    """
 
 
 def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:

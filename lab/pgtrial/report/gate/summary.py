@@ -135,7 +135,7 @@ def _level_of(arm: str, row: Row) -> str | None:
 
 
 def _levels(result: StudyResult, claim: Claim) -> dict[str, str]:
-    """By arm, the median trial's tps or mean response time, ms; empty for the mean over load points."""
+    """Returns the median trial's tps or mean response time, ms, by arm; empty for the mean over load points."""
     if claim.load_point is None and len(result.load_points) > 1:
         return {}
     by_goodput = measure_of(result.load_points) == "goodput"

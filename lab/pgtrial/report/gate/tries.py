@@ -1,4 +1,4 @@
-"""Which try of the same set-ups a gate is: a gate that is run again until it passes errs more often than 5%."""
+"""Counts the tries of the same set-ups: a gate that is run again until it passes errs more often than 5%."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Tries:
     stands: str | None = None
     """The time at which this gate's study began, ISO 8601, if its verdict is repeated and nothing was measured."""
     attempt: int = 1
-    """Which attempt of its job this is, as the runner says."""
+    """The number of the attempt of its job, as the runner reports it."""
 
     @property
     def number(self) -> int:

@@ -1,4 +1,4 @@
-"""How plans and reports describe each kind of load, a module each that has words of its own."""
+"""Describes each kind of load in plans and reports, with a module for each kind that has words of its own."""
 
 from __future__ import annotations
 

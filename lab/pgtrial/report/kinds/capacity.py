@@ -1,4 +1,4 @@
-"""How plans and reports describe a search for the capacity."""
+"""Describes a search for the capacity in plans and reports."""
 
 from __future__ import annotations
 

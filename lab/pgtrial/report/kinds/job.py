@@ -1,4 +1,4 @@
-"""How plans and reports describe a job."""
+"""Describes a job in plans and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How plans and reports describe the load of a study; the words here are those of transactions."""
+"""Describes the load of a study in plans and reports; the words here are those of transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How plans and reports describe client programs."""
+"""Describes client programs in plans and reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How plans and reports describe a replay."""
+"""Describes a replay in plans and reports."""
 
 from __future__ import annotations
 

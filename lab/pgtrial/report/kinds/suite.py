@@ -1,4 +1,4 @@
-"""How plans and reports describe a suite."""
+"""Describes a suite in plans and reports."""
 
 from __future__ import annotations
 

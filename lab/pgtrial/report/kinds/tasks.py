@@ -1,4 +1,4 @@
-"""How plans and reports describe app-tasks."""
+"""Describes app-tasks in plans and reports."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from pgtrial.store.files import values_of
 from pgtrial.store.running import ask_to_stop
 
 _LOOK_S = 1.0
-"""Between two looks at a running study: an engine writes a line a second."""
+"""The pause between two looks at a running study, seconds: an engine writes a line a second."""
 
 
 class Site:
@@ -74,12 +74,12 @@ class Site:
     # ---- pages
 
     def list(self, request: Request) -> Response:
-        """All studies, or those that the form asks for, and all histories."""
+        """Returns the page of all studies, or of those that the form asks for, and of all histories."""
         query, refused = _query(request)
         return HTMLResponse(self._pages.list(self._catalogue.studies(), self._histories.all(), query, refused))
 
     def study(self, request: Request) -> Response:
-        """One study. Of a running one nothing is computed but what the complete blocks say."""
+        """Returns the page of a study. While it runs, only what the complete blocks show is computed."""
         study = self._asked(request.path_params["key"])
         look = self._of(study).look() if study.words[0] in (RUNNING, UNFINISHED) and not study.is_bundle else None
         data = None if look is not None and look.running else self._catalogue.data(study)
@@ -94,7 +94,7 @@ class Site:
         return HTMLResponse(self._pages.compare([(study, self._catalogue.data(study)) for study in studies]))
 
     def trial(self, request: Request) -> Response:
-        """One trial second by second."""
+        """Returns the page of one trial, second by second."""
         study = self._asked(request.path_params["key"])
         data = self._catalogue.data(study)
         wanted = next((trial for trial in data.trials if trial.index + 1 == request.path_params["number"]), None)
@@ -230,7 +230,7 @@ def _query(request: Request) -> tuple[Query, str | None]:
 
 
 def _no_formulas() -> pl.Expr:
-    """All texts, with a quote before one that a spreadsheet would compute."""
+    """Returns all texts, with a quote before each text that a spreadsheet would compute."""
     text = pl.col(pl.String)
     return pl.when(text.str.contains(r"^[=+@\t\r-]")).then("'" + text).otherwise(text).name.keep()
 

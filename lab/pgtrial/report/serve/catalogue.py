@@ -40,7 +40,7 @@ WORDS = ("better", "worse", "equivalent", "undecided", "withheld", MEASURED, RUN
 
 _STUDY = "study.toml"
 _PARTS = ("plan.json", "trials")
-"""One of them makes a directory without a study file a study that was not written to its end."""
+"""The entries of which one is enough to recognise a study that was not written to its end, without a study file."""
 
 _STAMPED = (_STUDY, "plan.json", "verdict.json", "facts", "facts/audit.json", "trials")
 _NAME = "name study directories, bundles, or folders that hold them"
@@ -67,9 +67,9 @@ class Glance:
     question: str
     arms: list[str]
     created: str
-    """UTC, ISO 8601; empty where it is unknown."""
+    """The time at which the study was created, UTC, ISO 8601; empty where it is unknown."""
     words: list[str]
-    """One for each comparison, or one of MEASURED, RUNNING, UNFINISHED and UNREADABLE."""
+    """The verdict of each comparison, or one of MEASURED, RUNNING, UNFINISHED and UNREADABLE."""
     says: list[str]
     """The headline of each comparison, or one sentence on the state or the trouble."""
     bars: list[Bar | None] = field(default_factory=list)
@@ -79,12 +79,12 @@ class Glance:
 
     @property
     def is_bundle(self) -> bool:
-        """Whether it is a file."""
+        """True if the study is a bundle, which is a file."""
         return self.path.is_file()
 
     @property
     def verdicts(self) -> list[tuple[str, str, Bar | None]]:
-        """Each word with what is said to it, without that word at its beginning, and its interval."""
+        """The word, the headline without that word at its beginning, and the interval of each comparison."""
         rows = zip(self.words, self.says, self.bars or [None] * len(self.words), strict=True)
         return [(word, sentence.removeprefix(f"{word.capitalize()} "), bar) for word, sentence, bar in rows]
 
@@ -100,7 +100,7 @@ class Glance:
 
 @dataclass(frozen=True)
 class Query:
-    """Which studies are looked for; empty: all."""
+    """The conditions on the studies in the list; an empty condition fits all studies."""
 
     question: str = ""
     arm: str = ""
@@ -109,7 +109,7 @@ class Query:
     verdict: str = ""
 
     def fits(self, study: Glance) -> bool:
-        """Whether a study is one of them. One whose date is unknown fits no dates."""
+        """True if a study fits all conditions. A study whose date is unknown fits no dates."""
         day = study.created[:10]
         return (
             self.question.casefold() in f"{study.question} {study.name}".casefold()
@@ -128,13 +128,15 @@ class Catalogue:
         self._glanced = lru_cache(maxsize=None)(_glance)
         self._read = lru_cache(_KEPT)(_read)
         self._glancing = threading.Lock()
-        """One list is made at a time, which reads no trials."""
+        """A lock so that one list is made at a time. A list reads no trials."""
         self._reading = threading.Lock()
-        """One study is read at a time, since the machine may be measuring. The list does not wait for it."""
+        """A lock so that one study is read at a time, since the machine may be measuring. The list does not wait for
+        it.
+        """
         self._by_key: dict[str, Path] = {}
 
     def studies(self) -> list[Glance]:
-        """All studies, the newest first; a study that cannot be read is one of them."""
+        """Returns all studies, the newest first; a study that cannot be read is one of them."""
         with self._glancing:
             glances = [self._glance(path) for path in self._found()]
         return sorted(glances, key=lambda study: (study.created, study.name), reverse=True)
@@ -184,7 +186,7 @@ def key_of(name: str, path: str) -> str:
 
 
 def is_study(path: Path, ending: str = "") -> bool:
-    """Whether it is a study's directory, though an unreadable or unfinished one, or a bundle whose name ends so."""
+    """True if it is a study's directory, though unreadable or unfinished, or a bundle whose name has this ending."""
     try:
         if path.is_file():
             return path.name.endswith(ending)

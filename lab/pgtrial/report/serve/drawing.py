@@ -16,7 +16,8 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 28
 
 _TICKS = 5
 _BEYOND = 0.25
-"""How far the axis goes beyond the newest interval, in widths: the first intervals are far wider, and are cut."""
+"""How far the axis goes beyond the newest interval, in its widths: the first intervals are far wider, and are cut.
+"""
 
 
 @dataclass(frozen=True)

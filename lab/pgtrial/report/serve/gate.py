@@ -1,4 +1,4 @@
-"""Who may see the pages: whoever has the token, from this machine, from these pages."""
+"""Admits requests that have the token and come from this machine and from these pages, and refuses all others."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Gate:
         await answer({**scope, "path": f"/{rest}"}, receive, guarded)
 
     def _refused(self, hosts: Collection[str], origins: Collection[str], token: str) -> str | None:
-        """Why a request is refused, one sentence."""
+        """Returns the reason why a request is refused, in one sentence; None: it is admitted."""
         if len(hosts) != 1 or not self._hosts.issuperset(hosts):
             return (
                 f"This server answers only for its own address, {self._own}; open the one that pgtrial serve printed."

@@ -28,11 +28,11 @@ class History:
     file: str
     series: list[Series]
     trouble: str = ""
-    """Why it cannot be read, one sentence."""
+    """The reason why the history cannot be read, one sentence; empty: it can be read."""
 
     @property
     def commits(self) -> int:
-        """How many there are, on all machines."""
+        """The number of commits on all machines."""
         return sum(len(of.entries) for of in self.series)
 
     @property
@@ -48,7 +48,7 @@ class History:
 
 
 def is_branch(path: Path) -> bool:
-    """Whether a path that is served names a branch of git."""
+    """True if a path that is served names a branch of git."""
     return is_source(str(path))
 
 
@@ -65,7 +65,7 @@ class Histories:
             place_of(str(path)).names()
 
     def all(self) -> list[History]:
-        """All histories, by place and name; one that cannot be read is one of them, and so is such a branch."""
+        """Returns all histories, by place and name, also histories and branches that cannot be read."""
         return [history for path in self._paths for history in self._at(path)]
 
     def history(self, key: str) -> History | None:

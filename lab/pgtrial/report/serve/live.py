@@ -24,10 +24,10 @@ from pgtrial.store.running import is_running, stop_is_asked
 from pgtrial.verdict.pace import Reached
 
 SHOWN_S = 120
-"""Seconds, or slices, of a trial under way that are shown."""
+"""The number of seconds, or of slices, of a trial in progress that are shown."""
 
 _MOST_READ = 1 << 20
-"""Bytes of an engine's record that are read at the first look: more than the seconds that are shown take."""
+"""The bytes of an engine's record that are read at the first look: more than the seconds that are shown take."""
 
 _PHASES = ("warmup", "measure")
 _AHEAD = 512
@@ -44,7 +44,7 @@ class UnderWay:
     """The phase of the last second; None: its load has not begun."""
     second: int
     tps: list[float]
-    """By second, of trials that alternate by slice; the last SHOWN_S."""
+    """The throughput of each second, or of each slice in trials that alternate; the last SHOWN_S."""
     job: str | None = None
     """PostgreSQL's report on the progress of a job; None: the load is not a job, or PostgreSQL reports nothing."""
 
@@ -80,7 +80,7 @@ class Look:
     so_far: list[SoFar] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     trouble: str | None = None
-    """Why something of it is missing, one sentence."""
+    """The reason why a part of the study is missing, one sentence."""
 
 
 class Live:

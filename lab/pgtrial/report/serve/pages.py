@@ -39,7 +39,7 @@ _SIZE = {
 
 
 class Pages:
-    """All pages but those of a refusal; `base` is what the address of each begins with."""
+    """Renders all pages but those of a refusal; the address of each begins with `base`."""
 
     def __init__(self, base: str, places: str):
         self._base = base
@@ -108,7 +108,7 @@ class Pages:
         return self._render("history", history=history, series=series, size=SIZE)
 
     def trial(self, study: Glance, data: StudyData, trial: Trial) -> str:
-        """One trial second by second."""
+        """Returns the page of one trial, second by second."""
         place = data.trials.index(trial)
         topic = Topic("trial", f"Trial {trial.index + 1}", "")
         section = Section(topic, trial_charts(data, trial), [_seconds(data, trial), _waits(data, trial)])

@@ -22,7 +22,7 @@ from pgtrial.report.serve.histories import Histories, is_branch
 _V4, _V6 = "127.0.0.1", "::1"
 _TRIES = 20
 _GRACE_S = 30
-"""For answers under way when the server ends."""
+"""The time in which answers in progress may finish when the server ends, seconds."""
 
 _NO_V6 = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT)
 
@@ -32,7 +32,7 @@ class Serving:
     """A server that answers."""
 
     address: str
-    """With the token: whoever knows it sees the pages."""
+    """The address with the token: everybody who knows it sees the pages."""
     thread: threading.Thread
 
 

@@ -15,7 +15,7 @@ from pgtrial.report.table import Table, by_place
 from pgtrial.report.words import signed
 
 _FALSE_SHARE = 0.05
-"""At most this share of A/A studies may get a verdict."""
+"""The largest share of A/A studies that may get a verdict."""
 _IMPROBABLE = 0.03
 """The probability below which a number of false verdicts causes a warning: 10 of 100 have a probability of 2.8%."""
 _TOLD = (0.05, 0.03)
@@ -59,7 +59,7 @@ def caution(certificate: Certificate) -> str | None:
 
 
 def certificate_tables(data: StudyData) -> list[Table[Any]]:
-    """All tables; none for a machine without a certificate."""
+    """Returns all tables; none for a machine without a certificate."""
     if (certificate := data.certificate) is None:
         return []
     folded = certificate.created != data.plan.created

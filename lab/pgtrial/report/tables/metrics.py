@@ -16,13 +16,13 @@ from pgtrial.verdict.units import Units
 
 
 def metric_tables(data: StudyData) -> list[Table[MetricClaim]]:
-    """One table for each comparison; none where the study declares no metrics."""
+    """Returns one table for each comparison; none where the study declares no metrics."""
     arms = dict.fromkeys(row.arm for row in data.result.metrics)
     return [_of_arm(data, [row for row in data.result.metrics if row.arm == arm]) for arm in arms]
 
 
 def curve_table(data: StudyData) -> Table[CurvePoint]:
-    """How far the percentiles of the arms are from the baseline's."""
+    """Returns the table of the differences between the percentiles of the arms and those of the baseline."""
     points = data.result.curve
     claims = points[0].claims if points else 0
     return Table(

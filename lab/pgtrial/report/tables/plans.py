@@ -25,7 +25,7 @@ class _Row:
 
 
 def load_plan_tables(data: StudyData) -> list[Table[Any]]:
-    """Which statements have the same plan on both arms, then the plans that differ, side by side."""
+    """Returns the table of the statements with equal plans on both arms, then the plans that differ, side by side."""
     of_arms = {arm: load_statements(trial for trial in data.trials if trial.arm == arm) for arm in data.plan.arms}
     base = data.plan.baseline
     rows = [

@@ -12,7 +12,7 @@ from pgtrial.report.table import NONE, Column, Table, by_place, number
 
 
 def published_tables(data: StudyData) -> list[Table[Any]]:
-    """All of them; none when the study names no published figures."""
+    """Returns all tables on published figures; none when the study names no published figures."""
     both = beside(data)
     if both is None:
         return []

@@ -32,7 +32,7 @@ from pgtrial.verdict.units import is_fixed
 
 
 def ratio_table(data: StudyData) -> Table[Claim]:
-    """Every claim with its interval, the primary ones first."""
+    """Returns the table of every claim with its interval, the primary claims first."""
     several = len(data.plan.load_points) > 1
     claims = [
         part
@@ -353,7 +353,7 @@ def _caption_of_looks(data: StudyData, claims: int) -> str:
 
 
 def steadiness_table(data: StudyData) -> Table[Steadiness]:
-    """Whether tps still moved within the measured part."""
+    """Returns the table of the trends of tps within the measured part."""
     return Table(
         f"Trend of {rate_unit(data.plan.load_points)} from start to end of the measured part (Theil-Sen slope per "
         "trial, averaged within a block; sign test over blocks). Trends below 1% are not called trends.",

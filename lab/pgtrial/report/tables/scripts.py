@@ -25,7 +25,7 @@ def script_tables(data: StudyData) -> list[Table[Any]]:
 
 
 def lead_of_scripts(data: StudyData) -> str:
-    """Whether the scripts of the arms find the same rows."""
+    """Returns a paragraph that tells whether the scripts of the arms find the same rows."""
     told = [sentence for arm in data.plan.others if (sentence := _answer(data, arm)) is not None]
     return " ".join(["The arms differ in what their clients do.", *told])
 

@@ -17,7 +17,7 @@ from pgtrial.verdict.pace import Reached
 
 
 def slice_tables(data: StudyData) -> list[Table[Any]]:
-    """All tables; without rows in a study that is not interleaved."""
+    """Returns all tables; none for a study that is not interleaved."""
     if data.plan.interleaving is None:
         return []
     return [_precision_table(data), _carry_over_table(data), _shift_table(data), _block_table(data)]

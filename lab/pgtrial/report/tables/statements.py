@@ -101,7 +101,9 @@ def error_tables(data: StudyData) -> list[Table[tuple[str, StatementErrors]]]:
 
 
 def plan_tables(data: StudyData) -> list[Table[Sequence[str]]]:
-    """For each statement that got slower, its plan on both arms side by side; none if EXPLAIN rejects it on both."""
+    """Returns for each statement that got slower its plans on both arms side by side; none if EXPLAIN rejects it on
+    both.
+    """
     if data.statement_plans is None:
         return []
     known = {(plan.arm, plan.template): plan for plan in data.statement_plans.plans}

@@ -33,7 +33,7 @@ _PUBLISHED_AT = {
 
 
 def criteria_tables(data: StudyData) -> list[Table[Sequence[str]]]:
-    """One table for each comparison, and one of the parts of a task's time; none of a study without tasks."""
+    """Returns one table for each comparison, and one of the parts of a task's time; none for a study without tasks."""
     rows = data.result.criteria
     if not rows:
         return []
@@ -157,7 +157,9 @@ _BY_KIND = (
 
 
 def transaction_tables(data: StudyData) -> list[Table[Sequence[str]]]:
-    """How many there were of each kind, and their response times, for each load point whose trials know kinds."""
+    """Returns the numbers and the response times of each kind of transaction, for each load point whose trials know
+    kinds.
+    """
     heads = [
         f"{arm}: {figure}" for arm in data.plan.arms for figure in ("per minute", "mean, ms", "p90, ms", "p99, ms")
     ]

@@ -16,7 +16,9 @@ from pgtrial.report.tables.results import levels_text, milliseconds
 
 
 def trial_table(data: StudyData) -> Table[Trial]:
-    """Every trial in the order of execution; the client's CPU time and round trips only where they were recorded."""
+    """Returns the table of every trial in the order of execution; the client's CPU time and round trips only where they
+    were recorded.
+    """
     timed = any(t.round_trip_us is not None for t in data.trials)
     costed = any(t.client and t.client.cpu_per_transaction_us is not None for t in data.trials)
     levels = {t.index: t.regime.segments for cell in data.result.regimes for t in cell.not_flat}
