@@ -22,7 +22,8 @@ pub type ActionsOf<M, S> = <<M as Mode<S>>::Plan as KnownPlan>::Actions;
 pub type RequestOf<'r, M, S> = <ActionsOf<M, S> as Actions>::Request<'r>;
 pub type StepOf<M, S> = <ActionsOf<M, S> as Actions>::Step;
 
-/// The event that a client waits for after a request, and how far the request was sent; `None`: there was nothing to send.
+/// The event that a client waits for after a request, and how far the request was sent; `None`: there was nothing to
+/// send.
 pub type Asked = (Awaited, Result<Option<Sent>, ConnectionError>);
 
 /// A mode of the load, as one thread keeps it in its shell.

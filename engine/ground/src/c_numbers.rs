@@ -1,14 +1,14 @@
 //! Numbers in text, read as the C library reads them: `strtol`, `strtod`, `atoi`, `atof`, `sscanf`. Which values pgbench and
 //! sysbench accept follows from these functions.
 
-/// Why a text is not a number.
+/// The reason for which a text is not a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberError {
     Syntax,
     Range,
 }
 
-/// A whole text as an integer, as `strtoll` reads it: white space and a sign may come before the digits.
+/// Reads a whole text as an integer, as `strtoll` does: white space and a sign may come before the digits.
 pub fn integer(text: &[u8]) -> Result<i64, NumberError> {
     let (value, rest) = leading_integer(text);
     match value {
@@ -17,19 +17,19 @@ pub fn integer(text: &[u8]) -> Result<i64, NumberError> {
     }
 }
 
-/// The integer that a text begins with, as `strtol` reads it, and what follows it; an integer that does not fit becomes
-/// the nearest one that does.
+/// Returns the integer that a text begins with, as `strtol` reads it, and what follows it; an integer that does not fit
+/// becomes the nearest one that does.
 pub fn integer_prefix(text: &[u8]) -> (Option<i64>, &[u8]) {
     let (value, rest) = leading_integer(text);
     (value.map(|value| value.clamp(i64::MIN.into(), i64::MAX.into()) as i64), rest)
 }
 
-/// The integer that a text begins with, as `atoi` reads it: the low 32 bits; 0 if there is none.
+/// Returns the integer that a text begins with, as `atoi` reads it: the low 32 bits; 0 if there is none.
 pub fn atoi(text: &[u8]) -> i32 {
     integer_prefix(text).0.unwrap_or(0) as i32
 }
 
-/// The number that a text begins with, as `atof` reads it, in all notations of [`double`]; 0 if there is none.
+/// Returns the number that a text begins with, as `atof` reads it, in all notations of [`double`]; 0 if there is none.
 pub fn atof(text: &str) -> f64 {
     let text = trim_start(text.as_bytes());
     let letters = text.iter().take_while(|c| c.is_ascii_alphanumeric() || b"+-._()".contains(c)).count();
@@ -41,22 +41,22 @@ pub fn atof(text: &str) -> f64 {
     numbers.next().unwrap_or(0.0)
 }
 
-/// The double nearest to a number that is out of range.
+/// Returns the double nearest to a number that is out of range.
 fn out_of_range(text: &[u8]) -> f64 {
     let infinity = if text.starts_with(b"-") { f64::NEG_INFINITY } else { f64::INFINITY };
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(infinity)
 }
 
-/// A whole text as `sscanf` reads it by `%lu`: after a minus sign the value wraps, a number that does not fit becomes the
-/// largest one.
+/// Reads a whole text as `sscanf` does by `%lu`: after a minus sign the value wraps, a number that does not fit becomes
+/// the largest one.
 pub fn unsigned(text: &str) -> Option<u64> {
     let (value, rest) = leading_integer(text.as_bytes());
     let value = value.filter(|_| rest.is_empty())?;
     Some(if value.unsigned_abs() > u64::MAX.into() { u64::MAX } else { value as u64 })
 }
 
-/// A size in bytes as sysbench reads it: digits and at most one of the letters K, M, G and T, in either case, for powers of
-/// 1024.
+/// Reads a size in bytes as sysbench does: digits and at most one of the letters K, M, G and T, in either case, for
+/// powers of 1024.
 pub fn size(text: &str) -> Option<i64> {
     let letter = text.chars().last()?;
     let shift = match letter.to_ascii_uppercase() {
@@ -73,7 +73,7 @@ pub fn size(text: &str) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(1 << shift)
 }
 
-/// The integer that a text begins with, and what follows it. Beyond 64 bits only the sign is exact.
+/// Returns the integer that a text begins with, and what follows it. Beyond 64 bits only the sign is exact.
 fn leading_integer(text: &[u8]) -> (Option<i128>, &[u8]) {
     let (negative, digits) = sign(trim_start(text));
     let length = digits.iter().take_while(|c| c.is_ascii_digit()).count();
@@ -104,7 +104,7 @@ pub fn double(text: &[u8]) -> Result<f64, NumberError> {
     Ok(if negative { -size } else { size })
 }
 
-/// `nan(tag)`
+/// Returns true if the text is `nan(tag)`.
 fn is_tagged_nan(text: &[u8]) -> bool {
     let (Some((word, tag)), Some(b')')) = (text.split_at_checked(4), text.last()) else { return false };
     word.eq_ignore_ascii_case(b"nan(") && tag[..tag.len() - 1].iter().all(|c| c.is_ascii_alphanumeric() || *c == b'_')
@@ -122,7 +122,7 @@ fn decimal(text: &[u8]) -> Result<f64, NumberError> {
     if value.is_normal() || is_zero { Ok(value) } else { Err(NumberError::Range) }
 }
 
-/// The text after `0x`: hexadecimal digits with a point, and a binary exponent.
+/// Reads the text after `0x`: hexadecimal digits with a point, and a binary exponent.
 fn hexadecimal(text: &[u8]) -> Result<f64, NumberError> {
     let mut parts = text.splitn(2, |c| c.eq_ignore_ascii_case(&b'p'));
     let mantissa = parts.next().unwrap_or(b"");
@@ -159,12 +159,12 @@ fn sign(text: &[u8]) -> (bool, &[u8]) {
     }
 }
 
-/// White space as C's `isspace` has it.
+/// Returns true if C's `isspace` takes this byte for white space.
 pub fn is_space(c: u8) -> bool {
     matches!(c, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
-/// A text without its leading white space.
+/// Returns a text without its leading white space.
 pub fn trim_start(text: &[u8]) -> &[u8] {
     let spaces = text.iter().take_while(|c| is_space(**c)).count();
     &text[spaces..]

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 /// A time or a duration in nanoseconds. A time counts from the start of its [`Clock`], unless a function says otherwise.
 pub type Nanos = u64;
 
-/// One second.
+/// A second in nanoseconds.
 pub const SECOND: Nanos = 1_000_000_000;
 
-/// A duration in seconds.
+/// Converts a duration to seconds.
 pub fn seconds(span: Nanos) -> f64 {
     span as f64 / 1e9
 }
@@ -59,14 +59,14 @@ impl Clock {
     }
 }
 
-/// What the clocks of a machine show at one moment.
+/// The times that the clocks of a machine show at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clocks {
-    /// The [`Clock`] of a run.
+    /// The time on the [`Clock`] of a run.
     pub run: Nanos,
     /// The time since 1970-01-01 00:00 UTC.
     pub wall: Duration,
-    /// The system's monotonic clock ([`monotonic`]).
+    /// The time on the system's monotonic clock ([`monotonic`]).
     pub monotonic: Nanos,
 }
 
@@ -95,7 +95,7 @@ pub fn monotonic() -> Nanos {
 pub enum Phase {
     Warmup,
     Measure,
-    /// After the measured phase: the clients finish the transactions that they have begun.
+    /// The phase after the measured one: the clients finish the transactions that they have begun.
     Drain,
 }
 

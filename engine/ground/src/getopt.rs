@@ -82,7 +82,7 @@ impl<'a, T: 'static, E: 'static, G> Getopt<'a, T, E, G> {
         }
     }
 
-    /// The positional arguments met so far and whatever has not been read.
+    /// Returns the positional arguments met so far and whatever has not been read.
     pub fn into_positional(mut self) -> Vec<String> {
         self.positional.extend(self.rest);
         self.positional
@@ -114,7 +114,7 @@ impl<'a, T: 'static, E: 'static, G> Getopt<'a, T, E, G> {
         Ok((row, value))
     }
 
-    /// The option with this name, or else the only one that starts with it.
+    /// Returns the option with this name, or else the only one that starts with it.
     fn find_long(&self, name: &str, written: &str) -> Result<&'a OptionRow<T, E, G>, GetoptError> {
         let exact = |name: &str| self.table.iter().find(|row| row.long() == name);
         if let Some(row) = exact(name) {
@@ -191,7 +191,7 @@ mod tests {
         flag("--logger"),
     ];
 
-    /// All but the last, which is an addition.
+    /// The names of all options except the last, which is an addition.
     const ORIGINALS: &[&str] = &["client", "no-vacuum", "log", "log-prefix", "latency-limit", "report-per-command"];
 
     /// An option by its long name, and its value if it takes one.

@@ -9,10 +9,10 @@ use signal_hook::consts::{SIGALRM, SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
 use thiserror::Error;
 
-/// Exit status of a run that an interrupt ended.
+/// The exit status of a run that an interrupt ended.
 pub const STATUS: u8 = 130;
 
-/// A handler could not be set.
+/// The error of a handler that could not be set.
 #[derive(Debug, Error)]
 #[error("could not set signal handler: {0}")]
 pub struct SignalError(#[from] io::Error);
@@ -31,10 +31,10 @@ pub fn catch() -> Result<Arc<AtomicBool>, SignalError> {
     Ok(flag)
 }
 
-/// Whether an interrupt ends the program at once, with [`STATUS`]. The handlers look at it.
+/// True if an interrupt ends the program at once, with [`STATUS`]. The handlers look at it.
 static ENDS_AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 
-/// Sets the handlers that look at it.
+/// Sets the handlers that look at [`ENDS_AT_ONCE`].
 static HANDLERS: Once = Once::new();
 
 /// Says, while it is there, whether an interrupt ends the program at once: a script that computes in the main thread looks

@@ -1,5 +1,5 @@
-//! What a front end is and which options it has, as data: its help, its manual page and the completion of shells are made
-//! of it.
+//! The description of a front end and its options as data: its help, its manual page and the completion of shells are
+//! made of it.
 
 use std::fmt::Write;
 
@@ -11,25 +11,25 @@ use crate::options::OptionRow;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Manual {
     pub about: &'static str,
-    /// How it is called, a line each.
+    /// The ways to call the front end, one on each line.
     pub usage: &'static [&'static str],
     pub description: &'static str,
     pub options: Vec<OptionEntry>,
     pub notes: String,
 }
 
-/// An option.
+/// An option of a front end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OptionEntry {
     /// The heading that it stands under; an empty one separates by an empty line alone.
     pub group: &'static str,
     pub short: Option<char>,
     pub long: &'static str,
-    /// What it takes, as the help names it.
+    /// The argument that the option takes, as the help names it.
     pub argument: Option<&'static str>,
-    /// Whether it may be given without its argument.
+    /// True if the option may be given without its argument.
     pub argument_is_optional: bool,
-    /// May have several lines.
+    /// The explanation of the option, which may have several lines.
     pub help: String,
     /// The option as the help shows it.
     #[serde(skip)]
@@ -37,7 +37,7 @@ pub struct OptionEntry {
 }
 
 impl OptionEntry {
-    /// That of a row; `title` is the heading of its group.
+    /// Makes the entry of a row; `title` is the heading of its group.
     pub fn of<T, E, G>(row: &OptionRow<T, E, G>, title: &'static str) -> Self {
         Self {
             group: title,
@@ -51,13 +51,13 @@ impl OptionEntry {
     }
 }
 
-/// The entries of a table, in its order. `title` returns the heading of a group.
+/// Returns the entries of a table, in its order. `title` returns the heading of a group.
 pub fn entries<T, E, G>(table: &[OptionRow<T, E, G>], title: impl Fn(&G) -> &'static str) -> Vec<OptionEntry> {
     table.iter().map(|row| OptionEntry::of(row, title(&row.group))).collect()
 }
 
 impl Manual {
-    /// The text of `--help`.
+    /// Returns the text of `--help`.
     pub fn help(&self) -> String {
         let mut text = format!("{}\n\nUsage:\n", self.about);
         for line in self.usage {
@@ -83,10 +83,10 @@ impl Manual {
     }
 }
 
-/// The column of the explanations, as in pgbench's help.
+/// The column at which explanations begin, as in pgbench's help.
 const COLUMN: usize = 27;
 
-/// An option and its explanation.
+/// Returns the lines of the help about one option.
 fn help_line(spec: &str, help: &str) -> String {
     let gap = format!("\n{:COLUMN$}", "");
     let mut text = format!("  {spec}");

@@ -12,12 +12,12 @@ pub struct OptionRow<T: 'static, E: 'static, G> {
     /// The option as the help shows it: `-F, --fillfactor=NUM`, `-q, --quiet`, `--debug`.
     pub spec: &'static str,
     pub group: G,
-    /// May have several lines.
+    /// The explanation of the option, which may have several lines.
     pub help: &'static str,
     pub set: Setter<T, E>,
 }
 
-/// What an option sets.
+/// The effect of an option.
 pub enum Setter<T: 'static, E: 'static> {
     /// An option without a value turns this on.
     Switch(fn(&mut T) -> &mut bool),
@@ -27,7 +27,7 @@ pub enum Setter<T: 'static, E: 'static> {
     Text(fn(&mut T) -> &mut Option<String>),
     /// The value is checked and stored by this function.
     Value(fn(&mut T, &Argument<'_>) -> SetResult<E>),
-    /// What this option of a part of `T` sets.
+    /// The option sets what this option of a part of `T` sets.
     Part(&'static dyn PartOption<T, E>),
 }
 
@@ -47,10 +47,10 @@ impl<T: AsMut<P>, P: 'static, E: 'static, G: Sync> PartOption<T, E> for OptionRo
     }
 }
 
-/// Whether reading goes on after an option.
+/// The result of an option: whether reading goes on after it.
 pub type SetResult<E> = Result<(), Stop<E>>;
 
-/// Why reading ends before the end of the command line.
+/// The reason for which reading ends before the end of the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stop<E> {
     /// The program writes this to standard output and exits with status 0.
@@ -62,7 +62,7 @@ pub enum Stop<E> {
 }
 
 impl<E> Stop<E> {
-    /// With another error.
+    /// Returns the same stop with another error.
     pub fn map<F>(self, change: impl FnOnce(E) -> F) -> Stop<F> {
         match self {
             Self::Print(text) => Stop::Print(text),
@@ -104,12 +104,12 @@ pub struct Argument<'a> {
 }
 
 impl<'a> Argument<'a> {
-    /// A value of the option that the help shows as `spec`.
+    /// Makes a value of the option that the help shows as `spec`.
     pub fn new(spec: &'static str, text: &'a str) -> Self {
         Self { text, spec }
     }
 
-    /// The option for messages: `-F/--fillfactor`, `--partitions`.
+    /// Returns the option for messages: `-F/--fillfactor`, `--partitions`.
     pub fn option(&self) -> String {
         let long = long_name(self.spec);
         match short_name(self.spec) {
@@ -127,17 +127,17 @@ pub fn set<F: From<V>, V, E>(field: &mut F, value: Result<V, impl Into<E>>) -> S
 
 // Constants may copy rows, so that they need no destructor.
 impl<T, E, G: Copy> OptionRow<T, E, G> {
-    /// An option that turns something on.
+    /// Makes an option that turns something on.
     pub const fn switch(spec: &'static str, group: G, help: &'static str, set: fn(&mut T) -> &mut bool) -> Self {
         Self { spec, group, help, set: Setter::Switch(set) }
     }
 
-    /// An option without a value that does more than that.
+    /// Makes an option without a value that does more than that.
     pub const fn action(spec: &'static str, group: G, help: &'static str, set: fn(&mut T) -> SetResult<E>) -> Self {
         Self { spec, group, help, set: Setter::Action(set) }
     }
 
-    /// An option whose value is stored as it is.
+    /// Makes an option whose value is stored as it is.
     pub const fn text(
         spec: &'static str,
         group: G,
@@ -147,7 +147,7 @@ impl<T, E, G: Copy> OptionRow<T, E, G> {
         Self { spec, group, help, set: Setter::Text(set) }
     }
 
-    /// An option whose value is checked.
+    /// Makes an option whose value is checked.
     pub const fn value(
         spec: &'static str,
         group: G,
@@ -157,7 +157,7 @@ impl<T, E, G: Copy> OptionRow<T, E, G> {
         Self { spec, group, help, set: Setter::Value(set) }
     }
 
-    /// An option that several front ends have; its row is about a part of the options of this one.
+    /// Makes an option that several front ends have; its row is about a part of the options of this one.
     pub const fn part<P, H: Sync>(row: &'static OptionRow<P, E, H>, group: G, help: &'static str) -> Self
     where
         T: AsMut<P>,
@@ -167,24 +167,24 @@ impl<T, E, G: Copy> OptionRow<T, E, G> {
 }
 
 impl<T, E, G> OptionRow<T, E, G> {
-    /// The long name without its dashes.
+    /// Returns the long name without its dashes.
     pub fn long(&self) -> &'static str {
         long_name(self.spec)
     }
 
-    /// The letter of the short name.
+    /// Returns the letter of the short name.
     pub fn short(&self) -> Option<char> {
         short_name(self.spec)
     }
 
-    /// What the option takes, as the help names it.
+    /// Returns the argument that the option takes, as the help names it.
     pub fn argument(&self) -> Option<&'static str> {
         let (_, name) = self.spec.split_once("--")?;
         let (_, argument) = name.split_once(['=', ' ']).filter(|_| self.takes_value())?;
         Some(argument)
     }
 
-    /// Whether the option takes a value.
+    /// Returns true if the option takes a value.
     pub fn takes_value(&self) -> bool {
         match &self.set {
             Setter::Switch(_) | Setter::Action(_) => false,

@@ -41,17 +41,17 @@ pub fn heed_closed_pipe(written: io::Result<()>) -> io::Result<()> {
 /// A file that is written while a run goes on, or standard output.
 pub struct OutputFile {
     out: BufWriter<Box<dyn Write + Send>>,
-    /// What could not be written, if that fails.
+    /// The name of the file in messages about a failed write.
     pub name: String,
 }
 
 impl OutputFile {
-    /// Standard output, by this name.
+    /// Returns standard output, by this name.
     pub fn stdout(name: &str) -> Self {
         Self { out: BufWriter::new(Box::new(io::stdout())), name: name.to_owned() }
     }
 
-    /// A new file, which replaces an old one. Its name is its path in quotes after its kind.
+    /// Creates a new file, which replaces an old one. Its name is its path in quotes after its kind.
     pub fn create(kind: &str, path: &Path) -> Result<Self, CouldNot> {
         let name = format!("{kind}\"{}\"", text::of_path(path));
         let file = create_file(path).map_err(could_not(format_args!("open {name}")))?;
@@ -65,7 +65,7 @@ impl OutputFile {
     }
 }
 
-/// What could not be done, and the system's reason.
+/// The error of something that could not be done, with the system's reason.
 #[derive(Debug, Error)]
 #[error("could not {what}: {}", plain_io_message(source))]
 pub struct CouldNot {
@@ -78,7 +78,7 @@ pub fn could_not(what: impl fmt::Display) -> impl FnOnce(io::Error) -> CouldNot 
     move |source| CouldNot { what: what.to_string(), source }
 }
 
-/// The system's message without the number that Rust adds to it, as `strerror` returns it.
+/// Returns the system's message without the number that Rust adds to it, as `strerror` returns it.
 pub fn plain_io_message(error: &io::Error) -> String {
     let text = error.to_string();
     let number = error.raw_os_error().map(|number| format!(" (os error {number})"));

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The most sockets that one wait reports.
 const AT_ONCE: usize = 256;
 
-/// What a ready socket is reported as.
+/// The number under which a ready socket is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token(pub usize);
 
@@ -19,13 +19,13 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// A poll without sockets.
+    /// Makes a poll without sockets.
     pub fn new() -> io::Result<Self> {
         Ok(Self { system: SystemPoll::new()? })
     }
 
-    /// Has the poll report under `token` when the socket can be read and, with `writable`, when it can be written. It stays
-    /// registered until it is closed.
+    /// Makes the poll report under `token` when the socket can be read and, with `writable`, when it can be written. It
+    /// stays registered until it is closed.
     pub fn register(&self, socket: impl AsFd, token: Token, writable: bool) -> io::Result<()> {
         self.system.register(socket.as_fd(), token, writable)
     }
@@ -46,7 +46,7 @@ impl Poll {
     }
 }
 
-/// What one wait reports.
+/// The sockets that one wait reports.
 #[derive(Default)]
 pub struct Ready {
     events: SystemEvents,

@@ -34,7 +34,7 @@ impl Random {
         Self { s0, s1 }
     }
 
-    /// Draws 64 bits.
+    /// Draws 64 bits from the generator.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let s0 = self.s0;
@@ -153,12 +153,12 @@ impl Span {
     }
 }
 
-/// The output number `number`, from 0, of splitmix64 with this seed.
+/// Returns the output number `number`, counted from 0, of splitmix64 with this seed.
 pub fn splitmix64_at(seed: u64, number: u64) -> u64 {
     splitmix64(&mut seed.wrapping_add(number.wrapping_mul(GOLDEN_GAMMA)))
 }
 
-/// How far splitmix64 steps from one output to the next.
+/// The step of splitmix64 from one output to the next.
 const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
 fn splitmix64(state: &mut u64) -> u64 {

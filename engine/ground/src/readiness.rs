@@ -99,7 +99,7 @@ mod linux {
         }
     }
 
-    /// The timers end the wait by themselves.
+    /// Returns `timeout`, since the timers end the wait by themselves.
     #[inline(always)]
     pub(super) fn limit(_: [&mut Alarm; 2], timeout: Option<Duration>) -> Option<Duration> {
         timeout
@@ -130,7 +130,8 @@ mod others {
         }
     }
 
-    /// How long a wait may last until the first of the alarms or `timeout`. A time that is past ends one wait at once.
+    /// Returns how long a wait may last until the first of the alarms or `timeout`. A time that is past ends one wait
+    /// at once.
     pub(super) fn limit(alarms: [&mut Alarm; 2], timeout: Option<Duration>) -> Option<Duration> {
         let now = monotonic();
         let left = |alarm: &mut Alarm| {

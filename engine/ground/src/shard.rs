@@ -10,22 +10,22 @@ use std::ops::Range;
 /// The number of an engine among the engines of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
-    /// From 0.
+    /// The engine's number, counted from 0.
     pub index: usize,
     /// The number of engines, at least 1.
     pub of: usize,
 }
 
 impl Shard {
-    /// The only engine of a run.
+    /// The shard of the only engine of a run.
     pub const WHOLE: Shard = Shard { index: 0, of: 1 };
 
-    /// Returns whether the run has further engines.
+    /// Returns true if the run has further engines.
     pub fn is_part(self) -> bool {
         self.of > 1
     }
 
-    /// Returns whether this is the first engine, which does the work that is done once for a run.
+    /// Returns true if this is the first engine, which does the work that is done once for a run.
     pub fn is_first(self) -> bool {
         self.index == 0
     }
@@ -38,7 +38,7 @@ impl Shard {
         start(self.index as u64)..start(self.index as u64 + 1)
     }
 
-    /// Returns whether this engine has item `number`, counted from 0, of items that are dealt in turn.
+    /// Returns true if this engine has item `number`, counted from 0, of items that are dealt in turn.
     pub fn has_turn(self, number: u64) -> bool {
         number % self.of as u64 == self.index as u64
     }
@@ -55,7 +55,7 @@ impl Default for Shard {
     }
 }
 
-/// `INDEX/OF`, counted from 1, as the option `--shard` reads it.
+/// Writes `INDEX/OF`, counted from 1, as the option `--shard` reads it.
 impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.index + 1, self.of)
@@ -73,17 +73,17 @@ pub struct ClientShare {
 }
 
 impl ClientShare {
-    /// All of `clients` clients.
+    /// Returns the share of an engine that has all of `clients` clients.
     pub fn whole(clients: usize) -> Self {
         Self::of_clients(Shard::WHOLE, clients)
     }
 
-    /// The share of `shard` of `clients` clients.
+    /// Returns the share of `shard` of `clients` clients.
     pub fn of_clients(shard: Shard, clients: usize) -> Self {
         Self { shard, whole: clients, pool: None }
     }
 
-    /// The share of `shard` of the slots of `apps` pools, each with `size` slots.
+    /// Returns the share of `shard` of the slots of `apps` pools, each with `size` slots.
     pub fn of_pools(shard: Shard, apps: usize, size: usize) -> Self {
         Self { shard, whole: apps * size, pool: Some(size) }
     }
@@ -107,7 +107,7 @@ impl ClientShare {
         }
     }
 
-    /// The contiguous range of clients of this engine; meaningless for pools.
+    /// Returns the contiguous range of clients of this engine; meaningless for pools.
     fn range(&self) -> Range<usize> {
         let own = self.shard.range(self.whole as u64);
         own.start as usize..own.end as usize
@@ -134,12 +134,12 @@ pub struct TaskShare {
     pub shard: Shard,
     /// The number of tasks of the application in the whole run.
     pub tasks: u32,
-    /// The size of its pool in the whole run.
+    /// The size of the application's pool in the whole run.
     pub size: usize,
 }
 
 impl TaskShare {
-    /// Returns whether this engine has task `task`, counted from 0.
+    /// Returns true if this engine has task `task`, counted from 0.
     pub fn is_own(&self, task: u32) -> bool {
         self.shard.has_turn(u64::from(task) % self.size as u64)
     }

@@ -26,20 +26,20 @@ mod code {
     pub const SASL_FINAL: u32 = 12;
 }
 
-/// How far the exchange has come.
+/// The state of the exchange with the server about authentication.
 #[derive(Default)]
 pub struct Authentication {
     scram: Option<ScramSha256>,
     /// The server's certificate hash, if TLS is on and the certificate has one: it binds SCRAM to the channel.
     pub end_point: Option<Vec<u8>>,
     binds_channel: bool,
-    /// What the TLS handshake did with the client's certificate, if that matters.
+    /// The observer of what the TLS handshake did with the client's certificate, if that matters.
     pub certificate_request: Option<Arc<CertificateRequest>>,
-    /// Whether the password was needed.
+    /// True if the password was needed.
     pub has_used_password: bool,
-    /// Whether we have proved our identity, and under SCRAM the server its own.
+    /// True if the client has proved its identity and, under SCRAM, the server its own.
     proved: bool,
-    /// Whether the server has let us in.
+    /// True if the server has let the client in.
     pub is_done: bool,
 }
 
@@ -90,8 +90,9 @@ impl Authentication {
         Ok(())
     }
 
-    /// Whether the user accepts this request at all: by `sslcertmode=require`, by `require_auth`, and by `channel_binding=require`, which nothing
-    /// but SCRAM can meet and which must not give the password away to anything else.
+    /// Checks whether the user accepts this request at all: by `sslcertmode=require`, by `require_auth`, and by
+    /// `channel_binding=require`, which nothing but SCRAM can meet and which must not give the password away to
+    /// anything else.
     fn check(&self, number: u32, params: &Params) -> Result<(), ConnectionError> {
         if number == code::OK && params.tls.cert_mode == CertMode::Require {
             CertificateRequest::check(self.certificate_request.as_deref()).map_err(refused)?;
@@ -184,7 +185,7 @@ fn refused(message: &str) -> ConnectionError {
     ConnectionError::Authentication(message.to_owned())
 }
 
-/// A server that does not know the password, or that is not one.
+/// Makes the error about a server that does not know the password, or that is not a server.
 fn scram_error(error: std::io::Error) -> ConnectionError {
     refused(&format!("SCRAM authentication failed: {error}"))
 }

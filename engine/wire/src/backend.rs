@@ -8,19 +8,19 @@ use crate::target::{Attempt, Target};
 /// The code of a cancel request, in place of a type in a connection's first message.
 const CANCEL_REQUEST: u32 = 80_877_102;
 
-/// What a server process is known by: its number and the secret that only its session knows.
+/// The key of a server process: its number and the secret that only its session knows.
 #[derive(Clone, PartialEq, Eq)]
 pub enum BackendKey {
-    /// That of protocol 3.0, which each of many sessions keeps.
+    /// The key of protocol 3.0, which each of many sessions keeps.
     Short([u8; BackendKey::SHORT]),
     Long(Box<[u8]>),
 }
 
 impl BackendKey {
-    /// Bytes of the number and of a secret of protocol 3.0.
+    /// The length of the number and of a secret of protocol 3.0, bytes.
     const SHORT: usize = 8;
 
-    /// From the body of a BackendKeyData message; `None` if it is too short.
+    /// Reads the key from the body of a BackendKeyData message; `None` if the body is too short.
     pub fn read(body: &[u8]) -> Option<Self> {
         match <[u8; Self::SHORT]>::try_from(body) {
             Ok(short) => Some(Self::Short(short)),
@@ -28,7 +28,7 @@ impl BackendKey {
         }
     }
 
-    /// The number of the server process, as the server said.
+    /// Returns the number of the server process, as the server said.
     fn process(&self) -> Option<u32> {
         self.bytes().first_chunk().map(|number| u32::from_be_bytes(*number))
     }
@@ -52,15 +52,15 @@ impl BackendKey {
 /// The server process of a session, as a cancel request has to name it.
 pub struct Backend {
     pub(crate) target: Arc<Target>,
-    /// How the session was reached.
+    /// The attempt by which the session was reached.
     pub(crate) attempt: Arc<Attempt>,
-    /// Whether the session is encrypted.
+    /// True if the session is encrypted.
     pub(crate) has_tls: bool,
     pub(crate) key: BackendKey,
 }
 
 impl Backend {
-    /// The number of the server process, as the server said when the session began; a pooler names another one.
+    /// Returns the number of the server process, as the server said when the session began; a pooler names another one.
     pub fn process(&self) -> Option<u32> {
         self.key.process()
     }

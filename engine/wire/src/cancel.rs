@@ -13,10 +13,10 @@ use crate::startup::Startup;
 use crate::stream::Stream;
 use ground::poll::{Poll, Ready, Token};
 
-/// The most requests that are under way at a time: fewer than any listener's queue has room for.
+/// The greatest number of requests that are under way at a time: fewer than any listener's queue has room for.
 const AT_ONCE: usize = 32;
 
-/// How often a connection to a Unix listener with a full queue is tried again.
+/// The pause between two attempts to connect to a Unix listener with a full queue.
 pub const RETRY: Duration = Duration::from_millis(1);
 
 /// Begins to bring the request for one session.
@@ -37,8 +37,8 @@ struct Request {
     startup: Startup,
 }
 
-/// Has the server cancel what these sessions are doing. Returns when it has read all requests; the statements end soon
-/// after. A session that does nothing at that moment goes on.
+/// Asks the server to cancel what these sessions are doing. Returns when it has read all requests; the statements end
+/// soon after. A session that does nothing at that moment goes on.
 ///
 /// # Errors
 /// The first request that could not be brought, in libpq's words; `until` ends the waiting for the others.

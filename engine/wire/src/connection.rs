@@ -1,4 +1,4 @@
-//! One client's connection: sends statements and receives their replies, without ever blocking.
+//! The connection of a client: it sends statements and receives their replies, without ever blocking.
 
 use std::io;
 use std::sync::Arc;
@@ -23,30 +23,30 @@ use crate::target::Target;
 use crate::usual::UsualReplies;
 use crate::value::Value;
 
-/// Size of the buffer that connections of one thread share for reading, bytes.
+/// The size of the buffer that connections of one thread share for reading, bytes.
 pub const BUFFER_SIZE: usize = 64 * 1024;
 
-/// How much of a pipeline is collected before it is sent, bytes, as in libpq.
+/// The number of bytes of a pipeline that are collected before they are sent, as in libpq.
 const PIPELINE_BUFFER: usize = 64 * 1024;
 
-/// What the connections of a thread share for encoding requests.
+/// The buffers that the connections of a thread share for encoding requests.
 pub struct Scratch {
     short: [u8; SHORT_ROOM],
     long: Vec<u8>,
-    /// Whether executions of the extended protocol are described, as by libpq.
+    /// True if executions of the extended protocol are described, as by libpq.
     describes: bool,
     format: ResultFormat,
     tail: Tail,
 }
 
 impl Scratch {
-    /// For requests whose results are described by the server, if it `describes`, and come in this format.
+    /// Makes the buffers for requests whose results the server describes, if it `describes`, and sends in this format.
     pub fn new(describes: bool, format: ResultFormat) -> Self {
         Self { short: [0; SHORT_ROOM], long: Vec::new(), describes, format, tail: Tail::new(describes, format) }
     }
 }
 
-/// What the connections of a thread share for receiving replies.
+/// The buffers that the connections of a thread share for receiving replies.
 pub struct ReceiveBuffer {
     pub bytes: Vec<u8>,
     usual: UsualReplies,
@@ -58,18 +58,18 @@ impl Default for ReceiveBuffer {
     }
 }
 
-/// One client's connection, over a socket unless `T` is something else.
+/// The connection of a client, over a socket unless `T` is something else.
 pub struct Connection<T = Socket> {
     stream: Stream<T>,
     /// The last request and its reply.
     exchange: Exchange,
-    /// Whether requests are collected until the pipeline's end.
+    /// True if requests are collected until the pipeline's end.
     in_pipeline: bool,
-    /// Whether the poll reports that the socket can be written.
+    /// True if the poll reports that the socket can be written.
     watches_write: bool,
     /// The session's start, until the connection is ready.
     opening: Option<Box<Opening>>,
-    /// How the session's statements can be cancelled, once it is ready.
+    /// The server process, by which the session's statements can be cancelled once the session is ready.
     backend: Option<Arc<Backend>>,
 }
 
@@ -95,28 +95,28 @@ impl<T: Transport> Connection<T> {
         })
     }
 
-    /// When the current attempt to connect times out; [`Connection::advance`] gives it up then.
+    /// Returns the time at which the current attempt to connect times out; [`Connection::advance`] gives it up then.
     pub fn deadline(&self) -> Option<Instant> {
         self.opening.as_ref()?.deadline
     }
 
-    /// Whether the queue of a Unix listener is full: no event tells when there is room, so [`Connection::advance`] has to be
-    /// called again after [`crate::cancel::RETRY`].
+    /// Returns true if the queue of a Unix listener is full: no event tells when there is room, so
+    /// [`Connection::advance`] has to be called again after [`crate::cancel::RETRY`].
     pub fn awaits_room(&self) -> bool {
         self.stream.socket.awaits_room()
     }
 
-    /// The server process of a ready session that has not answered its last request.
+    /// Returns the server process of a ready session that has not answered its last request.
     pub fn busy_backend(&self) -> Option<&Arc<Backend>> {
         self.backend.as_ref().filter(|_| self.exchange.is_awaiting())
     }
 
-    /// The server process, if the session is ready and its statements can be cancelled.
+    /// Returns the server process, if the session is ready and its statements can be cancelled.
     pub(crate) fn backend(&self) -> Option<&Arc<Backend>> {
         self.backend.as_ref()
     }
 
-    /// Has the poll report writability while something is unsent, and only then.
+    /// Makes the poll report writability while something is unsent, and only then.
     pub fn watch_unsent<N: Network<Transport = T>>(&mut self, network: &N, token: Token) -> io::Result<()> {
         let is_connecting = self.opening.as_ref().is_some_and(|opening| opening.startup.is_connecting());
         let wanted = is_connecting || self.stream.has_unsent();
@@ -232,7 +232,7 @@ impl<T: Transport> Connection<T> {
         Sent::Collected
     }
 
-    /// The request holds the text of `statement`.
+    /// Notes that the request holds the text of `statement`.
     #[cold]
     fn expect_text(&mut self, statement: &Statement, mode: QueryMode, messages: &[u8]) {
         if mode == QueryMode::Prepared {
@@ -255,14 +255,14 @@ impl<T: Transport> Connection<T> {
         self.send_text(&scratch.long)
     }
 
-    /// Has the server parse and describe `statement`, even if this session has parsed it before.
+    /// Asks the server to parse and describe `statement`, even if this session has parsed it before.
     pub fn send_prepare(&mut self, statement: &Statement) -> Result<Sent, ConnectionError> {
         self.exchange.request.expect_parse(statement.id);
         self.exchange.expect(Rows::Handed, Order::of_preparation());
         self.send_text(&[statement.parse_message(), &statement.describe_message(), &SYNC].concat())
     }
 
-    /// Has the server parse those of `statements` that are new to it; `None` if there are none.
+    /// Asks the server to parse those of `statements` that are new to it; `None` if there are none.
     pub fn prepare(&mut self, statements: &[Statement]) -> Result<Option<Sent>, ConnectionError> {
         let mut messages = Vec::new();
         for statement in statements {
@@ -314,7 +314,7 @@ impl<T: Transport> Connection<T> {
         self.exchange.expect_part();
     }
 
-    /// Sends what the pipeline holds; the reply is that to all of it.
+    /// Sends what the pipeline holds; the reply is the reply to all of it.
     pub fn end_pipeline(&mut self) -> Result<Sent, ConnectionError> {
         self.sync_pipeline();
         self.in_pipeline = false;
@@ -337,7 +337,8 @@ impl<T: Transport> Connection<T> {
         self.receive_reply(buffer, network, token)
     }
 
-    /// A server that takes no more may have said why: what it said is read before a failed flush is reported.
+    /// Sends what is left and reads the reply. A server that takes no more may have said why: what it said is read
+    /// before a failed flush is reported.
     #[cold]
     fn flush_and_receive<N: Network<Transport = T>>(
         &mut self,
@@ -383,7 +384,7 @@ impl<T: Transport> Connection<T> {
         Ok(self.watch_unsent(network, token)?)
     }
 
-    /// Why the session ends; a server that can still listen is told.
+    /// Returns why the session ends; a server that can still listen is told.
     #[cold]
     fn fail(&mut self, error: ConnectionError) -> ConnectionError {
         let failure = self.exchange.failure(error);
@@ -408,38 +409,38 @@ impl<T: Transport> Connection<T> {
         Ok(self.stream.flush()?)
     }
 
-    /// Whether requests are collected now.
+    /// Returns true if requests are collected now.
     pub fn is_in_pipeline(&self) -> bool {
         self.in_pipeline
     }
 
-    /// The text of the last request, if it held one.
+    /// Returns the text of the last request, if it held one.
     pub fn sent_text(&self) -> Option<&str> {
         self.exchange.request.text()
     }
 
-    /// The results of the last request with [`Rows::Kept`].
+    /// Returns the results of the last request with [`Rows::Kept`].
     pub fn take_results(&mut self) -> Vec<ResultSet> {
         self.exchange.take_results()
     }
 
-    /// The answer to the last request with [`Rows::Counted`], [`Rows::Hashed`] or [`Rows::Handed`].
+    /// Returns the answer to the last request with [`Rows::Counted`], [`Rows::Hashed`] or [`Rows::Handed`].
     pub fn answered(&self) -> &Answered {
         self.exchange.answered()
     }
 
-    /// The session has dropped its prepared statements.
+    /// Notes that the session has dropped its prepared statements.
     pub fn forget_prepared(&mut self) {
         self.exchange.request.forget_parsed();
     }
 
-    /// Returns the memory that the text of the last request needs, and that of preparing.
+    /// Frees the memory that the text of the last request needs, and that of preparing.
     pub fn trim(&mut self) {
         self.exchange.request.trim();
     }
 
-    /// Whether the server has ended the session of a connection that waits for no reply: no other error comes unasked. The
-    /// server closes the socket when it has tidied up, which may take long.
+    /// Returns true if the server has ended the session of a connection that waits for no reply: no other error comes
+    /// unasked. The server closes the socket when it has tidied up, which may take long.
     pub fn is_dismissed(&self) -> bool {
         self.exchange.has_error()
     }

@@ -2,13 +2,14 @@
 
 use unicode_width::UnicodeWidthChar;
 
-/// The longest piece of a line that is shown, columns.
+/// The greatest width of the piece of a line that is shown, columns.
 const WIDEST: usize = 60;
 
-/// How far from the piece's right end the mark is kept, columns.
+/// The distance of the mark from the piece's right end, columns.
 const RIGHT_MARGIN: usize = 10;
 
-/// `LINE 2: ...` and, in a second line, `^` below the character at `position`, counted from 1 over the whole statement.
+/// Returns `LINE 2: ...` and, in a second line, `^` below the character at `position`, counted from 1 over the whole
+/// statement.
 ///
 /// A line that is too wide is cut to 60 columns around the place. `None` if the place is outside of the statement.
 pub fn mark(statement: &str, position: usize) -> Option<String> {
@@ -43,7 +44,8 @@ fn window(characters: &[char], first: usize, place: usize, last: usize) -> (usiz
     (begin, end)
 }
 
-/// Each of carriage return and line feed begins a line, but the two together one.
+/// Returns the number of the line that follows `before`. Each of carriage return and line feed begins a line, but the
+/// two together begin one.
 fn line_number(before: &[char]) -> usize {
     let pairs = before.windows(2).filter(|pair| *pair == ['\r', '\n']).count();
     1 + before.iter().filter(|c| is_break(c)).count() - pairs
@@ -53,12 +55,12 @@ fn is_break(character: &char) -> bool {
     matches!(character, '\r' | '\n')
 }
 
-/// Columns on a screen.
+/// Returns the width of these characters on a screen, columns.
 fn width(characters: &[char]) -> usize {
     characters.iter().copied().map(columns).sum()
 }
 
-/// Columns of one character; whatever has no width of its own counts one.
+/// Returns the width of a character on a screen, columns. A character that has no width of its own counts as one.
 fn columns(character: char) -> usize {
     character.width().unwrap_or(1).max(1)
 }

@@ -1,4 +1,4 @@
-//! What can go wrong between a client and its server, and how it is said.
+//! The errors that can occur between a client and its server, and their messages.
 
 use std::io;
 
@@ -13,28 +13,28 @@ pub const INVALID_PASSWORD: &str = "28P01";
 /// An error that the server reported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerError {
-    /// `ERROR`, `FATAL` or `PANIC`, as the server says it.
+    /// The severity `ERROR`, `FATAL` or `PANIC`, as the server says it.
     pub severity: String,
-    /// Five characters, e.g. `40001`.
+    /// The code of the error, five characters, e.g. `40001`.
     pub sqlstate: String,
     pub message: String,
     pub detail: Option<String>,
     pub hint: Option<String>,
-    /// Where in the server's functions it happened.
+    /// The place in the server's functions at which the error occurred.
     pub context: Option<String>,
-    /// Where in the statement it is, in characters, counted from 1.
+    /// The place of the error in the statement, in characters, counted from 1.
     pub position: Option<usize>,
     /// The statement that `position` counts in, if it was sent with this request.
     pub statement: Option<String>,
-    /// The same for a statement of the server's own, e.g. of a function.
+    /// The place of the error in a statement of the server's own, e.g. of a function, in characters, counted from 1.
     pub internal_position: Option<usize>,
     pub internal_statement: Option<String>,
-    /// Whether the error kept the server from preparing a statement.
+    /// True if the error kept the server from preparing a statement.
     pub is_unprepared: bool,
 }
 
 impl ServerError {
-    /// From the body of an ErrorResponse or NoticeResponse: fields of a type byte and a zero-terminated text.
+    /// Reads the body of an ErrorResponse or NoticeResponse: fields of a type byte and a zero-terminated text.
     pub fn parse(body: &[u8]) -> Self {
         let mut error = Self::default();
         let mut has_fields = false;
@@ -61,20 +61,20 @@ impl ServerError {
         error
     }
 
-    /// The notice in the body of a NoticeResponse, as libpq shows it.
+    /// Returns the notice in the body of a NoticeResponse, as libpq shows it.
     pub(crate) fn notice(body: &[u8], statement: Option<&str>) -> String {
         // The context is for errors only.
         Self { context: None, ..Self::parse(body).of(statement) }.to_string()
     }
 
-    /// With the statement that it speaks of, which is kept only if there is a place in it to show.
+    /// Adds the statement that the error speaks of, which is kept only if there is a place in it to show.
     pub fn of(mut self, statement: Option<&str>) -> Self {
         self.statement = statement.filter(|_| self.position.is_some()).map(str::to_owned);
         self
     }
 }
 
-/// As libpq at its default verbosity, without the last line's end.
+/// Writes the error as libpq does at its default verbosity, without the last line's end.
 impl std::fmt::Display for ServerError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.severity.is_empty() {
@@ -109,7 +109,7 @@ impl std::fmt::Display for ServerError {
     }
 }
 
-/// Why a connection failed or ended.
+/// The reason for which a connection failed or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
     /// The host's name leads nowhere.
@@ -124,7 +124,7 @@ pub enum ConnectionError {
     /// The system rejects an option of the socket.
     #[error("setsockopt({option}) failed: {}", plain_io_message(.error))]
     SocketOption { option: &'static str, error: io::Error },
-    /// `connect_timeout` is malformed.
+    /// The parameter `connect_timeout` is malformed.
     #[error("{0}")]
     ConnectTimeout(ParamsError),
     #[error("could not receive data from server: {}", plain_io_message(.0))]
@@ -172,18 +172,19 @@ pub enum ConnectionError {
     /// The program was interrupted before the statement was sent.
     #[error("interrupted")]
     Interrupted,
-    /// `connect_timeout` passed.
+    /// The time of `connect_timeout` is over.
     #[error("timeout expired")]
     Timeout,
 }
 
 impl ConnectionError {
-    /// From an error while reading.
+    /// Makes the error of a connection from an error while reading.
     pub fn receiving(error: io::Error) -> Self {
         Self::from_ended(error, Self::Receive)
     }
 
-    /// What the system calls a broken connection has one name here, and TLS its own words.
+    /// Makes the error of a connection that broke. All names that the system has for a broken connection become one
+    /// here; TLS keeps its own words.
     fn from_ended(error: io::Error, otherwise: impl FnOnce(io::Error) -> Self) -> Self {
         if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             return Self::Tls(TlsFailure::of_handshake(tls));
@@ -194,7 +195,8 @@ impl ConnectionError {
         }
     }
 
-    /// SQLSTATE, if the server gave one; else class 08, connection exceptions, or 28, invalid authorization.
+    /// Returns the SQLSTATE, if the server gave one; else class 08, connection exceptions, or 28, invalid
+    /// authorization.
     pub fn sqlstate(&self) -> &str {
         use ConnectionError::*;
         match self {
@@ -217,7 +219,7 @@ impl ConnectionError {
     }
 }
 
-/// From an error while writing.
+/// Makes the error of a connection from an error while writing.
 impl From<io::Error> for ConnectionError {
     fn from(error: io::Error) -> Self {
         Self::from_ended(error, Self::Send)

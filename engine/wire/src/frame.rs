@@ -5,14 +5,14 @@ use memchr::memchr;
 
 use crate::error::ConnectionError;
 
-/// Bytes of a message's type and length.
+/// The length of a message's type and length, bytes.
 pub const HEADER: usize = 5;
 
 /// The type and the length that a message begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     pub kind: u8,
-    /// Bytes of the message without its type, as the message says; valid from 4 on.
+    /// The length of the message without its type, bytes, as the message says; valid from 4 on.
     pub length: usize,
 }
 
@@ -24,20 +24,20 @@ impl Header {
         Some(Self { kind: *kind, length: u32::from_be_bytes(*length) as usize })
     }
 
-    /// Whether the length is possible and below `limit`.
+    /// Returns true if the length is possible and below `limit`.
     #[inline(always)]
     pub fn is_valid(self, limit: usize) -> bool {
         (4..limit).contains(&self.length)
     }
 
-    /// Bytes of the whole message.
+    /// Returns the length of the whole message, bytes.
     #[inline(always)]
     pub fn size(self) -> usize {
         self.length + 1
     }
 
-    /// The body of the message that `bytes` begin with, and what follows the message; `None` if it is incomplete or the
-    /// length is invalid.
+    /// Returns the body of the message that `bytes` begin with, and what follows the message; `None` if it is
+    /// incomplete or the length is invalid.
     #[inline(always)]
     pub fn split_body(self, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
         let (message, rest) = bytes.split_at_checked(self.size())?;
@@ -76,7 +76,7 @@ pub fn write_text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(0);
 }
 
-/// The complete messages that `bytes` begin with: type and body.
+/// Returns the complete messages that `bytes` begin with: type and body.
 pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> + Clone {
     std::iter::from_fn(move || {
         let header = Header::read(bytes)?;
@@ -86,13 +86,13 @@ pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> + Clone {
     })
 }
 
-/// What a reader of messages does with them.
+/// The receiver of the messages that a reader cuts out of a stream.
 pub trait Visitor {
     /// Messages of this length or longer are rejected; PostgreSQL's own limit is 1 GB.
     const LIMIT: usize = 1 << 30;
 
-    /// Whether the bodies of messages of this type are used. Others are not kept while they are incomplete, so that a row
-    /// of any size costs no memory.
+    /// Returns true if the bodies of messages of this type are used. Other bodies are not kept while they are
+    /// incomplete, so that a row of any size costs no memory.
     fn wants(&self, kind: u8) -> bool;
 
     /// Takes one message. After [`Flow::Stop`] the reader keeps what follows.
@@ -115,7 +115,7 @@ pub trait Visitor {
 /// The longest message of the types that are short, as in libpq.
 pub const MAX_SHORT: usize = 30_000;
 
-/// Whether messages of this type may be longer than that.
+/// Returns true if messages of this type may be longer than that.
 pub fn may_be_long(kind: u8) -> bool {
     matches!(kind, b'T' | b'D' | b'd' | b'V' | b'E' | b'N' | b'A')
 }
@@ -123,7 +123,7 @@ pub fn may_be_long(kind: u8) -> bool {
 /// Unwanted messages up to this length are kept until they are complete, so that they can be judged.
 pub const KEPT: usize = 512;
 
-/// Whether to go on reading.
+/// The decision of a visitor whether to go on reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     Continue,
@@ -133,14 +133,14 @@ pub enum Flow {
 /// Cuts a stream of bytes into messages, however the bytes arrive.
 #[derive(Debug, Default)]
 pub struct Reader {
-    /// Bytes of messages that have not been visited.
+    /// The bytes of messages that have not been visited.
     kept: Vec<u8>,
-    /// Bytes of an unwanted body that are still to come.
+    /// The number of bytes of an unwanted body that are still to come.
     skip: usize,
 }
 
 impl Reader {
-    /// Whether messages, or the beginning of one, are kept.
+    /// Returns true if messages, or the beginning of one, are kept.
     #[inline(always)]
     pub fn has_kept(&self) -> bool {
         !self.kept.is_empty()
@@ -155,7 +155,7 @@ impl Reader {
         self.take_messages(bytes, visitor)
     }
 
-    /// Whether the next byte is the first one of a message.
+    /// Returns true if the next byte is the first one of a message.
     #[inline(always)]
     fn is_between_messages(&self) -> bool {
         self.kept.len() | self.skip == 0
@@ -173,7 +173,8 @@ impl Reader {
         Ok(flow)
     }
 
-    /// What is left stays where it is: a long message that comes in many pieces is not copied for each.
+    /// Visits the messages in what was kept, followed by `bytes`. What is left stays where it is: a long message that
+    /// comes in many pieces is not copied for each.
     #[cold]
     fn take_joined<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<Flow, ConnectionError> {
         let mut joined = std::mem::take(&mut self.kept);
@@ -243,7 +244,8 @@ mod tests {
         }
     }
 
-    /// The messages that a visitor sees when bytes come in pieces of one size, and how many bytes are kept after the last.
+    /// Returns the messages that a visitor sees when bytes come in pieces of one size, and how many bytes are kept
+    /// after the last.
     fn visited(bytes: &[u8], size: usize) -> Result<(Messages, usize), ConnectionError> {
         let (mut reader, mut visitor) = (Reader::default(), Recorder::default());
         for mut piece in bytes.chunks(size) {

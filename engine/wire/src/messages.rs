@@ -2,16 +2,16 @@
 
 use crate::frame;
 
-/// Sync.
+/// The message Sync.
 pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
 
-/// CopyDone.
+/// The message CopyDone.
 pub const COPY_DONE: [u8; 5] = [b'c', 0, 0, 0, 4];
 
-/// Execute of the unnamed portal without a row limit.
+/// The message Execute of the unnamed portal without a row limit.
 pub const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
 
-/// Describe of the unnamed portal.
+/// The message Describe of the unnamed portal.
 pub const DESCRIBE_PORTAL: [u8; 7] = [b'D', 0, 0, 0, 6, b'P', 0];
 
 /// The end of a Bind message: all results are wanted in text format.
@@ -20,11 +20,11 @@ pub const TEXT_RESULTS: [u8; 2] = [0, 0];
 /// The end of a Bind message: all results are wanted in binary format.
 pub const BINARY_RESULTS: [u8; 4] = [0, 1, 0, 1];
 
-/// All that follows the parameters of one execution, in pieces of one size for the hot path: `TEXT_RESULTS` or `BINARY_RESULTS`,
-/// perhaps `DESCRIBE_PORTAL`, `EXECUTE` and `SYNC`.
+/// The greatest length of what follows the parameters of one execution, bytes: `TEXT_RESULTS` or `BINARY_RESULTS`,
+/// perhaps `DESCRIBE_PORTAL`, `EXECUTE` and `SYNC`. It is copied in pieces of one size on the hot path.
 pub const TAIL: usize = BINARY_RESULTS.len() + DESCRIBE_PORTAL.len() + EXECUTE.len() + SYNC.len();
 
-/// Parse: a statement's text, and the types of its parameters by their OIDs.
+/// Returns the message Parse: a statement's text, and the types of its parameters by their OIDs.
 pub fn parse(name: &str, text: &[u8], types: &[u32]) -> Vec<u8> {
     let mut message = Vec::new();
     frame::write(&mut message, b'P', |out| {
@@ -36,7 +36,7 @@ pub fn parse(name: &str, text: &[u8], types: &[u32]) -> Vec<u8> {
     message
 }
 
-/// Describe of a prepared statement.
+/// Returns the message Describe of a prepared statement.
 pub fn describe(name: &str) -> Vec<u8> {
     let mut message = Vec::new();
     frame::write(&mut message, b'D', |out| {

@@ -1,5 +1,5 @@
-//! What connections need of the system around them: streams of bytes to servers, and a poll that reports which are ready.
-//! A load has the operating system's, a simulation its own.
+//! The traits for what connections need of the system around them: streams of bytes to servers, and a poll that reports
+//! which are ready. A load uses the operating system's, a simulation its own.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::error::ConnectionError;
 use crate::params::Params;
 use ground::poll::Token;
 
-/// Where a socket leads.
+/// The address that a socket leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SocketAddress {
     Unix(PathBuf),
@@ -21,37 +21,37 @@ pub enum SocketAddress {
 
 /// A stream of bytes to a server, which never blocks.
 pub trait Transport: Read + Write {
-    /// Whether the stream is connected: `Ok(false)` while it is connecting, an error if that failed.
+    /// Returns true if the stream is connected: `Ok(false)` while it is connecting, an error if that failed.
     fn is_connected(&mut self) -> io::Result<bool>;
 
-    /// Whether the stream waits for something that no event reports: the caller has to call [`Transport::is_connected`] again
-    /// after a while.
+    /// Returns true if the stream waits for something that no event reports: the caller has to call
+    /// [`Transport::is_connected`] again after a while.
     fn awaits_room(&self) -> bool;
 
-    /// The number of the account that the server behind a Unix socket runs as. The error is
-    /// libpq's sentence.
+    /// Returns the number of the account that the server behind a Unix socket runs as. The error is libpq's sentence.
     fn peer_user(&self) -> Result<u32, ConnectionError>;
 }
 
-/// Makes streams, and has one thread's poll report when they are ready.
+/// Makes streams, and lets one thread's poll report when they are ready.
 pub trait Network {
     type Transport: Transport;
 
-    /// The time by which attempts to connect are given up.
+    /// Returns the time on the clock by which attempts to connect are given up.
     fn now(&self) -> Instant;
 
-    /// Starts connecting.
+    /// Starts to connect to `address`.
     fn connect(&self, address: &SocketAddress, params: &Params) -> Result<Self::Transport, ConnectionError>;
 
-    /// Has the poll report under `token` when the stream can be read and, with `writable`, when it can be written. Asking for
-    /// the latter only while something is unsent matters: otherwise each request that the server takes would wake the client.
+    /// Makes the poll report under `token` when the stream can be read and, with `writable`, when it can be written.
+    /// Writability must be asked for only while something is unsent: otherwise each request that the server takes would
+    /// wake the client.
     fn register(&self, transport: &Self::Transport, token: Token, writable: bool) -> io::Result<()>;
 
     /// Changes what [`Network::register`] asked for.
     fn reregister(&self, transport: &Self::Transport, token: Token, writable: bool) -> io::Result<()>;
 }
 
-/// `requirepeer`: checks that the process that listens on a connected Unix socket runs as the account `required`.
+/// Checks `requirepeer`: the process that listens on a connected Unix socket must run as the account `required`.
 ///
 /// # Errors
 /// libpq's sentence on another account, or on one that the system does not know.

@@ -16,7 +16,7 @@ use ground::output::plain_io_message;
 /// SQLSTATE of a server that is starting up, shutting down or a standby that takes no sessions.
 const CANNOT_CONNECT_NOW: &str = "57P03";
 
-/// Why no attempt led to a session: libpq's lines, and the SQLSTATE of the last.
+/// The reason for which no attempt led to a session: libpq's lines, and the SQLSTATE of the last attempt.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct OpenError {
@@ -24,7 +24,7 @@ pub struct OpenError {
     pub sqlstate: String,
 }
 
-/// From an error of the client's own system.
+/// Makes the error from one of the client's own system.
 impl From<io::Error> for OpenError {
     fn from(error: io::Error) -> Self {
         Self { message: plain_io_message(&error), sqlstate: "08006".to_owned() }
@@ -34,15 +34,15 @@ impl From<io::Error> for OpenError {
 /// A connection that is not ready yet.
 pub struct Opening {
     search: Search,
-    /// Index of the current attempt.
+    /// The index of the current attempt.
     at: usize,
-    /// When the current attempt is given up.
+    /// The time at which the current attempt is given up.
     pub deadline: Option<Instant>,
     pub startup: Startup,
 }
 
 impl Opening {
-    /// Who uses the connection.
+    /// Returns the user of the connection.
     pub fn user(&self) -> User {
         self.search.target.user
     }
@@ -79,7 +79,7 @@ impl Opening {
     }
 }
 
-/// What all attempts for one connection share.
+/// The state that all attempts for one connection share.
 struct Search {
     target: Arc<Target>,
     route: Arc<[Arc<Attempt>]>,
@@ -137,17 +137,18 @@ impl Search {
     }
 }
 
-/// The attempt that follows a failed one.
+/// The step that follows a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     At(usize),
-    /// The route is at its end.
+    /// The route is at its end, and no attempt is left.
     Nothing,
     GiveUp,
 }
 
-/// What libpq does after each kind of failure: it goes on to another server only where the first does not answer or is
-/// of the wrong kind, not where it refuses. `is_open` says whether the encryption is still open: nobody is authenticated.
+/// Returns the step of libpq after each kind of failure: it goes on to another server only where the first does not
+/// answer or is of the wrong kind, not where it refuses. `is_open` says whether the encryption is still open: nobody is
+/// authenticated.
 fn next_attempt(route: &[Arc<Attempt>], at: usize, error: &ConnectionError, is_open: bool) -> Next {
     let failed = &route[at];
     let is_same_host = |next: &Attempt| next.endpoint == failed.endpoint;
@@ -181,7 +182,7 @@ mod tests {
     use crate::error::ServerError;
     use crate::network::SocketAddress;
 
-    /// Two hosts, the first with two addresses, each to be tried with TLS and without.
+    /// Returns a route to two hosts, the first with two addresses, each to be tried with TLS and without.
     fn route() -> Vec<Arc<Attempt>> {
         [(0, "127.0.0.1:1"), (0, "127.0.0.2:1"), (1, "127.0.0.1:1")]
             .into_iter()

@@ -1,36 +1,37 @@
-//! Whether the messages of a reply are what protocol 3 allows there, judged as libpq judges them: a server or a pooler that
-//! breaks the protocol has not executed anything successfully.
+//! The check that the messages of a reply are what protocol 3 allows at their place, judged as libpq judges them: a
+//! server or a pooler that breaks the protocol has not executed anything successfully.
 
 use crate::error::ConnectionError;
 use crate::frame::{MAX_SHORT, may_be_long};
 
-/// What follows a column's name in a RowDescription: table, attribute, type, size, modifier, format.
+/// The length of what follows a column's name in a RowDescription, bytes: table, attribute, type, size, modifier,
+/// format.
 pub const COLUMN_DETAILS: usize = 18;
 
-/// How many values a row may have.
+/// The number of values that a row may have.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Columns {
-    /// There is no description, so there must be no row.
+    /// No row is allowed, since there is no description.
     #[default]
     None,
-    /// No description was asked for.
+    /// Any number is allowed, since no description was asked for.
     Any,
     Exactly(u16),
 }
 
-/// What the reply to one request for a statement has to be.
+/// The form that the reply to one request for a statement must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// The results of a simple query, of one or more statements.
+    /// The reply has the results of a simple query, of one or more statements.
     Text,
-    /// One result of the extended protocol, whose rows come after their description.
+    /// The reply has one result of the extended protocol, whose rows come after their description.
     Described,
-    /// The same without a description.
+    /// The reply has one result of the extended protocol, whose rows come without a description.
     Undescribed,
 }
 
 impl Form {
-    /// The form of an execution in the extended protocol, which asks for a description if it `describes`.
+    /// Returns the form of an execution in the extended protocol, which asks for a description if it `describes`.
     #[inline(always)]
     pub fn of_execution(describes: bool) -> Self {
         if describes { Self::Described } else { Self::Undescribed }
@@ -41,18 +42,18 @@ impl Form {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     columns: Columns,
-    /// What `columns` is between results.
+    /// The value of `columns` between two results.
     between: Columns,
-    /// Results that are complete.
+    /// The number of results that are complete.
     results: u32,
-    /// Results that the reply has at least, unless it has an error.
+    /// The least number of results of the reply, unless it has an error.
     least: u32,
-    /// Results with rows that it has at most.
+    /// The greatest number of results with rows of the reply.
     most: u32,
 }
 
 impl Order {
-    /// The beginning of a reply of this form.
+    /// Returns the beginning of a reply of this form.
     #[inline(always)]
     pub fn of(form: Form) -> Self {
         let (between, most) = match form {
@@ -63,24 +64,25 @@ impl Order {
         Self { columns: between, between, results: 0, least: 1, most }
     }
 
-    /// The beginning of the reply to requests that execute nothing, or not yet.
+    /// Returns the beginning of the reply to requests that execute nothing, or not yet.
     pub fn of_preparation() -> Self {
         Self::default()
     }
 
-    /// Whether rows come after their description only.
+    /// Returns true if rows come only after their description.
     #[inline(always)]
     pub fn is_described(self) -> bool {
         self.between == Columns::None
     }
 
-    /// Any results, with rows that are described or not: what an exchange is tested with.
+    /// Returns the beginning of a reply with any results, whose rows are described or not. Exchanges are tested with
+    /// it.
     #[cfg(test)]
     pub fn of_anything() -> Self {
         Self { columns: Columns::Any, between: Columns::Any, results: 0, least: 0, most: u32::MAX }
     }
 
-    /// Another execution is expected.
+    /// Notes that another execution is expected.
     pub fn expect_execution(&mut self, describes: bool) {
         let next = Self::of(Form::of_execution(describes));
         *self = Self { least: self.least + 1, most: self.most + 1, ..next };
@@ -158,13 +160,13 @@ impl Order {
         self.results += 1;
     }
 
-    /// Whether fewer results came than were asked for.
+    /// Returns true if fewer results came than were asked for.
     #[inline(always)]
     pub fn lacks_results(&self) -> bool {
         self.results < self.least
     }
 
-    /// Whether [`Order::take`] takes a row with this body. A row does not change the place within the reply.
+    /// Returns true if [`Order::take`] takes a row with this body. A row does not change the place within the reply.
     #[inline(always)]
     pub fn takes_row(&self, body: &[u8]) -> bool {
         self.columns != Columns::None && self.results < self.most && self.columns.judge(body) == Row::Whole
@@ -180,7 +182,7 @@ fn insufficient(kind: u8) -> ConnectionError {
     ConnectionError::Violation { message, query: 0 }
 }
 
-/// What a row is, beside its description.
+/// The judgement of a row by its description.
 #[derive(Debug, PartialEq, Eq)]
 enum Row {
     Whole,
@@ -208,14 +210,14 @@ impl Columns {
     }
 }
 
-/// Whether this is one text with the zero byte that ends it. Texts here are so short that a loop takes fewer instructions than
-/// a search by vectors.
+/// Returns true if this is one text with the zero byte that ends it. Texts here are so short that a loop takes fewer
+/// instructions than a search by vectors.
 #[inline(always)]
 fn ends_text(body: &[u8]) -> bool {
     body.iter().position(|byte| *byte == 0).is_some_and(|end| end + 1 == body.len())
 }
 
-/// The number of columns of a RowDescription; `None` if its body is shorter or longer than it says.
+/// Returns the number of columns of a RowDescription; `None` if its body is shorter or longer than it says.
 #[inline(always)]
 fn described(body: &[u8]) -> Option<u16> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
@@ -231,7 +233,7 @@ fn described(body: &[u8]) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// The places within a reply, each by an order and the messages that lead there.
+    /// Returns the places within a reply, each by an order and the messages that lead there.
     fn places() -> Vec<(&'static str, Order)> {
         let mut in_rows = Order::of(Form::Text);
         in_rows.take(b'T', Some(DESCRIPTION)).unwrap();
@@ -249,7 +251,7 @@ mod tests {
     const DESCRIPTION: &[u8] = b"\0\x01a\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
     const ROW: &[u8] = b"\0\x01\0\0\0\x017";
 
-    /// A body that is right for a message of this type.
+    /// Returns a body that is right for a message of this type.
     fn body(kind: u8) -> &'static [u8] {
         match kind {
             b'T' => DESCRIPTION,
@@ -261,7 +263,7 @@ mod tests {
         }
     }
 
-    /// All types of messages in all places: where libpq takes them.
+    /// Checks for all types of messages in all places that they are taken where libpq takes them.
     #[test]
     fn each_type_is_allowed_where_libpq_takes_it() {
         for kind in 0..=u8::MAX {

@@ -1,4 +1,4 @@
-//! One request's reply: read up to its last ReadyForQuery. Only errors and wanted rows are kept.
+//! The reply to a request, read up to its last ReadyForQuery. Only errors and wanted rows are kept.
 
 use crate::error::{ConnectionError, ServerError};
 use crate::frame::{Flow, Visitor};
@@ -10,7 +10,7 @@ use crate::usual::UsualReplies;
 /// The server's complete reply to one request.
 #[derive(Debug)]
 pub struct Reply {
-    /// `I` idle, `T` in a transaction, `E` in a failed transaction.
+    /// The transaction status: `I` idle, `T` in a transaction, `E` in a failed transaction.
     pub status: u8,
     pub error: Option<StatementError>,
 }
@@ -19,17 +19,17 @@ pub struct Reply {
 #[derive(Debug)]
 pub struct StatementError {
     pub error: Box<ServerError>,
-    /// Index of the request's statement that failed.
+    /// The index of the request's statement that failed.
     pub query: u32,
 }
 
-/// Whether these rows become an [`Answered`].
+/// Returns true if these rows become an [`Answered`].
 #[inline(always)]
 fn is_answer(rows: Rows) -> bool {
     matches!(rows, Rows::Counted | Rows::Hashed | Rows::Handed)
 }
 
-/// How far a statement has come that copies data, for which a client has no means. The session ends with its reply.
+/// The state of a statement that copies data, for which a client has no means. The session ends with its reply.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum CopyState {
     #[default]
@@ -46,25 +46,27 @@ pub struct Exchange {
     pub(crate) request: Request,
     rows: Rows,
     order: Order,
-    /// The statement whose usual reply may come, and its form: nobody wants its rows, and no message of the reply was taken.
+    /// The statement whose usual reply may come, and its form. It is set while nobody wants the rows and no message of
+    /// the reply was taken.
     usual: Option<(usize, Form)>,
     status: u8,
     is_pipeline: bool,
-    /// ReadyForQuery messages that are still to come.
+    /// The number of ReadyForQuery messages that are still to come.
     awaited: u32,
-    /// Complete results of the request. In a pipeline only the end of a part counts, until its next result, as in pgbench.
+    /// The number of complete results of the request. In a pipeline only the end of a part counts, until its next
+    /// result, as in pgbench.
     complete: u32,
-    /// The first error.
+    /// The first error of the reply.
     error: Option<StatementError>,
     copy: CopyState,
     results: Vec<ResultSet>,
     answering: Answering,
-    /// Gets notices.
+    /// The function that gets notices.
     tell: Option<fn(&str)>,
 }
 
 impl Exchange {
-    /// Of a session whose notices go to `tell`.
+    /// Makes the exchange of a session whose notices go to `tell`.
     pub(crate) fn telling(tell: fn(&str)) -> Self {
         Self { tell: Some(tell), ..Self::default() }
     }
@@ -87,7 +89,7 @@ impl Exchange {
         }
     }
 
-    /// The same for a statement that may have a usual reply.
+    /// Begins a request for a statement that may have a usual reply.
     #[inline(always)]
     pub fn expect_of(&mut self, statement: usize, rows: Rows, form: Form) {
         self.expect(rows, Order::of(form));
@@ -104,17 +106,17 @@ impl Exchange {
         self.request.forget_text();
     }
 
-    /// Another statement of the pipeline.
+    /// Notes another statement of the pipeline.
     pub(crate) fn expect_execution(&mut self, describes: bool) {
         self.order.expect_execution(describes);
     }
 
-    /// Another part of the pipeline ends.
+    /// Notes that another part of the pipeline ends.
     pub(crate) fn expect_part(&mut self) {
         self.awaited += 1;
     }
 
-    /// The reply, after [`Flow::Stop`].
+    /// Returns the reply, after [`Flow::Stop`].
     #[inline(always)]
     pub fn take_reply(&mut self) -> Reply {
         self.request.forget_pending();
@@ -122,7 +124,7 @@ impl Exchange {
         Reply { status: self.status, error: self.error.take() }
     }
 
-    /// Why the session ends where reading failed with `error`: an error that the server sent before goes first.
+    /// Returns why the session ends where reading failed with `error`: an error that the server sent before goes first.
     #[cold]
     pub(crate) fn failure(&mut self, error: ConnectionError) -> ConnectionError {
         match self.error.take() {
@@ -132,8 +134,8 @@ impl Exchange {
         }
     }
 
-    /// Whether the server waits for the end of data to copy, which is to be sent now. Of a pipeline's parts no other ends:
-    /// the server has passed over their Sync messages as parts of the data.
+    /// Returns true if the server waits for the end of data to copy, which must be sent now. No other part of a
+    /// pipeline ends: the server has passed over their Sync messages as parts of the data.
     pub(crate) fn begins_to_end_copy(&mut self) -> bool {
         let begins = self.copy == CopyState::AwaitsEnd;
         if begins {
@@ -143,13 +145,13 @@ impl Exchange {
         begins
     }
 
-    /// The rest of the reply is read message by message: its usual end is no success.
+    /// Begins a COPY: the rest of the reply is read message by message, and its usual end is no success.
     fn begin_copy(&mut self, state: CopyState) {
         self.copy = state;
         self.rows = Rows::Kept;
     }
 
-    /// Whether a part of the reply is still to come.
+    /// Returns true if a part of the reply is still to come.
     pub(crate) fn is_awaiting(&self) -> bool {
         self.awaited > 0
     }
@@ -158,12 +160,12 @@ impl Exchange {
         self.error.is_some()
     }
 
-    /// The results of [`Rows::Kept`].
+    /// Returns the results of [`Rows::Kept`].
     pub(crate) fn take_results(&mut self) -> Vec<ResultSet> {
         std::mem::take(&mut self.results)
     }
 
-    /// The answer of [`Rows::Counted`], [`Rows::Hashed`] and [`Rows::Handed`].
+    /// Returns the answer of [`Rows::Counted`], [`Rows::Hashed`] and [`Rows::Handed`].
     pub(crate) fn answered(&self) -> &Answered {
         &self.answering.answered
     }
@@ -172,7 +174,7 @@ impl Exchange {
         is_answer(self.rows)
     }
 
-    /// The result that is being received.
+    /// Returns the result that is being received.
     fn current(&mut self) -> &mut ResultSet {
         let at = self.complete as usize;
         if self.results.len() <= at {
@@ -263,7 +265,7 @@ impl Exchange {
         true
     }
 
-    /// Does what a message asks for.
+    /// Does what a message asks for, and says whether to go on reading.
     fn apply(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
         self.usual = None;
         match kind {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::frame::{self, HEADER};
 
-/// What a session has asked the server to parse and to run.
+/// The statements that a session has asked the server to parse and to run.
 #[derive(Default)]
 pub struct Request {
     /// The messages of the last request, if they hold the text of statements: an error may point into it.
@@ -13,12 +13,13 @@ pub struct Request {
     parsed: Vec<u64>,
     /// Statements that were sent to be parsed and have no ParseComplete yet.
     pending: VecDeque<usize>,
-    /// After an error those among them; the server has rejected the first and not looked at the others.
+    /// The statements that were pending when an error came; the server has rejected the first and not looked at the
+    /// others.
     rejected: VecDeque<usize>,
 }
 
 impl Request {
-    /// Whether the session has parsed the statement.
+    /// Returns true if the session has parsed the statement.
     #[inline(always)]
     pub fn has_parsed(&self, statement: usize) -> bool {
         self.parsed.get(statement / 64).is_some_and(|word| word >> (statement % 64) & 1 == 1)
@@ -29,7 +30,7 @@ impl Request {
         self.pending.push_back(statement);
     }
 
-    /// Notes a ParseComplete.
+    /// Notes that a ParseComplete has come.
     pub fn parse_complete(&mut self) {
         if let Some(statement) = self.pending.pop_front() {
             self.count_as_parsed(statement);
@@ -94,33 +95,35 @@ impl Request {
         self.messages.clear();
     }
 
-    /// Whether the last request is a simple query, whose reply ends without a Sync message.
+    /// Returns true if the last request is a simple query, whose reply ends without a Sync message.
     pub fn is_simple_query(&self) -> bool {
         self.messages.first() == Some(&b'Q')
     }
 
-    /// Returns the memory that the messages need, and that of preparing.
+    /// Frees the memory that the messages need, and that of preparing.
     pub fn trim(&mut self) {
         self.messages = Vec::new();
         self.pending.shrink_to_fit();
     }
 
-    /// The text of the first statement of the last request.
+    /// Returns the text of the first statement of the last request.
     pub fn text(&self) -> Option<&str> {
         text_of(frame::messages(&self.messages).next()?)
     }
 
-    /// The text of the statement that the server is working on: of several Parse messages the first without ParseComplete.
+    /// Returns the text of the statement that the server is working on: of several Parse messages the first without
+    /// ParseComplete.
     pub fn current_text(&self) -> Option<&str> {
         self.current_parse().map_or_else(|| self.text(), text_of)
     }
 
-    /// Whether the server is to parse a statement that it has not parsed, and the last request holds its text.
+    /// Returns true if the server has to parse a statement that it has not parsed, and the last request holds its text.
     pub fn is_parsing(&self) -> bool {
         !self.pending.is_empty() && self.current_parse().is_some()
     }
 
-    /// Of the Parse messages that the last request begins with the first without ParseComplete, or else the last one.
+    /// Returns the first of the Parse messages that the last request begins with that has no ParseComplete, or else the
+    /// last of them.
     fn current_parse(&self) -> Option<(u8, &[u8])> {
         let parses = frame::messages(&self.messages).take_while(|(kind, _)| *kind == b'P');
         let count = parses.clone().count();
@@ -128,7 +131,7 @@ impl Request {
     }
 }
 
-/// The statement's text in a Query message, or in a Parse message, where it follows the statement's name.
+/// Returns the statement's text in a Query message, or in a Parse message, where it follows the statement's name.
 fn text_of((kind, body): (u8, &[u8])) -> Option<&str> {
     let mut texts = body.split(|byte| *byte == 0);
     let text = if kind == b'P' { texts.nth(1) } else { texts.next() };

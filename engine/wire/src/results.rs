@@ -1,22 +1,22 @@
-//! What a caller wants of a statement's results, and what is kept of them.
+//! The part of a statement's results that a caller wants, and what is kept of it.
 
 use crate::error::ConnectionError;
 use crate::frame;
 use crate::order::COLUMN_DETAILS;
 use ground::random::splitmix64_at;
 
-/// What is wanted of the rows that a query returns.
+/// The part of the rows of a query that a caller wants.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     #[default]
     Skipped,
-    /// Each result's last row, as [`ResultSet`]s.
+    /// The last row of each result is kept, as [`ResultSet`]s.
     Kept,
-    /// Their number, in [`Answered`].
+    /// The rows are counted, in [`Answered`].
     Counted,
-    /// Their number and a hash of their contents, in [`Answered`].
+    /// The rows are counted and their contents hashed, in [`Answered`].
     Hashed,
-    /// All of them, in [`Answered`].
+    /// All rows are handed over, in [`Answered`].
     Handed,
 }
 
@@ -24,11 +24,11 @@ pub enum Rows {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Answered {
     pub kind: QueryKind,
-    /// Whether the session is in a transaction after the statement.
+    /// True if the session is in a transaction after the statement.
     pub in_transaction: bool,
-    /// Rows returned, or else rows affected.
+    /// The number of rows returned, or else of rows affected.
     pub rows: u64,
-    /// Of the rows in any order; 0 unless it was wanted.
+    /// The hash of the rows in any order; 0 unless it was wanted.
     pub hash: u64,
     /// The body of the RowDescription, if there was one: columns' names and types.
     pub columns: Option<Vec<u8>>,
@@ -36,12 +36,12 @@ pub struct Answered {
     pub data: Vec<u8>,
 }
 
-/// What a statement did, judged by the server's answer as sysbench does.
+/// The kind of a statement, judged by the server's answer as sysbench does.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum QueryKind {
-    /// It returned a result with rows, or with none.
+    /// The statement returned a result, with or without rows.
     Read,
-    /// It changed at least one row.
+    /// The statement changed at least one row.
     Write,
     #[default]
     Other,
@@ -54,18 +54,18 @@ pub enum QueryKind {
 pub struct Answering {
     /// The answer, once it is complete.
     pub answered: Answered,
-    /// Rows of the current result; `None` before its RowDescription or first row.
+    /// The number of rows of the current result; `None` before its RowDescription or first row.
     rows: Option<u64>,
-    /// Whether the next message begins another result.
+    /// True if the next message begins another result.
     is_complete: bool,
-    /// Room for the next RowDescription.
+    /// A buffer for the next RowDescription.
     spare: Vec<u8>,
-    /// Whether the server sends a RowDescription before rows, as after a Query message.
+    /// True if the server sends a RowDescription before rows, as after a Query message.
     is_described: bool,
 }
 
 impl Answering {
-    /// Begins another answer.
+    /// Begins another answer; `is_described` says whether the server sends a RowDescription before rows.
     pub fn expect(&mut self, is_described: bool) {
         self.clear();
         self.is_described = is_described;
@@ -124,7 +124,7 @@ impl Answering {
         self.is_complete = true;
     }
 
-    /// Takes an EmptyQueryResponse.
+    /// Takes the end of a statement without text (EmptyQueryResponse).
     pub fn complete_empty(&mut self) {
         self.begin();
         self.answered.kind = QueryKind::Nothing;
@@ -156,7 +156,7 @@ impl Answering {
     }
 }
 
-/// FNV-1a of a DataRow's body, mixed so that sums of hashes tell sets of rows apart.
+/// Returns FNV-1a of a DataRow's body, mixed so that sums of hashes tell sets of rows apart.
 fn hash_of_row(body: &[u8]) -> u64 {
     const START: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
@@ -164,10 +164,10 @@ fn hash_of_row(body: &[u8]) -> u64 {
     splitmix64_at(hash, 0)
 }
 
-/// One statement's result: the columns' names, the number of rows, and the last row.
+/// The result of a statement: the columns' names, the number of rows, and the last row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResultSet {
-    /// Empty for a statement that returns no rows at all.
+    /// The columns' names; empty for a statement that returns no rows at all.
     pub columns: Vec<Vec<u8>>,
     pub rows: u64,
     /// The last row's values in text format; NULL is `None`.
@@ -193,7 +193,7 @@ fn short() -> ConnectionError {
     ConnectionError::Protocol("a message of the server's answer is shorter than it says".to_owned())
 }
 
-/// The columns' names in the body of a RowDescription; `None` if it is shorter than it says.
+/// Returns the columns' names in the body of a RowDescription; `None` if it is shorter than it says.
 fn column_names(body: &[u8]) -> Option<Vec<Vec<u8>>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     let mut names = Vec::new();
@@ -205,7 +205,8 @@ fn column_names(body: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(names)
 }
 
-/// The values in the body of a DataRow, each converted, with NULL as `None`; `None` if the body is shorter than it says.
+/// Returns the values in the body of a DataRow, each converted, with NULL as `None`; `None` if the body is shorter than
+/// it says.
 pub fn values<T>(body: &[u8], convert: impl Fn(&[u8]) -> T) -> Option<Vec<Option<T>>> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     let mut row = Vec::new();

@@ -21,23 +21,24 @@ use ground::text;
 
 const TOKEN: Token = Token(0);
 
-/// How long the end of a session may take; a server that is busy with it goes on alone.
+/// The longest time for which the end of a session is awaited; a server that is busy with it goes on alone.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// How soon an interrupt is noticed, and how often its cancel request is repeated: a server process that was between two
-/// statements has not taken the first one.
+/// The longest time until an interrupt is noticed, and the pause between two cancel requests: a server process that was
+/// between two statements has not taken the first one.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How long a server may take to cancel an interrupted statement; then it goes on alone, or does not answer at all.
+/// The longest time that a server may take to cancel an interrupted statement; then it goes on alone, or does not
+/// answer at all.
 const PATIENCE_WITH_CANCELS: Duration = Duration::from_secs(5);
 
-/// How long a server may take to cancel a statement whose time is over.
+/// The longest time that a server may take to cancel a statement whose time is over.
 const PATIENCE_AFTER_LIMIT: Duration = Duration::from_secs(60);
 
-/// One row of a result; NULL is `None`.
+/// A row of a result; NULL is `None`.
 pub type Row = Vec<Option<String>>;
 
-/// What follows a message of COPY data.
+/// The decision about what follows a message of COPY data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     More,
@@ -46,35 +47,35 @@ pub enum Fill {
     GiveUp,
 }
 
-/// Why a COPY failed.
+/// The reason for which a COPY failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// Before it took data.
+    /// The COPY failed before it took data.
     #[error("{0}")]
     Refused(ConnectionError),
-    /// When it had begun to take data.
+    /// The COPY failed when it had begun to take data.
     #[error("{0}")]
     Failed(ConnectionError),
 }
 
-/// A blocking session.
+/// A session that blocks until its answers have come.
 pub struct Session {
     connection: Connection,
     poll: Poll,
     buffer: ReceiveBuffer,
     target: Arc<Target>,
-    /// Whether the user is not told notices.
+    /// True if the user is not told notices.
     is_silent: bool,
-    /// When the first request to cancel was sent.
+    /// The time at which the first request to cancel was sent.
     cancelled: Option<Instant>,
-    /// When the server is asked to cancel the statement.
+    /// The time at which the server is asked to cancel the statement.
     until: Option<Instant>,
-    /// What the server said when the session started.
+    /// The facts that the server said of itself when the session started.
     pub server: ServerInfo,
 }
 
 impl Session {
-    /// Whoever uses the program, as the session's target has it.
+    /// Returns the user of the program, as the session's target has it.
     pub fn user(&self) -> User {
         self.target.user
     }
@@ -88,7 +89,7 @@ impl Session {
         }
     }
 
-    /// The same, and nobody is asked for a password.
+    /// Connects to `target` as [`Session::open`] does, except that nobody is asked for a password.
     pub fn connect(target: &Arc<Target>) -> Result<Self, OpenError> {
         let mut poll = Poll::new()?;
         let mut buffer = ReceiveBuffer::default();
@@ -116,12 +117,13 @@ impl Session {
         }
     }
 
-    /// How the session's statements can be cancelled; `None` if the server did not say.
+    /// Returns the server process, by which the session's statements can be cancelled; `None` if the server did not
+    /// say.
     pub fn backend(&self) -> Option<&Arc<Backend>> {
         self.connection.backend()
     }
 
-    /// From now on, the user is not told notices.
+    /// Stops telling the user notices.
     pub fn silence(&mut self) {
         self.is_silent = true;
     }
@@ -156,8 +158,8 @@ impl Session {
         }
     }
 
-    /// The same, and after `until` the server is asked to cancel the request. Returns whether it was; then a request to
-    /// cancel may still be under way, and the session is of no further use.
+    /// Sends one request as [`Session::ask`] does; after `until` the server is asked to cancel the request. Returns
+    /// true if it was asked; then a request to cancel may still be under way, and the session is of no further use.
     pub fn ask_until(
         &mut self,
         until: Instant,
@@ -169,7 +171,7 @@ impl Session {
         Ok((reply?, self.cancelled.is_some()))
     }
 
-    /// The answer to the last request of [`Session::ask`].
+    /// Returns the answer to the last request of [`Session::ask`].
     pub fn answered(&self) -> &Answered {
         self.connection.answered()
     }
@@ -197,7 +199,7 @@ impl Session {
         sent.map_err(|error| self.last_error(rows, error))
     }
 
-    /// Why the socket is broken: a server that ends the session may have reported an error before.
+    /// Returns why the socket is broken: a server that ends the session may have reported an error before.
     fn last_error(&mut self, rows: &mut RowCollector, error: ConnectionError) -> ConnectionError {
         if !matches!(error, ConnectionError::Closed | ConnectionError::Send(_)) {
             return error;
@@ -205,7 +207,7 @@ impl Session {
         self.wait(rows, |rows| rows.ready).err().unwrap_or(error)
     }
 
-    /// The rows, or the error with the statement it is about.
+    /// Returns the rows, or the error with the statement it is about.
     fn outcome(&self, rows: RowCollector) -> Result<Vec<Row>, ConnectionError> {
         match rows.error {
             None => Ok(rows.rows),
@@ -348,7 +350,7 @@ impl Visitor for Unheard {
 struct RowCollector {
     rows: Vec<Row>,
     error: Option<Box<ServerError>>,
-    /// Gets notices.
+    /// The function that gets notices.
     tell: Option<fn(&str)>,
     order: Order,
     copying: bool,

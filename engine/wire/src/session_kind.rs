@@ -1,11 +1,12 @@
-//! `target_session_attrs`: what a server says of being writable or a standby, and whether that is what is wanted.
+//! The parameter `target_session_attrs`: what a server says of being writable or a standby, and whether that is what is
+//! wanted.
 
 use crate::params::TargetSessionAttrs;
 
-/// What is known so far; servers from 14 on tell both while the session starts.
+/// The facts that are known so far; servers from 14 on tell both while the session starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionKind {
-    /// `default_transaction_read_only`.
+    /// The value of `default_transaction_read_only`.
     read_only: Option<bool>,
     in_hot_standby: Option<bool>,
     asked: bool,
@@ -28,7 +29,7 @@ impl SessionKind {
         self.read_only.get_or_insert(false);
     }
 
-    /// What the server must be asked before it can be judged, if it has not said enough by itself.
+    /// Returns the question that the server must be asked before it can be judged, if it has not said enough by itself.
     pub fn question(&mut self, wanted: TargetSessionAttrs) -> Option<&'static str> {
         use TargetSessionAttrs::*;
         let (is_open, sql) = match wanted {
@@ -43,7 +44,7 @@ impl SessionKind {
         (is_open && !std::mem::replace(&mut self.asked, true)).then_some(sql)
     }
 
-    /// Whether the session is as wanted.
+    /// Checks that the session is as wanted.
     ///
     /// # Errors
     /// libpq's sentence on what it is instead.

@@ -18,8 +18,8 @@ use crate::error::ConnectionError;
 use crate::network::{Network, SocketAddress, Transport};
 use crate::params::{Params, TcpOptions};
 
-/// A write to a closed peer is an error of the call, not a signal. Systems without the flag have a socket option, which
-/// `socket2` sets.
+/// The flags of a write, with which a write to a closed peer is an error of the call, not a signal. Systems without the
+/// flag have a socket option, which `socket2` sets.
 #[cfg(not(target_vendor = "apple"))]
 const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(target_vendor = "apple")]
@@ -33,7 +33,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Starts connecting.
+    /// Starts to connect to `address`.
     pub fn connect(address: &SocketAddress, params: &Params) -> Result<Self, ConnectionError> {
         match address {
             SocketAddress::Tcp(address) => {
@@ -62,7 +62,7 @@ impl Transport for Socket {
         }
     }
 
-    /// Whether the queue of a Unix listener was full at the last attempt to connect.
+    /// Returns true if the queue of a Unix listener was full at the last attempt to connect.
     fn awaits_room(&self) -> bool {
         self.queued_for.is_some()
     }

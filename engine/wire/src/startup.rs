@@ -1,4 +1,5 @@
-//! From an open socket to a session ready for statements: TLS, start-up message, parameters of the server.
+//! The start of a session, from an open socket until it is ready for statements: TLS, start-up message, parameters of
+//! the server.
 
 use std::io;
 use std::path::Path;
@@ -21,10 +22,10 @@ use ground::text;
 const PROTOCOL_3_0: u32 = 3 << 16;
 const SSL_REQUEST: u32 = 80_877_103;
 
-/// What the server says of itself while a session starts.
+/// The facts that the server says of itself while a session starts.
 #[derive(Debug, Default, Clone)]
 pub struct ServerInfo {
-    /// As in `SHOW server_version`, e.g. `18.6` or `15.20 (Debian 15.20-0+deb12u1)`.
+    /// The version as in `SHOW server_version`, e.g. `18.6` or `15.20 (Debian 15.20-0+deb12u1)`.
     pub version: String,
 }
 
@@ -40,20 +41,20 @@ impl ServerInfo {
 pub struct Startup {
     target: Arc<Target>,
     attempt: Arc<Attempt>,
-    /// Whether TLS is asked for.
+    /// True if TLS is asked for.
     asks_tls: bool,
-    /// The session whose statement is to be cancelled; `None`: a session is wanted.
+    /// The session whose statement must be cancelled; `None`: a session is wanted.
     cancels: Option<BackendKey>,
-    /// What the server said about how to cancel the new session's statements.
+    /// The key by which the new session's statements can be cancelled, if the server said so.
     key: Option<BackendKey>,
     state: State,
     pub authentication: Authentication,
-    /// Messages for the server that are not yet sent.
+    /// The messages for the server that are not yet sent.
     out: Vec<u8>,
     server: ServerInfo,
     kind: SessionKind,
     wanted: TargetSessionAttrs,
-    /// Whether the server has no TLS and the session, which may do without, went on in this attempt.
+    /// True if the server has no TLS and the session, which may do without, went on in this attempt.
     pub went_on_without_tls: bool,
 }
 
@@ -94,7 +95,8 @@ impl Startup {
         Self { asks_tls, cancels, ..Self::new(target, attempt, TargetSessionAttrs::Any) }
     }
 
-    /// How the statements of the session that is ready can be cancelled, if the server said so.
+    /// Returns the server process of the session that is ready, by which its statements can be cancelled, if the server
+    /// said so.
     pub fn take_backend(&mut self) -> Option<Arc<Backend>> {
         let key = self.key.take()?;
         let (target, attempt) = (Arc::clone(&self.target), Arc::clone(&self.attempt));
@@ -147,19 +149,19 @@ impl Startup {
         }
     }
 
-    /// Whether the server may still be asked again with the other choice of encryption, as libpq does: not after the end of
-    /// authentication, nor where TLS broke after its handshake.
+    /// Returns true if the server may still be asked again with the other choice of encryption, as libpq does: not
+    /// after the end of authentication, nor where TLS broke after its handshake.
     pub fn may_change_encryption(&self, error: &ConnectionError) -> bool {
         let is_past_handshake = !matches!(self.state, State::Connecting | State::AwaitTlsAnswer | State::TlsHandshake);
         !(self.authentication.is_done || is_past_handshake && matches!(error, ConnectionError::Tls(_)))
     }
 
-    /// Whether the socket is still connecting.
+    /// Returns true if the socket is still connecting.
     pub fn is_connecting(&self) -> bool {
         self.state == State::Connecting
     }
 
-    /// The file that holds the password, if that is what the server rejected.
+    /// Returns the file that holds the password, if that is what the server rejected.
     pub fn rejected_password_file(&self, error: &ConnectionError) -> Option<&Path> {
         match error {
             ConnectionError::Server(refusal)
@@ -301,7 +303,8 @@ impl Startup {
         Ok(())
     }
 
-    /// The session is ready if the server is of the kind that is wanted; an old server must be asked for that.
+    /// Checks that the server is of the kind that is wanted, which makes the session ready; an old server must be asked
+    /// for that.
     fn judge(&mut self) -> Result<(), ConnectionError> {
         match self.kind.question(self.wanted) {
             Some(sql) => frame::write(&mut self.out, b'Q', |out| frame::write_text(out, sql.as_bytes())),
@@ -313,7 +316,7 @@ impl Startup {
         Ok(())
     }
 
-    /// What is not even a message comes from no PostgreSQL server.
+    /// Returns the error that explains a reply that is no message: it comes from no PostgreSQL server.
     fn explain(&self, error: ConnectionError) -> ConnectionError {
         match error {
             ConnectionError::LostSync { kind: b'R', .. } => {
@@ -384,7 +387,7 @@ fn tls_failure(message: &str) -> ConnectionError {
     ConnectionError::Tls(TlsFailure::AsLibpq(message.to_owned()))
 }
 
-/// A handshake's failure; libpq has other words for its sockets than later.
+/// Makes the error of a handshake's failure; libpq has other words for its sockets than later.
 fn handshake_error(error: io::Error) -> ConnectionError {
     match ConnectionError::receiving(error) {
         ConnectionError::Closed => tls_failure("SSL error: unexpected eof while reading"),

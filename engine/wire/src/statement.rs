@@ -4,20 +4,20 @@ use crate::frame;
 use crate::messages::{self, BINARY_RESULTS, DESCRIBE_PORTAL, EXECUTE, SYNC, TAIL, TEXT_RESULTS};
 use crate::value::{SHORT_PARAMETER, Value, short_parameter, write_parameter};
 
-/// How statements are sent, as with pgbench's `--protocol`.
+/// The way in which statements are sent, as with pgbench's `--protocol`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueryMode {
-    /// One Query message with the values written into the text.
+    /// Each execution is one Query message with the values written into the text.
     #[default]
     Simple,
-    /// Parse, Bind, Execute each time, values as parameters.
+    /// Each execution has Parse, Bind and Execute, with the values as parameters.
     Extended,
-    /// Parse once a connection, then Bind and Execute.
+    /// Parse is sent once a connection, then Bind and Execute.
     Prepared,
 }
 
 impl QueryMode {
-    /// The option's word.
+    /// Returns the option's word.
     pub fn name(self) -> &'static str {
         match self {
             QueryMode::Simple => "simple",
@@ -32,12 +32,12 @@ impl QueryMode {
 pub enum ResultFormat {
     #[default]
     Text,
-    /// The types' own, as sysbench asks for it.
+    /// The server sends the types' own format, as sysbench asks for it.
     Binary,
 }
 
 impl ResultFormat {
-    /// The end of a Bind message.
+    /// Returns the bytes that end a Bind message.
     fn bytes(self) -> &'static [u8] {
         match self {
             Self::Text => &TEXT_RESULTS,
@@ -46,13 +46,14 @@ impl ResultFormat {
     }
 }
 
-/// What follows the parameters of Bind: Execute, and messages around it.
+/// The messages that follow the parameters of Bind: Execute, and messages around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestEnd {
     pub format: ResultFormat,
-    /// Describe comes before it: the server sends the columns' names and types. libpq always asks for them.
+    /// True if Describe comes before Execute: the server sends the columns' names and types. libpq always asks for
+    /// them.
     pub describes: bool,
-    /// Sync follows it. In a pipeline more requests follow.
+    /// True if Sync follows Execute. In a pipeline more requests follow.
     pub syncs: bool,
 }
 
@@ -69,17 +70,17 @@ impl RequestEnd {
     }
 }
 
-/// What follows the parameters up to Sync, as bytes for the hot path.
+/// The messages that follow the parameters up to Sync, as bytes for the hot path.
 #[derive(Debug)]
 pub struct Tail {
     bytes: [u8; TAIL],
     length: usize,
-    /// How much of it belongs to Bind.
+    /// The number of the bytes that belong to Bind.
     bind: usize,
 }
 
 impl Tail {
-    /// The end of a request that is no part of a pipeline.
+    /// Makes the end of a request that is no part of a pipeline.
     pub fn new(describes: bool, format: ResultFormat) -> Self {
         let mut tail = Vec::new();
         RequestEnd { format, describes, syncs: true }.write(&mut tail);
@@ -95,18 +96,18 @@ pub const SHORT_ROOM: usize = BindHead::LONGEST + 6 * SHORT_PARAMETER + TAIL;
 /// A place in a statement where a variable's value goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hole {
-    /// The index of its value.
+    /// The index of the variable's value.
     pub slot: usize,
     /// The variable's name: in simple mode a variable without a value stays in the text as it was written.
     pub name: String,
 }
 
-/// One SQL statement with holes for values.
+/// An SQL statement with holes for values.
 #[derive(Debug)]
 pub struct Statement {
-    /// Index among the run's statements; a connection remembers by it what it has prepared.
+    /// The statement's index among the run's statements; a connection remembers by it what it has prepared.
     pub id: usize,
-    /// The name under which it is prepared.
+    /// The name under which the statement is prepared.
     name: String,
     /// The text around the holes; one more than there are holes.
     pieces: Vec<Vec<u8>>,
@@ -126,7 +127,7 @@ impl Statement {
         Self::typed(id, name, pieces, holes, &[])
     }
 
-    /// The same with the types of the parameters, by their OIDs.
+    /// Makes a statement whose parameters have these types, by their OIDs.
     ///
     /// # Panics
     /// If there is not exactly one more piece than holes.
@@ -164,39 +165,39 @@ impl Statement {
         }
     }
 
-    /// The name under which it is prepared.
+    /// Returns the name under which the statement is prepared.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text that the server parses, with parameters in the place of the holes; `None` if it is not UTF-8.
+    /// Returns the text that the server parses, with parameters in the place of the holes; `None` if it is not UTF-8.
     pub fn text(&self) -> Option<&str> {
         let (_, body) = frame::messages(&self.parse_unnamed).next()?;
         std::str::from_utf8(body.split(|byte| *byte == 0).nth(1)?).ok()
     }
 
-    /// The names of its variables, in the order of its parameters.
+    /// Returns the names of the statement's variables, in the order of its parameters.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.holes.iter().map(|hole| hole.name.as_str())
     }
 
-    /// Returns the indexes of the values of its parameters, in their order.
+    /// Returns the indexes of the values of the statement's parameters, in their order.
     pub fn slots(&self) -> impl Iterator<Item = usize> {
         self.holes.iter().map(|hole| hole.slot)
     }
 
-    /// The name of its first variable that has no value among these.
+    /// Returns the name of the statement's first variable that has no value among these.
     pub fn unset(&self, values: &[Value]) -> Option<&str> {
         let hole = self.holes.iter().find(|hole| matches!(values.get(hole.slot), Some(Value::Unset)));
         hole.map(|hole| hole.name.as_str())
     }
 
-    /// The message that has the server prepare the statement.
+    /// Returns the message that asks the server to prepare the statement.
     pub fn parse_message(&self) -> &[u8] {
         &self.parse
     }
 
-    /// The message that has the server describe the prepared statement.
+    /// Returns the message that asks the server to describe the prepared statement.
     pub(crate) fn describe_message(&self) -> Vec<u8> {
         messages::describe(&self.name)
     }
@@ -309,12 +310,12 @@ mod tests {
         )
     }
 
-    /// The same messages by the library's own encoder.
+    /// Returns the same messages by the library's own encoder.
     fn reference(parse: bool, name: &str, values: &[Option<&str>]) -> Vec<u8> {
         reference_in(&[], parse, name, values)
     }
 
-    /// The same with these codes for the formats of results.
+    /// Returns the same messages with these codes for the formats of results.
     fn reference_in(formats: &[i16], parse: bool, name: &str, values: &[Option<&str>]) -> Vec<u8> {
         let mut out = BytesMut::new();
         if parse {

@@ -11,13 +11,14 @@ use crate::error::ConnectionError;
 use crate::frame::{Flow, Reader, Visitor};
 use crate::network::Transport;
 
-/// How far messages have been sent.
+/// The extent to which messages have been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     Whole,
-    /// The rest waits until the socket can be written: [`crate::Connection::watch_unsent`].
+    /// The messages were sent in part. The rest waits until the socket can be written:
+    /// [`crate::Connection::watch_unsent`].
     InPart,
-    /// They are kept until the pipeline ends.
+    /// The messages are kept until the pipeline ends.
     Collected,
 }
 
@@ -30,7 +31,7 @@ pub struct Stream<T> {
 }
 
 impl<T: Transport> Stream<T> {
-    /// A stream without TLS.
+    /// Makes a stream without TLS.
     pub fn new(socket: T) -> Self {
         Self { socket, tls: None, unsent: Vec::new(), reader: Reader::default() }
     }
@@ -41,7 +42,7 @@ impl<T: Transport> Stream<T> {
         Ok(())
     }
 
-    /// Drives the TLS handshake; true when it is complete or there is no TLS.
+    /// Drives the TLS handshake; returns true when it is complete or there is no TLS.
     pub fn handshake(&mut self) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else { return Ok(true) };
         while tls.is_handshaking() {
@@ -57,12 +58,12 @@ impl<T: Transport> Stream<T> {
         Ok(true)
     }
 
-    /// The server's certificate, for channel binding.
+    /// Returns the server's certificate, for channel binding.
     pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
         self.tls.as_ref()?.peer_certificates()?.first()
     }
 
-    /// The protocol that the TLS handshake agreed on.
+    /// Returns the protocol that the TLS handshake agreed on.
     pub fn alpn_protocol(&self) -> Option<&[u8]> {
         self.tls.as_ref()?.alpn_protocol()
     }
@@ -140,7 +141,7 @@ impl<T: Transport> Stream<T> {
         Ok(if self.has_unsent() { Sent::InPart } else { Sent::Whole })
     }
 
-    /// Whether messages or TLS records wait for the socket to take them.
+    /// Returns true if messages or TLS records wait for the socket to take them.
     pub fn has_unsent(&self) -> bool {
         !self.unsent.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }

@@ -14,57 +14,60 @@ use crate::params::{Address, Endpoint, Given, Params, ParamsError, Password, Pro
 use crate::tls::{self, TlsFailure};
 use ground::random::{Random, entropy};
 
-/// Whoever uses the program: is told what servers and libpq say beside answers and errors, and asked for a password.
+/// The user of the program: functions that tell what servers and libpq say beside answers and errors, and that ask for
+/// a password.
 #[derive(Debug, Clone, Copy)]
 pub struct User {
-    /// Gets notices and warnings, each without the last line's end.
+    /// The function that gets notices and warnings, each without the last line's end.
     pub tell: fn(&str),
-    /// Gets the progress of long work, as it is: on a terminal, text without a line's end is overwritten by the next one.
+    /// The function that gets the progress of long work, as it is: on a terminal, text without a line's end is
+    /// overwritten by the next one.
     pub show: fn(&str),
-    /// Gets the question; the answer is not shown.
+    /// The function that asks a question; the answer is not shown.
     pub ask: fn(&str) -> io::Result<String>,
 }
 
 impl User {
-    /// For connections of which nobody wants to know, nor to be asked.
+    /// The user of connections about which nobody is told and for which nobody is asked.
     pub const NOBODY: Self = Self { tell: |_| {}, show: |_| {}, ask: |_| Ok(String::new()) };
 }
 
 /// Everything that a connection needs to know; resolved once, shared by all clients.
 pub struct Target {
     pub params: Params,
-    /// For each endpoint where it is, or why that is unknown.
+    /// The addresses of each endpoint, or why they are unknown.
     places: Vec<Result<Vec<SocketAddress>, ParamsError>>,
     /// The attempts in the order given.
     route: Arc<[Arc<Attempt>]>,
     /// The configuration for attempts with TLS, or why there is none.
     pub tls_config: Result<Arc<ClientConfig>, TlsFailure>,
     pub user: User,
-    /// What the user typed in.
+    /// The password that the user typed in.
     typed_password: OnceLock<Password>,
-    /// While it is set, sessions that wait for their answers have their statements cancelled.
+    /// The flag of an interrupt. While it is set, the statements of sessions that wait for their answers are cancelled.
     interrupt: OnceLock<Arc<AtomicBool>>,
 }
 
-/// One way to reach one of the servers.
+/// A way to reach one of the servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// Index into the parameters' endpoints.
+    /// The index into the parameters' endpoints.
     pub endpoint: usize,
     /// The address, or why there is none.
     pub place: Result<SocketAddress, ParamsError>,
-    /// Whether to ask for TLS in this attempt.
+    /// True if TLS is asked for in this attempt.
     pub tls: bool,
 }
 
 impl Target {
-    /// The server that a command line and the environment name. The user is told libpq's warnings, such as on an unsafe
-    /// password file.
+    /// Returns the server that a command line and the environment name. The user is told libpq's warnings, such as on
+    /// an unsafe password file.
     pub fn of(given: &Given, user: User) -> Result<Arc<Self>, ParamsError> {
         Ok(Arc::new(Self { user, ..Self::resolve(params_of(given, user)?) }))
     }
 
-    /// The same for texts in this encoding, unless the user names another one.
+    /// Returns the server that a command line and the environment name, for texts in this encoding unless the user
+    /// names another one.
     pub fn of_encoding(given: &Given, encoding: &str, user: User) -> Result<Arc<Self>, ParamsError> {
         let mut params = params_of(given, user)?;
         params.client_encoding.get_or_insert_with(|| encoding.to_owned());
@@ -92,7 +95,7 @@ impl Target {
         }
     }
 
-    /// The attempts for one connection, in the order given or, to balance the load, in a fresh random one.
+    /// Returns the attempts for one connection, in the order given or, to balance the load, in a fresh random one.
     pub fn route(&self) -> Arc<[Arc<Attempt>]> {
         if !self.params.load_balance_random {
             return Arc::clone(&self.route);
@@ -108,12 +111,12 @@ impl Target {
         route(self.params.tls.mode, places.iter().map(|(endpoint, addresses)| (*endpoint, addresses)))
     }
 
-    /// The endpoint of an attempt.
+    /// Returns the endpoint of an attempt.
     pub fn endpoint(&self, attempt: &Attempt) -> &Endpoint {
         &self.params.endpoints[attempt.endpoint]
     }
 
-    /// The password for an attempt, if one is known.
+    /// Returns the password for an attempt, if one is known.
     pub fn password(&self, attempt: &Attempt) -> Option<&Password> {
         self.endpoint(attempt).password.as_ref().or_else(|| self.typed_password.get())
     }
@@ -123,12 +126,12 @@ impl Target {
         let _ = self.interrupt.set(Arc::clone(interrupt));
     }
 
-    /// Whether [`Target::obey`]'s flag is set; `None` if there is none.
+    /// Returns true if [`Target::obey`]'s flag is set; `None` if there is none.
     pub fn is_interrupted(&self) -> Option<bool> {
         self.interrupt.get().map(|flag| flag.load(Ordering::Relaxed))
     }
 
-    /// Asks the user for the password, once, if none is known; true if there was one.
+    /// Asks the user for the password, once, if none is known; returns true if there was one.
     pub fn ask_for_password(&self) -> bool {
         let is_known =
             self.typed_password.get().is_some() || self.params.endpoints.iter().any(|e| e.password.is_some());
@@ -141,7 +144,7 @@ impl Target {
         }
     }
 
-    /// libpq's line on a failed attempt.
+    /// Returns libpq's line on a failed attempt.
     pub fn describe_failure(&self, attempt: &Attempt, error: &ConnectionError) -> String {
         let endpoint = self.endpoint(attempt);
         let (place, question) = match &attempt.place {
@@ -170,7 +173,7 @@ impl Target {
     }
 }
 
-/// The parameters that a command line and the environment name.
+/// Returns the parameters that a command line and the environment name.
 fn params_of(given: &Given, user: User) -> Result<Params, ParamsError> {
     let params = params::resolve(given, &ProcessEnvironment)?;
     params.warnings.iter().for_each(|warning| (user.tell)(&warning.to_string()));
@@ -193,7 +196,7 @@ fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddress>, ParamsError> {
     }
 }
 
-/// All attempts: each endpoint, each of its addresses, each choice of encryption.
+/// Returns all attempts: each endpoint, each of its addresses, each choice of encryption.
 fn route<'a>(
     mode: SslMode,
     places: impl Iterator<Item = (usize, &'a Result<Vec<SocketAddress>, ParamsError>)>,
@@ -213,7 +216,8 @@ fn route<'a>(
     attempts.into()
 }
 
-/// Whether to try with TLS, without, or one after the other. Unix sockets never have TLS, as in libpq.
+/// Returns the choices of TLS in their order: with TLS, without, or one after the other. Unix sockets never have TLS,
+/// as in libpq.
 fn tls_choices(mode: SslMode, address: &SocketAddress) -> &'static [bool] {
     match (address, mode) {
         (SocketAddress::Unix(_), _) | (_, SslMode::Disable) => &[false],

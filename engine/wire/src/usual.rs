@@ -12,8 +12,8 @@ const LONGEST: usize = 4096;
 pub struct UsualReplies(Vec<Option<UsualReply>>);
 
 impl UsualReplies {
-    /// The status at the end of the reply to `statement` that `bytes` are, if it is whole, has no effect but its status, and
-    /// is of this form.
+    /// Returns the status at the end of the reply to `statement` that `bytes` are, if it is whole, has no effect but
+    /// its status, and is of this form.
     #[inline(always)]
     pub fn status(&mut self, statement: usize, form: Form, bytes: &[u8]) -> Option<u8> {
         if let Some(Some(usual)) = self.0.get(statement) {
@@ -36,20 +36,20 @@ impl UsualReplies {
     }
 }
 
-/// What is the same in all replies to a statement but for its rows, and was judged.
+/// The parts that all replies to a statement have in common, that is all except the rows. They were judged.
 struct UsualReply {
-    /// What it was judged by: whether a reply is right depends on that and on its bytes only.
+    /// The form by which the reply was judged: whether a reply is right depends on that and on its bytes only.
     form: Form,
     /// The messages before the rows and those behind them, up to the status.
     around: Box<[u8]>,
-    /// Where the rows are in it.
+    /// The index of the rows in `around`.
     at: usize,
-    /// Their place within the reply.
+    /// The place of the rows within the reply.
     in_rows: Order,
 }
 
 impl UsualReply {
-    /// From a reply that was judged by this form; `None` if it is long, or has more than one result.
+    /// Makes the usual reply of one that was judged by this form; `None` if it is long, or has more than one result.
     fn of(bytes: &[u8], form: Form) -> Option<Self> {
         let mut in_rows = Order::of(form);
         let mut at = 0;
@@ -86,7 +86,8 @@ impl UsualReply {
     }
 }
 
-/// Whether the bytes are equal. They are so few that the call of a comparison of any length would take more instructions.
+/// Returns true if the bytes are equal. They are so few that the call of a comparison of any length would take more
+/// instructions.
 #[inline(always)]
 fn is_equal(mut some: &[u8], mut others: &[u8]) -> bool {
     const WIDE: usize = 16;
@@ -105,7 +106,7 @@ fn is_equal(mut some: &[u8], mut others: &[u8]) -> bool {
     last == other
 }
 
-/// What follows the rows at the beginning of `bytes`; `None` if one of them is wrong at this place.
+/// Returns what follows the rows at the beginning of `bytes`; `None` if one of them is wrong at this place.
 #[inline(always)]
 fn skip_rows(mut bytes: &[u8], order: Order) -> Option<&[u8]> {
     while let Some(header @ Header { kind: b'D', .. }) = Header::read(bytes) {

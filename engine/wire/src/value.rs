@@ -3,17 +3,18 @@
 use std::io::Write;
 use std::ops::RangeInclusive;
 
-/// A variable's value.
+/// The value of a variable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
-    /// No command has given it a value yet.
+    /// No command has given the variable a value yet.
     #[default]
     Unset,
     Null,
     Bool(bool),
     Int(i64),
     Double(f64),
-    /// From outside: the command line, a shell command or a row; typed when an expression uses it.
+    /// The value comes from outside: the command line, a shell command or a row. It is typed when an expression uses
+    /// it.
     Text(Box<[u8]>),
 }
 
@@ -52,7 +53,7 @@ pub fn write_parameter(value: &Value, out: &mut Vec<u8>) {
 /// The longest parameter of [`short_parameter`], bytes.
 pub const SHORT_PARAMETER: usize = 12;
 
-/// The parameter of a number of at most eight characters, with its length in bytes; `None` for any other value.
+/// Returns the parameter of a number of at most eight characters, with its length in bytes; `None` for any other value.
 #[inline(always)]
 pub fn short_parameter(value: &Value) -> Option<([u8; SHORT_PARAMETER], usize)> {
     let Value::Int(number) = value else { return None };
@@ -78,7 +79,7 @@ fn write_long_parameter(value: &Value, out: &mut Vec<u8>) {
 /// Numbers whose digits and sign are at most eight bytes.
 const SHORT: RangeInclusive<i64> = -9_999_999..=99_999_999;
 
-/// Sign and digits of a short number, the first byte in the lowest, and how many they are.
+/// Returns sign and digits of a short number, the first byte in the lowest, and how many they are.
 #[inline(always)]
 fn eight_bytes(number: i64) -> (u64, u32) {
     let (digits, length) = eight_digits(number.unsigned_abs() as u32);
@@ -155,7 +156,7 @@ pub fn write_double(number: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether an exponent is negative, and its size.
+/// Returns true if an exponent is negative, and the exponent's size.
 fn decimal_exponent(text: &[u8]) -> (bool, usize) {
     let (negative, digits) = match text.strip_prefix(b"-") {
         Some(rest) => (true, rest),
@@ -164,7 +165,7 @@ fn decimal_exponent(text: &[u8]) -> (bool, usize) {
     (negative, digits.iter().fold(0, |sum, c| sum * 10 + usize::from(c - b'0')))
 }
 
-/// Digits with the point after the first `whole`; there are zeros before the point where digits are missing.
+/// Writes the digits with the point after the first `whole`; there are zeros before the point where digits are missing.
 fn write_mantissa(digits: &[u8], whole: usize, out: &mut Vec<u8>) {
     if digits.len() <= whole {
         out.extend_from_slice(digits);
@@ -176,7 +177,7 @@ fn write_mantissa(digits: &[u8], whole: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// A double as PostgreSQL's `printf("%f")` writes it.
+/// Returns a double as PostgreSQL's `printf("%f")` writes it.
 pub fn fixed(number: f64) -> String {
     if number.is_finite() { format!("{number:.6}") } else { not_finite(number).to_owned() }
 }
@@ -207,7 +208,7 @@ mod tests {
         }
     }
 
-    /// The expected texts are those of `printf '%.15g'` of the C library.
+    /// Checks doubles against the texts of `printf '%.15g'` of the C library.
     #[test]
     fn doubles_are_written_with_fifteen_significant_digits() {
         for (number, expected) in [

@@ -1,30 +1,30 @@
-//! `require_auth`: which ways of authentication the user accepts from the server.
+//! The parameter `require_auth`: the ways of authentication that the user accepts from the server.
 
 use thiserror::Error;
 
 use super::error::ParamsError;
 
-/// What a server can ask for.
+/// A way of authentication that a server can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMethod {
-    /// The password in clear text.
+    /// The server asks for the password in clear text.
     Password,
-    /// An MD5 hash of the password.
+    /// The server asks for an MD5 hash of the password.
     Md5,
-    /// GSSAPI.
+    /// The server asks for authentication by GSSAPI.
     Gss,
-    /// SSPI.
+    /// The server asks for authentication by SSPI.
     Sspi,
-    /// SCRAM-SHA-256, with or without channel binding.
+    /// The server asks for SCRAM-SHA-256, with or without channel binding.
     ScramSha256,
-    /// An OAuth bearer token.
+    /// The server asks for an OAuth bearer token.
     Oauth,
-    /// Nothing: the server is content at once, as with `trust`.
+    /// The server asks for nothing: it lets the client in at once, as with `trust`.
     None,
 }
 
 impl AuthMethod {
-    /// Each method with its name and what libpq says that the server did, in the order of the type.
+    /// All methods in the order of the type, each with its name and what libpq says that the server did.
     const ALL: [(Self, &'static str, &'static str); 7] = [
         (Self::Password, "password", "server requested a cleartext password"),
         (Self::Md5, "md5", "server requested a hashed password"),
@@ -56,7 +56,7 @@ pub struct Unaccepted {
 }
 
 impl RequireAuth {
-    /// All methods.
+    /// Returns the requirement that accepts all methods.
     pub fn any() -> Self {
         Self { accepted: !0, text: String::new() }
     }

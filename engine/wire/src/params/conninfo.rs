@@ -48,7 +48,8 @@ fn parse_pairs(text: &str, options: &mut Options) -> Result<(), ParamsError> {
     Ok(())
 }
 
-/// A value up to its end, and the text from the end on, `None` without one; a backslash takes the next character as it is.
+/// Reads a value up to its end. Returns it and the text from the end on, `None` without one; a backslash takes the next
+/// character as it is.
 fn value(text: &str, is_end: impl Fn(char) -> bool) -> (String, Option<&str>) {
     let mut value = String::new();
     let mut characters = text.char_indices();
@@ -62,7 +63,7 @@ fn value(text: &str, is_end: impl Fn(char) -> bool) -> (String, Option<&str>) {
     (value, None)
 }
 
-/// The length of the URI's scheme, or 0 if this is no connection URI.
+/// Returns the length of the URI's scheme, or 0 if this is no connection URI.
 fn prefix_length(text: &str) -> usize {
     ["postgresql://", "postgres://"].into_iter().find(|prefix| text.starts_with(prefix)).map_or(0, str::len)
 }
@@ -111,13 +112,13 @@ fn parse_uri(uri: &str, options: &mut Options) -> Result<(), ParamsError> {
     }
 }
 
-/// What is before and after the `@`, if one comes before the first `/`.
+/// Splits the text at the `@`, if one comes before the first `/`.
 fn split_credentials(text: &str) -> Option<(&str, &str)> {
     let at = text.find(['@', '/'])?;
     text[at..].strip_prefix('@').map(|after| (&text[..at], after))
 }
 
-/// One host without brackets, and what follows it.
+/// Returns one host without brackets, and what follows it.
 fn split_host<'a>(text: &'a str, uri: &str) -> Result<(&'a str, &'a str), ParamsError> {
     let Some(bracketed) = text.strip_prefix('[') else {
         return Ok(split_at_any(text, ":/?,"));
@@ -135,7 +136,7 @@ fn split_host<'a>(text: &'a str, uri: &str) -> Result<(&'a str, &'a str), Params
     }
 }
 
-/// The text before the first of some characters, and the text from it on.
+/// Returns the text before the first of some characters, and the text from it on.
 fn split_at_any<'a>(text: &'a str, ends: &str) -> (&'a str, &'a str) {
     text.split_at(text.find(|c| ends.contains(c)).unwrap_or(text.len()))
 }
@@ -169,7 +170,7 @@ fn store(options: &mut Options, keyword: &str, encoded: &str) -> Result<(), Para
     options.store(keyword, &decode(encoded, &quotable(keyword, encoded))?)
 }
 
-/// The value as an error may quote it.
+/// Returns the value as an error may quote it.
 fn quotable(keyword: &str, value: &str) -> String {
     match keyword {
         "password" | "sslpassword" | "oauth_client_secret" => "***".to_owned(),
@@ -177,7 +178,7 @@ fn quotable(keyword: &str, value: &str) -> String {
     }
 }
 
-/// The URI as an error may quote it.
+/// Returns the URI as an error may quote it.
 fn without_password(uri: &str) -> String {
     let start = prefix_length(uri);
     match split_credentials(&uri[start..]) {

@@ -3,25 +3,27 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// What connection parameters depend on besides the command line; tests bring their own.
+/// The environment on which connection parameters depend besides the command line. Tests have one of their own.
 pub trait Environment {
-    /// The value of an environment variable, if it is set (perhaps to nothing).
+    /// Returns the value of an environment variable, if it is set (perhaps to nothing).
     fn var(&self, name: &str) -> Option<String>;
 
-    /// The operating system's name for the user that this process runs as.
+    /// Returns the operating system's name for the user that this process runs as.
     fn user_name(&self) -> Option<String>;
 
-    /// The user's home directory, which holds `.pgpass`, `.pg_service.conf` and `.postgresql`.
+    /// Returns the user's home directory, which holds `.pgpass`, `.pg_service.conf` and `.postgresql`.
     fn home(&self) -> Option<PathBuf>;
 
-    /// Where servers put their Unix sockets by default: Debian's and Red Hat's packages, then upstream's.
+    /// Returns the directories in which servers put their Unix sockets by default: Debian's and Red Hat's packages,
+    /// then upstream's.
     ///
     /// A libpq has one such directory; this client finds the server of any build.
     fn socket_directories(&self) -> Vec<PathBuf> {
         vec!["/var/run/postgresql".into(), "/tmp".into()]
     }
 
-    /// Where the machine-wide `pg_service.conf` may be: Debian's, Red Hat's and upstream's packages.
+    /// Returns the directories in which the machine-wide `pg_service.conf` may be: those of Debian's, Red Hat's and
+    /// upstream's packages.
     fn system_directories(&self) -> Vec<PathBuf> {
         vec!["/etc/postgresql-common".into(), "/etc/sysconfig/pgsql".into(), "/usr/local/pgsql/etc".into()]
     }
@@ -48,7 +50,7 @@ impl Environment for ProcessEnvironment {
     }
 }
 
-/// The account of the effective user, as the system's name service knows it.
+/// Returns the account of the effective user, as the system's name service knows it.
 fn account() -> Option<nix::unistd::User> {
     nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten()
 }

@@ -1,8 +1,8 @@
-//! What is wrong with the parameters of a connection.
+//! The errors in the parameters of a connection.
 
 use thiserror::Error;
 
-/// What is malformed, unknown or contradictory, in libpq's words. No password is among them.
+/// An error about a parameter that is malformed, unknown or contradictory, in libpq's words. No password is among them.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ParamsError {
     #[error("could not look up the operating-system user's name; name a user with -U or PGUSER")]

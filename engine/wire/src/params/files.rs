@@ -9,7 +9,7 @@ use super::options::{Options, is_known, is_space, non_empty};
 use super::types::Password;
 use ground::text;
 
-/// libpq reads lines into a buffer of this many bytes.
+/// The size of the buffer into which libpq reads lines, bytes.
 const LINE_BUFFER: usize = 1024;
 
 /// Adds parameters that are not set so far from the service that `service` or `PGSERVICE` names.
@@ -72,9 +72,9 @@ fn fill_from_text(text: &str, file: &str, service: &str, options: &mut Options) 
 
 /// The passwords of one user for one database, wherever they come from.
 pub struct Passwords {
-    /// The one for every host, from the connection string, the service or `PGPASSWORD`.
+    /// The password for every host, from the connection string, the service or `PGPASSWORD`.
     given: Option<String>,
-    /// Without that one, the password file and its content.
+    /// The password file and its content, if no password is given for every host.
     file: Option<(PathBuf, String)>,
     dbname: String,
     user: String,
@@ -101,7 +101,7 @@ impl Passwords {
         Self { given, file, dbname: dbname.to_owned(), user: user.to_owned() }
     }
 
-    /// The password for a host, named as in the password file: `localhost` for the default socket directory.
+    /// Returns the password for a host, named as in the password file: `localhost` for the default socket directory.
     pub fn find(&self, host: &str, port: &str) -> Option<Password> {
         let password = match (&self.given, &self.file) {
             (Some(password), _) => Password::new(password),
@@ -134,7 +134,7 @@ fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
     Some(text::of(&content))
 }
 
-/// The password in the first line whose four fields match.
+/// Returns the password in the first line whose four fields match.
 fn lookup(text: &str, wanted: [&str; 4]) -> Option<String> {
     text.lines()
         .map(|line| line.trim_end_matches('\r'))
@@ -142,14 +142,14 @@ fn lookup(text: &str, wanted: [&str; 4]) -> Option<String> {
         .find_map(|line| wanted.into_iter().try_fold(line, after_matching_field).map(unescaped_field))
 }
 
-/// What follows the first field, if that is `*` or, without its backslashes, the text wanted. As in libpq, a colon of the
-/// text needs no backslash.
+/// Returns what follows the first field, if that is `*` or, without its backslashes, the text wanted. As in libpq, a
+/// colon of the text needs no backslash.
 fn after_matching_field<'a>(line: &'a str, wanted: &str) -> Option<&'a str> {
     let matching = |rest: &'a str, character| rest.strip_prefix('\\').unwrap_or(rest).strip_prefix(character);
     line.strip_prefix("*:").or_else(|| wanted.chars().try_fold(line, matching)?.strip_prefix(':'))
 }
 
-/// The first field without its backslashes; one at the very end stands for itself.
+/// Returns the first field without its backslashes; a backslash at the very end stands for itself.
 fn unescaped_field(text: &str) -> String {
     let mut field = String::new();
     let mut characters = text.chars();
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(unescaped_field(r"a\"), r"a\");
     }
 
-    /// What `pwdfMatchesString` of libpq 18 does with fields that are not escaped as the documentation asks for.
+    /// Checks fields that are not escaped as the documentation asks for against `pwdfMatchesString` of libpq 18.
     #[test]
     fn a_colon_of_the_text_needs_no_backslash() {
         let host = |line: &str, host: &str| lookup(line, [host, "5432", "d", "u"]);

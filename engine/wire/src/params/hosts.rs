@@ -17,12 +17,12 @@ const DEFAULT_PORT: &str = "5432";
 /// The longest socket path, in bytes: the size of `sun_path` less the final zero.
 const MAXIMUM_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
-/// One host as the user wrote it. Its port and address are not checked yet.
+/// A host as the user wrote it. Its port and address are not checked yet.
 pub struct Host {
     place: Place,
     /// The name for messages and verification.
     name: String,
-    /// Whether the name was given.
+    /// True if the name was given.
     is_named: bool,
     port: String,
 }
@@ -33,7 +33,7 @@ enum Place {
     Address(String),
 }
 
-/// Splits the lists of `host`, `hostaddr` and `port`; a single port is that of every host.
+/// Splits the lists of `host`, `hostaddr` and `port`; a single port is used for every host.
 pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, ParamsError> {
     let list = |keyword| non_empty(options.get(keyword)).map(|text| text.split(',').collect::<Vec<_>>());
     let names = list("host");
@@ -67,8 +67,8 @@ pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, Para
     Ok((0..count).map(host).collect())
 }
 
-/// The default socket directory that has a server's socket, or else the first that exists; `localhost` where the
-/// platform has no such directories.
+/// Returns the default socket directory that has a server's socket, or else the first that exists; `localhost` where
+/// the platform has no such directories.
 fn default_place(port: &str, env: &dyn Environment) -> (Place, String) {
     let directories = env.socket_directories();
     let file = format!(".s.PGSQL.{}", port.trim_matches(is_space));

@@ -16,7 +16,7 @@ const fn keyword(name: &'static str, variable: Option<&'static str>, default: Op
     Keyword { name, variable, default }
 }
 
-/// Every parameter of libpq 18, those included that mean nothing to this client, so that no connection string that
+/// All parameters of libpq 18. Those that mean nothing to this client are included, so that no connection string that
 /// libpq takes is refused for its keywords.
 #[rustfmt::skip]
 const KEYWORDS: &[Keyword] = &[
@@ -77,7 +77,7 @@ const KEYWORDS: &[Keyword] = &[
 pub struct Options(BTreeMap<&'static str, String>);
 
 impl Options {
-    /// The value of a parameter; `Some("")` is a parameter set to nothing.
+    /// Returns the value of a parameter; `Some("")` is a parameter set to nothing.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
@@ -113,7 +113,8 @@ impl Options {
         }
     }
 
-    /// The system's authorities vouch for anyone, so that trusting them asks for the check of the host too.
+    /// Returns the default of `sslmode`. The system's authorities vouch for anyone, so that trusting them asks for the
+    /// check of the host too.
     fn default_sslmode(&self, env: &dyn Environment) -> String {
         let obsolete = env.var("PGREQUIRESSL");
         if obsolete.is_some_and(|value| value.starts_with('1')) {
@@ -126,7 +127,7 @@ impl Options {
     }
 }
 
-/// Whether there is a parameter of this name.
+/// Returns true if there is a parameter of this name.
 pub fn is_known(name: &str) -> bool {
     find(name).is_some()
 }
@@ -135,12 +136,12 @@ fn find(name: &str) -> Option<&'static Keyword> {
     KEYWORDS.iter().find(|known| known.name == name)
 }
 
-/// The value, unless it is absent or empty, which mean the same to most of libpq's parameters.
+/// Returns the value, unless it is absent or empty, which mean the same to most of libpq's parameters.
 pub fn non_empty(value: Option<&str>) -> Option<&str> {
     value.filter(|value| !value.is_empty())
 }
 
-/// What C's `isspace` takes for a blank.
+/// Returns true if C's `isspace` takes this character for a blank.
 pub fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\x0b' | '\x0c' | '\r')
 }

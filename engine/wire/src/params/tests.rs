@@ -81,7 +81,7 @@ fn given(options: &[(&str, &str)]) -> Given {
     }
 }
 
-/// What is wrong with the parameters, or with their first host or its socket.
+/// Returns the error in the parameters, or in their first host or its socket.
 fn message(machine: Machine, connection_string: &str) -> String {
     let params = match machine.resolve(connection_string) {
         Err(error) => return error.to_string(),
@@ -90,7 +90,7 @@ fn message(machine: Machine, connection_string: &str) -> String {
     params.endpoints[0].address.clone().err().or(params.tcp.err()).unwrap().to_string()
 }
 
-/// The addresses and ports, in short.
+/// Returns the addresses and ports in a short form.
 fn places(params: &Params) -> Vec<String> {
     let place = |endpoint: &Endpoint| match &endpoint.address {
         Err(reason) => reason.to_string(),

@@ -1,5 +1,5 @@
-//! What PostgreSQL's rules need of an X.509 certificate: the host that it names, the hash that binds SCRAM to it, and its
-//! issuer where it is of version 1.
+//! The parts of an X.509 certificate that PostgreSQL's rules need: the host that it names, the hash that binds SCRAM to
+//! it, and its issuer where it is of version 1.
 //!
 //! `openssl x509 -req` without extensions, as in PostgreSQL's own instructions, makes certificates of version 1 that
 //! name their host in the subject only. The TLS library takes neither. Source: RFC 5280, section 4.1.
@@ -13,7 +13,7 @@ use x509_parser::asn1_rs::Any;
 use x509_parser::prelude::{AlgorithmIdentifier, FromDer, GeneralName, X509Certificate, X509Version};
 use x509_parser::signature_algorithm::SignatureAlgorithm;
 
-/// What an issuer has signed: a certificate or a list.
+/// The part of a certificate or of a list that its issuer has signed.
 pub struct Signed<'a> {
     pub content: &'a [u8],
     /// The content of the signature's AlgorithmIdentifier.
@@ -39,7 +39,7 @@ impl<'a> Certificate<'a> {
         Some(Self { x509, signature_algorithm, key_algorithm })
     }
 
-    /// What the issuer has signed.
+    /// Returns the part that the issuer has signed.
     pub fn signed(&self) -> Signed<'_> {
         Signed {
             content: self.x509.tbs_certificate.as_ref(),
@@ -48,17 +48,18 @@ impl<'a> Certificate<'a> {
         }
     }
 
-    /// Whether this is of version 1, which has no extensions.
+    /// Returns true if the certificate is of version 1, which has no extensions.
     pub fn is_version_1(&self) -> bool {
         self.x509.version() == X509Version::V1 && self.x509.extensions().is_empty()
     }
 
-    /// Whether the subject is the issuer.
+    /// Returns true if the subject is the issuer.
     pub fn is_self_issued(&self) -> bool {
         self.x509.subject().as_raw() == self.x509.issuer().as_raw()
     }
 
-    /// Whether this may issue certificates: by its constraints, or as a self-issued one of version 1.
+    /// Returns true if the certificate may issue certificates: by its constraints, or as a self-issued one of version
+    /// 1.
     pub fn is_authority(&self) -> bool {
         self.x509.is_ca() || self.is_version_1() && self.is_self_issued()
     }
@@ -110,17 +111,18 @@ impl<'a> Certificate<'a> {
     }
 }
 
-/// The content of the signature's AlgorithmIdentifier in a certificate or a list, whose signed part has this length.
+/// Returns the content of the signature's AlgorithmIdentifier in a certificate or a list, whose signed part has this
+/// length.
 pub fn algorithm_after(der: &[u8], signed: usize) -> Option<&[u8]> {
     content(content(der)?.get(signed..)?)
 }
 
-/// The content of the first value in a piece of DER.
+/// Returns the content of the first value in a piece of DER.
 fn content(der: &[u8]) -> Option<&[u8]> {
     Some(Any::from_der(der).ok()?.1.data)
 }
 
-/// The hash of the server's certificate that binds SCRAM to the channel (`tls-server-end-point`).
+/// Returns the hash of the server's certificate that binds SCRAM to the channel (`tls-server-end-point`).
 ///
 /// The hash is that of the certificate's own signature, with SHA-256 in place of MD5 and SHA-1. `None` if the signature
 /// has no hash of its own (Ed25519) or an unknown one; there is no binding then. Source: RFC 5929, section 4.1.
@@ -147,8 +149,8 @@ pub fn server_end_point(der: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// The object identifier of a signature or, for RSASSA-PSS, of the hash among its parameters: SHA-1 unless given (RFC 4055,
-/// section 3.1).
+/// Returns the object identifier of a signature or, for RSASSA-PSS, of the hash among its parameters: SHA-1 unless
+/// given (RFC 4055, section 3.1).
 fn hash_name(algorithm: &AlgorithmIdentifier<'_>) -> String {
     match SignatureAlgorithm::try_from(algorithm) {
         Ok(SignatureAlgorithm::RSASSA_PSS(parameters)) => parameters.hash_algorithm_oid().to_id_string(),
@@ -176,7 +178,7 @@ impl OtherHost {
     }
 }
 
-/// Whether a certificate's name is that of the host; `*.` stands for one label.
+/// Returns true if a certificate's name is that of the host; `*.` stands for one label.
 fn matches(name: &str, host: &str) -> bool {
     let is_below = |suffix: &str, (label, rest): (&str, &str)| {
         !suffix.is_empty() && !label.is_empty() && rest.eq_ignore_ascii_case(suffix)
@@ -198,7 +200,7 @@ mod tests {
     use proptest::prelude::*;
     use rcgen::{CertificateParams, DnType, KeyPair, SignatureAlgorithm};
 
-    /// A certificate with a common name and alternative names, DNS names or addresses.
+    /// Makes a certificate with a common name and alternative names, DNS names or addresses.
     fn named(common_name: &str, names: &[&str]) -> Vec<u8> {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();

@@ -1,4 +1,4 @@
-//! `sslcertmode=require`: whether a server asks for the client's certificate, and whether it gets one.
+//! The check of `sslcertmode=require`: whether a server asks for the client's certificate, and whether it gets one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use rustls::client::ResolvesClientCert;
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, SignatureScheme};
 
-/// What one server's handshake does with the client's certificate.
+/// The observation of what one server's handshake does with the client's certificate.
 #[derive(Debug)]
 pub struct CertificateRequest {
     certificate: Arc<dyn ResolvesClientCert>,

@@ -1,4 +1,4 @@
-//! Why a TLS session does not come about, and whether libpq would have had one.
+//! The reasons for which a TLS session does not come about, and whether libpq would have had one.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use rustls::{AlertDescription, CertificateError};
 use thiserror::Error;
 
-/// What this program's TLS library can do, for whoever has to choose the server's settings.
+/// The abilities of this program's TLS library, for whoever has to choose the server's settings.
 const ABILITIES: &str = "This program's TLS has versions 1.2 and 1.3, ECDHE with X25519, P-256 and P-384, AES-GCM and ChaCha20-Poly1305, and keys of RSA, P-256, P-384 and Ed25519.";
 
-/// What the user can do.
+/// The ways out that the user has.
 const WAYS_OUT: &str = "Allow these in the server's ssl_ciphers, ssl_ecdh_curve and certificate, or set sslmode=disable to run unencrypted on purpose.";
 
-/// Why a TLS session did not come about.
+/// The reason for which a TLS session did not come about.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TlsFailure {
     /// libpq fails here, too. A session that may do without TLS goes on without it.
@@ -24,17 +24,17 @@ pub enum TlsFailure {
 }
 
 impl TlsFailure {
-    /// An error that libpq has, too.
+    /// Makes an error that libpq has, too.
     pub fn as_libpq(error: impl Display) -> Self {
         Self::AsLibpq(error.to_string())
     }
 
-    /// An error that libpq may not have.
+    /// Makes an error that libpq may not have.
     pub fn unsupported(error: impl Display) -> Self {
         Self::Unsupported(error.to_string())
     }
 
-    /// A handshake that failed with the server.
+    /// Makes the error of a handshake that failed with the server.
     pub fn of_handshake(error: &rustls::Error) -> Self {
         match error {
             rustls::Error::General(message) => Self::AsLibpq(message.clone()),
@@ -53,7 +53,8 @@ impl TlsFailure {
     }
 }
 
-/// Certificates that OpenSSL rejects for the same reason. The others may only be unknown to this program's library.
+/// Returns true if OpenSSL rejects certificates for the same reason. Other certificates may only be unknown to this
+/// program's library.
 fn is_rejected_by_libpq(reason: &CertificateError) -> bool {
     use CertificateError::*;
     if let UnsupportedSignatureAlgorithmForPublicKeyContext { signature_algorithm_id, public_key_algorithm_id } = reason
@@ -80,7 +81,8 @@ fn is_rejected_by_libpq(reason: &CertificateError) -> bool {
     )
 }
 
-/// The beginning of an algorithm's object identifier, behind its tag and length: that of RSA's, or of elliptic curves'.
+/// Returns the beginning of an algorithm's object identifier, behind its tag and length: that of RSA's, or of elliptic
+/// curves'.
 fn family(identifier: &[u8]) -> impl Iterator<Item = &u8> {
     identifier.iter().skip(2).take(5)
 }

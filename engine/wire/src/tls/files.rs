@@ -17,20 +17,20 @@ use super::failure::{TlsFailure, UnusableFile};
 use super::key;
 use crate::params::{CertMode, RootCert, SslMode, TlsParams};
 
-/// What to do without trusted authorities.
+/// The advice about missing trusted authorities.
 const ROOT_HINT: &str = "Either provide the file, use the system's trusted roots with sslrootcert=system, or change sslmode to disable server certificate verification.";
 
-/// What the TLS library can read.
+/// The advice about lists that the TLS library cannot read.
 const LIST_HINT: &str = "it has to be of version 2, as with a crlnumber in the configuration of \"openssl ca\"";
 
-/// The trusted authorities.
+/// The trusted authorities, and what they have revoked.
 #[derive(Debug)]
 pub struct Trust {
-    /// Checks chains of certificates up to an authority.
+    /// The verifier of chains of certificates up to an authority.
     pub chains: Arc<WebPkiServerVerifier>,
     /// The certificates of the user's own file, for what `chains` does not understand; empty for the system's.
     pub own: Vec<CertificateDer<'static>>,
-    /// The lists of revoked certificates, for the same.
+    /// The lists of revoked certificates, for what `chains` does not understand.
     pub lists: Vec<CertificateRevocationListDer<'static>>,
 }
 
@@ -98,7 +98,7 @@ fn system_roots() -> Result<RootCertStore, NoSystemRoots> {
     Err(NoSystemRoots(found.errors.into_iter().next()))
 }
 
-/// The certificates of a PEM file, at least one of them usable as an authority.
+/// Returns the certificates of a PEM file, at least one of them usable as an authority.
 fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), UnusableFile> {
     let own: Vec<CertificateDer<'static>> = read_pem(ROOTS, file)?;
     let mut roots = RootCertStore::empty();
@@ -156,7 +156,7 @@ pub fn load_client_cert(
     Ok(Some(Arc::new(SingleCertAndKey::from(certified))))
 }
 
-/// Whether the certificate is for this key, as far as both can be read.
+/// Returns true if the certificate is for this key, as far as both can be read.
 fn belong_together(cert: &[u8], key: &dyn SigningKey) -> bool {
     match (Certificate::parse(cert), key.public_key()) {
         (Some(certificate), Some(public)) => certificate.x509.public_key().raw == public.as_ref(),
@@ -168,7 +168,7 @@ const ROOTS: &str = "read root certificate file";
 const REVOCATIONS: &str = "read certificate revocation list";
 const CERTIFICATE: &str = "read certificate file";
 
-/// All objects of a type in a PEM file.
+/// Reads all objects of a type in a PEM file.
 fn read_pem<T: PemObject>(action: &'static str, file: &Path) -> Result<Vec<T>, UnusableFile> {
     let objects = T::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     objects.map_err(|error| UnusableFile::new(action, file, error))

@@ -20,7 +20,7 @@ use thiserror::Error;
 use super::failure::{TlsFailure, UnusableFile};
 use crate::params::Password;
 
-/// What OpenSSL says of a wrong passphrase.
+/// The error that OpenSSL reports for a wrong passphrase.
 const BAD_DECRYPT: &str = "bad decrypt";
 
 /// Reads the key, in PEM or, failing that, in DER.
@@ -83,13 +83,14 @@ fn check_file(path: &Path) -> Result<(), KeyFileError> {
     }
 }
 
-/// A key that root owns may be readable to its group, as Debian's `ssl-cert` arranges it.
+/// Returns true if other accounts can read the key. A key that root owns may be readable to its group, as Debian's
+/// `ssl-cert` arranges it.
 fn open_to_others(metadata: &std::fs::Metadata) -> bool {
     let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
     metadata.mode() & forbidden != 0
 }
 
-/// Why a key could not be decrypted.
+/// The reason for which a key could not be decrypted.
 #[derive(Debug, PartialEq, Eq)]
 enum Undecrypted {
     WrongPassphrase,
@@ -106,7 +107,7 @@ enum Encrypted {
 }
 
 impl Encrypted {
-    /// The first key of the file, if that is encrypted.
+    /// Returns the first key of the file, if that is encrypted.
     fn find(content: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(content).ok()?;
         let mut lines = text.lines().map(str::trim_end);
@@ -172,7 +173,7 @@ fn open<D: BlockModeDecrypt + KeyIvInit>(key: &[u8], iv: &[u8], data: &[u8]) -> 
     D::new_from_slices(key, iv).ok()?.decrypt_padded_vec::<Pkcs7>(data).ok()
 }
 
-/// OpenSSL's `EVP_BytesToKey` with MD5 and one round.
+/// Implements OpenSSL's `EVP_BytesToKey` with MD5 and one round.
 fn derived_key(passphrase: &[u8], salt: &[u8], length: usize) -> Vec<u8> {
     let mut key: Vec<u8> = Vec::new();
     while key.len() < length {

@@ -45,7 +45,7 @@ impl Authority {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o600)).unwrap();
     }
 
-    /// A certificate for a host from this authority.
+    /// Makes a certificate for a host from this authority.
     fn server(&self, host: &str) -> Identity {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new([host.to_owned()]).unwrap();
@@ -54,7 +54,7 @@ impl Authority {
         Identity::new(cert.der().clone(), &key)
     }
 
-    /// A certificate of version 1 for a host, as `openssl x509 -req` makes it without extensions.
+    /// Makes a certificate of version 1 for a host, as `openssl x509 -req` makes it without extensions.
     fn version_1_server(&self, host: &str) -> Identity {
         let key = KeyPair::generate().unwrap();
         let authority = certificate::Certificate::parse(self.issuer.der()).unwrap();
@@ -96,14 +96,14 @@ impl Authority {
     }
 }
 
-/// A value in DER.
+/// Returns a value in DER.
 fn encoded(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let content = parts.concat();
     let length = u16::try_from(content.len()).unwrap().to_be_bytes();
     [&[tag, 0x82], length.as_slice(), &content].concat()
 }
 
-/// What a server shows.
+/// The certificates and the key that a server shows.
 struct Identity {
     cert: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
@@ -124,7 +124,7 @@ impl Identity {
         (Self::new(cert.der().clone(), &key), cert.pem())
     }
 
-    /// A server that asks for certificates of an authority, if one is given.
+    /// Returns the configuration of a server that asks for certificates of an authority, if one is given.
     fn serve(&self, clients_of: Option<&Authority>) -> ServerConfig {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder =
@@ -189,7 +189,7 @@ fn outcome(tls: &TlsParams, host: &str, identity: &Identity) -> Result<(), Strin
     handshake(tls, host, identity.serve(None)).map(drop)
 }
 
-/// Whether the client refuses to trust the server's certificate.
+/// Returns true if the client refuses to trust the server's certificate.
 fn refused(tls: &TlsParams, host: &str, identity: &Identity) -> bool {
     outcome(tls, host, identity) == Err("SSL error: certificate verify failed".to_owned())
 }
@@ -268,7 +268,7 @@ fn a_server_without_the_key_of_its_certificate_is_refused_in_every_mode() {
     }
 }
 
-/// A list of revoked certificates from an issuer.
+/// Makes a list of revoked certificates from an issuer.
 fn revocation_list<K: SigningKey>(issuer: &Issuer<'_, K>, revoked_serial: Option<u64>, end: i32) -> String {
     let revoked = |serial: u64| RevokedCertParams {
         serial_number: SerialNumber::from(serial),

@@ -14,7 +14,7 @@ use crate::params::SslMode;
 /// Checks what the mode asks for and nothing else; the server must own the certificate's key in every mode.
 #[derive(Debug)]
 pub struct Verifier {
-    /// `None` trusts any certificate.
+    /// The trusted authorities; `None` trusts any certificate.
     trust: Option<Trust>,
     check_host: bool,
     algorithms: WebPkiSupportedAlgorithms,
@@ -116,7 +116,7 @@ impl ServerCertVerifier for Verifier {
         Ok(ServerCertVerified::assertion())
     }
 
-    /// As the library's own check, except that it takes certificates of version 1.
+    /// Checks as the library's own method does, except that it takes certificates of version 1.
     fn verify_tls12_signature(
         &self,
         message: &[u8],

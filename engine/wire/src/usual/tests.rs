@@ -14,7 +14,7 @@ const UPDATE: &[u8] = b"C\0\0\0\x0dUPDATE 1\0";
 const NO_DATA: &[u8] = b"n\0\0\0\x04";
 const READY: &[u8] = b"Z\0\0\0\x05I";
 
-/// A statement of each kind: what was asked, and the messages of its reply.
+/// Returns a statement of each kind: what was asked, and the messages of its reply.
 fn replies() -> Vec<(Form, Vec<&'static [u8]>)> {
     let described = Form::Described;
     vec![
@@ -31,7 +31,8 @@ fn replies() -> Vec<(Form, Vec<&'static [u8]>)> {
     ]
 }
 
-/// What has come of a reply: the last flow, the status, whether it is complete, the first error, and what is left.
+/// Returns what has come of a reply: the last flow, the status, whether it is complete, the first error, and what is
+/// left.
 fn outcome(pieces: &[&[u8]], form: Form, usual: Option<&mut UsualReplies>) -> String {
     let (mut reader, mut exchange) = (Reader::default(), Exchange::default());
     exchange.expect_of(0, Rows::Skipped, form);
@@ -54,7 +55,7 @@ fn outcome(pieces: &[&[u8]], form: Form, usual: Option<&mut UsualReplies>) -> St
     format!("{flow:?} {is_awaiting} {:?} {}", exchange.take_reply(), reader.has_kept())
 }
 
-/// The usual replies of a thread that has received this one.
+/// Returns the usual replies of a thread that has received this one.
 fn known(form: Form, reply: &[u8]) -> UsualReplies {
     let mut usual = UsualReplies::default();
     assert_eq!(usual.status(0, form, reply), Some(b'I'));
@@ -106,7 +107,7 @@ fn long_replies_are_judged_and_not_kept() {
     assert!(known(Form::Text, &reply).0[0].is_none());
 }
 
-/// Each reply beside each usual reply, as another statement of the text may have.
+/// Checks each reply with each usual reply at hand, as another statement of the text may have it.
 #[test]
 fn replies_of_another_kind_are_judged() {
     for (form, messages) in replies() {
@@ -165,7 +166,7 @@ fn a_reply_in_two_pieces_is_judged() {
     }
 }
 
-/// A status is no result, however its bytes arrive.
+/// Checks that a status is no result, however its bytes arrive.
 #[test]
 fn a_status_alone_is_judged() {
     for (form, messages) in replies() {
