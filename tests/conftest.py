@@ -64,7 +64,9 @@ NEWER_VERSION = VERSIONS[-1] + 1
 """A version that nobody packages yet: its tests are skipped where no build is at hand."""
 
 _OF_A_RUN = 16 << 30
-"""Bytes; the tests of one process hold about one GB at once."""
+"""The space that a run needs on the file system of its files, bytes; the tests of one process hold about one GB at
+once.
+"""
 _OF_A_TEST = 2 << 30
 
 _NEEDS = {
@@ -88,8 +90,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class _ByFile(LoadScopeScheduling):
-    """For several processes: a file stays together, with what its module sets up, and so do all tests of the machine
-    and those of order entry."""
+    """Distributes the tests over processes: tests of one file stay together, with the fixtures of their module, and so
+    do all tests of the machine and those of order entry.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return _group(nodeid.partition("::")[0])
@@ -114,7 +117,7 @@ def pytest_collection_finish() -> None:
 
 
 ANSWERS = pytest.StashKey[Counter[str]]()
-"""How many answers of an original were recorded, and how many were asked for and why."""
+"""The number of answers of an original that were recorded, and of those that were asked for, with the reason."""
 
 
 SHARED = pytest.StashKey[Path]()
@@ -272,7 +275,7 @@ def fresh_state() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def workspace(state_root: Path) -> Iterator[Workspace]:
-    """One workspace for the session; on exit it stops what was started in it."""
+    """Yields the workspace of the session; on exit it stops what was started in it."""
     with Workspace(state_root) as opened:
         yield opened
 

@@ -59,7 +59,7 @@ def _loop_devices() -> str:
 
 
 def _is_of_a_loop(switch: Path) -> bool:
-    """Whether it is of a loop device: ours are gone with their switches, those of others come and go."""
+    """True if the switch is of a loop device: ours are gone with their switches, those of others come and go."""
     return switch.parent.parent.name.startswith("loop")
 
 

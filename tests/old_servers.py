@@ -37,7 +37,7 @@ def bin_directory(version: str) -> Path | None:
 
 
 def _fetch(release: str, digest: str) -> bool:
-    """Whether Maven could fetch it."""
+    """Fetches a release with Maven; returns True if that worked."""
     staging = HOME / f"staging-{release}"
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir(parents=True)

@@ -72,7 +72,7 @@ def sales(session: Session, draw: random.Random, own: int, of: int) -> None:
 
 
 def _customer(draw: random.Random, own: int, of: int) -> int:
-    """One of those that no other session orders for."""
+    """Returns a customer for whom no other session orders."""
     return draw.randrange(_CUSTOMERS // of) * of + own + 1
 
 
@@ -80,7 +80,9 @@ Action = Callable[[Session, random.Random, int, int], None]
 
 _CUSTOMER: list[Action] = [browse] * 4 + [order] * 2 + [sales]
 _DESK: list[Action] = [history]
-"""Every third session is one of the help desk: where its statement is slow, no other one has to wait in its session."""
+"""The actions of every third session, that of the help desk: where its statement is slow, no other statement has to
+wait in its session.
+"""
 
 
 @contextmanager

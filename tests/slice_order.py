@@ -12,7 +12,7 @@ _STEP = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True)
 class Slices:
-    """How `of` participants, numbered from 0, share the time from the start of the load on."""
+    """The order in which `of` participants, numbered from 0, share the time from the start of the load on."""
 
     length_s: float
     of: int
@@ -24,7 +24,7 @@ class Slices:
         return sorted(range(self.of), key=lambda participant: _splitmix64(self.seed, number * self.of + participant))
 
     def turns(self) -> Iterator[int]:
-        """Whose slice it is, slice after slice, without an end."""
+        """Yields the participant of each slice, slice after slice, without an end."""
         for number in count():
             yield from self.order(number)
 

@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 
 NAMES = {"initdb", "pg_ctl", "pgbench", "pgtrial", "pgtrial-engine", "postgres", "sysbench"}
-"""Not sshd, whose sandbox forbids the system call by which a process that stood still goes on."""
+"""The programs that may be stopped. The sandbox of sshd forbids the system call that lets a stopped process go on."""
 
 NEWBORN = 0.25
 """The share of processes that stand still right after they were made: what begins is what others wait for."""
@@ -71,7 +71,7 @@ def _name(pid: int) -> str:
 
 
 def _running(pid: int) -> bool:
-    """Whether nobody has stopped it: it is not ours to wake."""
+    """True if nobody has stopped the process: one that somebody stopped is not ours to wake."""
     with suppress(OSError), open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()[0] not in "TtZ"
     return False

@@ -1,4 +1,4 @@
-"""How a page of the documentation begins: with its readers and an example."""
+"""Tests that a page of the documentation begins with its readers and an example."""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ def test_lab_engine_changelog_and_citation_have_one_version():
 
 
 def test_the_fuzz_targets_lock_what_the_engine_needs() -> None:
-    """They are a workspace of their own, which `cargo --locked` refuses to build with a lock file of before."""
+    """The fuzz targets are a workspace of their own, which `cargo --locked` refuses to build with an outdated lock
+    file.
+    """
     lock = tomllib.loads((ROOT / "engine" / "fuzz" / "Cargo.lock").read_text())
     locked = {
         package["name"]: {dependency.partition(" ")[0] for dependency in package.get("dependencies", [])}

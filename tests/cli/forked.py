@@ -96,7 +96,7 @@ class Commands:
     def run(
         self, arguments: list[str], directory: Path, environment: dict[str, str]
     ) -> subprocess.CompletedProcess[str]:
-        """One command, to its end."""
+        """Runs one command to its end."""
         command = [self.folder / "pgtrial", *arguments]
         return subprocess.run(
             command,
@@ -111,7 +111,9 @@ class Commands:
 
 @contextmanager
 def forked_commands(launcher: Sequence[str] = ()) -> Iterator[Commands]:
-    """Until the block ends. `launcher` is what the labs' parent is started by, such as `setpriv --no-new-privs`."""
+    """Starts the labs' parent and yields its commands until the block ends. `launcher` is the command that starts the
+    parent, such as `setpriv --no-new-privs`.
+    """
     folder = public_directory()
     program = folder / "pgtrial"
     program.write_text(_PROGRAM.format(python=sys.executable, socket=folder / "socket"))

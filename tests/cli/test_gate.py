@@ -137,7 +137,7 @@ def test_a_gate_that_fails_on_worse_alone_asks_for_one_side(folder, measured, op
 
 @pytest.mark.parametrize("option", FILES)
 def test_a_file_that_no_gate_has_written_stays(folder, measured, option):
-    """Not the study file, and not a bundle of somebody's."""
+    """Neither the study file nor somebody's bundle is overwritten."""
     measured(1.0)
     run_gate("jit=on", "jit=off")
     Path("gate.xml").unlink()
@@ -239,7 +239,7 @@ def test_the_bundle_of_the_first_run_brings_its_verdict_to_another_machine(folde
 
 
 def test_a_bundle_without_the_values_that_may_be_secrets_is_a_try_and_no_verdict(folder, measured, capsys):
-    """Whether the values were the same, nobody can tell from their marks."""
+    """The marks in place of the values do not show whether the values were the same."""
     started = measured(0.94)
     assert run_gate("a=my.key=one", "b=my.key=two") == 1
     shutil.rmtree("results")

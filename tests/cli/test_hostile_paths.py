@@ -27,7 +27,7 @@ pytestmark = pytest.mark.machine
 WRITTEN, READ, RUN, NO_PATH = "written", "read", "run", "no path"
 
 _LATER = "written after a build"
-"""Its directory is made by the same function as all others."""
+"""The mark of a file that is written after a build; its directory is made by the same function as all others."""
 
 _NO_PATHS = {
     "allow",

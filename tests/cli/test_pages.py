@@ -31,7 +31,7 @@ SHORTER = (
 """Patterns, and what stands in their place."""
 
 AT_A_RATE = {r"--workload (select-only|tpcb-like)": r"--workload \1 --rate 100"}
-"""For pages with many trials: those at full speed, which the other pages have, take all processors."""
+"""Options for pages with many trials: loads at full speed, which the other pages have, take all processors."""
 
 
 ELSEWHERE = {

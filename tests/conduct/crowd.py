@@ -11,7 +11,9 @@ from tests.processes import until
 
 _OTHERS_GO = """SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""
-"""It waits for each to be gone, and so for its connection to be free: a session that a client has closed still ends."""
+"""A query that waits for each session to be gone, and so for its connection to be free: a session that a client has
+closed still ends.
+"""
 
 
 class Crowd:
@@ -29,7 +31,7 @@ class Crowd:
         until(self._all_taken, "every connection is taken")
 
     def leave(self) -> None:
-        """Its connections are free when this returns, but for the last one."""
+        """Ends the sessions. Their connections are free when this returns, but for the last one."""
         self._sessions[0].execute(_OTHERS_GO)
         while self._sessions:
             self._sessions.pop().close()

@@ -52,12 +52,12 @@ class Proxy:
         self._flows.set()
 
     def silence(self) -> None:
-        """Nothing is forwarded, and nobody is told."""
+        """Stops forwarding, without telling either side."""
         self._flows.clear()
 
     @property
     def kept_back(self) -> int:
-        """How many connections have something to say in the silence."""
+        """Returns the number of connections whose data is held back."""
         return self._kept_back
 
     def resume(self) -> None:
@@ -86,7 +86,7 @@ class Proxy:
             back.join()
 
     def _forward(self, source: socket.socket, sink: socket.socket) -> None:
-        """Until either side ends; then both have ended."""
+        """Forwards until either side ends; then ends both."""
         with suppress(OSError):
             while data := source.recv(_CHUNK):
                 self._wait_until_it_flows()

@@ -100,7 +100,7 @@ def once(wanted: Callable[[ProgressEvent], bool], act: Callable[[], None]) -> Ca
 
 
 def measuring(event: ProgressEvent) -> bool:
-    """Whether a second of the measured part has passed, with transactions in it."""
+    """True once a second of the measured part has passed, with transactions in it."""
     return isinstance(event, Second) and event.phase == "measure" and event.tps > 0
 
 
@@ -114,7 +114,7 @@ def one_arm(study: StudyDirectory) -> Iterator[Arm]:
 
 
 def each_once(study: StudyDirectory) -> bool:
-    """Whether every planned trial is stored exactly once and nothing unfinished is left."""
+    """True if every planned trial is stored exactly once and nothing unfinished is left."""
     indexes = [trial.index for trial in study.trials()]
     return indexes == list(range(len(study.plan.trials))) and not study.unfinished()
 

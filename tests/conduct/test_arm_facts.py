@@ -53,7 +53,7 @@ def found(monkeypatch):
 
 
 def _run(study, block):
-    """One run of the study, from this block on."""
+    """Runs the study from this block on and returns the findings on changes."""
     facts = ArmFacts(study, study.spec, lambda event: None)
     for arm in (BASE, OTHER, BASE):
         facts.collect(block, arm, TARGET, None)

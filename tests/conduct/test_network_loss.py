@@ -40,7 +40,8 @@ SELECT pg_sleep(60);
 SET statement_timeout = 0;
 \endif
 """
-"""Nothing is limited but what is certain to take too long; the seed has each client begin with something else."""
+"""A script that limits only the statement that surely takes too long; the seed gives each client another beginning.
+"""
 
 
 @pytest.fixture(autouse=True)

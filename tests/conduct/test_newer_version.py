@@ -49,7 +49,7 @@ def check(study: StudyDirectory) -> None:
 
 
 def study_of(folder: Path, load: dict[str, object], arms: dict[str, dict[str, str]]) -> StudyDirectory:
-    """One block of a load."""
+    """Returns a study of one block of a load."""
     sections = {"load": load, "server": {"settings": FAST}, "arms": arms}
     spec = build_study({**sections, "verdict": {"blocks": 1}}, "test", folder)
     return StudyDirectory.create(folder / "s", spec, make_plan(spec, 1, "2026-11-27T03:00:00+00:00"))

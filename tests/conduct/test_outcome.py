@@ -1,4 +1,4 @@
-"""Which outcomes of the engine are failed trials, and what is kept of them."""
+"""Tests of the outcomes of the engine that are failed trials, and of what is kept of them."""
 
 import pytest
 from hdrh.histogram import HdrHistogram

@@ -28,7 +28,7 @@ APART = {
     "one": {"postgres": "18", "settings": COSTS},
     "two": {"postgres": "18", "settings": COSTS, "initdb": ["--no-data-checksums"]},
 }
-"""One version twice, each with a template of its own."""
+"""Two arms of one version, each with a template of its own."""
 
 COLUMNS = {f"x{prime}": prime for prime in (7, 11, 13, 17, 19, 23)}
 DATA = f"""CREATE TABLE numbers AS SELECT i AS id, repeat('x', 60) AS filler, {

@@ -70,7 +70,7 @@ def study(tmp_path: Path) -> StudyDirectory:
 
 @pytest.fixture(autouse=True)
 def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing that this machine knows of an account of Amazon's."""
+    """Hides all that this machine knows of an account of Amazon's."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):

@@ -187,7 +187,7 @@ def bench(clusters):
 
 
 GIVEN = {"interleave": "off", "protocol": "prepared"}
-"""Without data of its own."""
+"""A load without data of its own, for studies of a given server."""
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def bisected(home):
 
 @pytest.fixture(scope="module")
 def study(bisected):
-    """Its study, after one block."""
+    """Returns the bisection's study, after one block."""
     [directory] = bisected.glob("*-against-*")
     return StudyDirectory.open(directory)
 

@@ -29,7 +29,7 @@ LOAD = {"workload": "order-entry", "scale": 1, "clients": 3, "max_tries": 0, "ch
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory, workspace):
-    """One block of an arm as it is and one that loses updates; seen again from disk."""
+    """Returns a study after one block: one arm is as it is, one loses updates. It is read again from disk."""
     require_engine()
     require_server(18)
     arms = {"sound": {}, "broken": {"setup_sql": [*KEEP]}}

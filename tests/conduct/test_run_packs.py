@@ -115,7 +115,7 @@ def test_all_of_ycsbs_workloads_run_interleaved_on_one_server(tmp_path):
 
 
 SMALL = {"dimensions": 16}
-"""To make vectors takes as long as they have dimensions."""
+"""A small number of dimensions, since the time to make vectors grows with it."""
 
 
 def test_vectors_are_compared_at_equal_recall_alone(tmp_path):

@@ -105,7 +105,9 @@ FEW = FAST | {"max_connections": "20"}
 
 
 def test_the_statement_without_its_index_is_named_first_with_its_plans(shop, workspace):
-    """How often another one is named too is a matter of chance, and of the statistics' tests."""
+    """The test does not check how often another statement is named too: that is chance, and is tested with the
+    statistics.
+    """
     study = study_of(shop, blocks=12)
     told: list[str] = []
     run_study(study, lambda event: told.append(event.text) if isinstance(event, Preparing) else None)
@@ -131,7 +133,7 @@ def test_the_statement_without_its_index_is_named_first_with_its_plans(shop, wor
 
 
 def test_errors_are_compared_with_the_recorded_ones_by_statement(start_cluster, workspace, tmp_path):
-    """One arm lacks a table and its foreign key, and has a unique index more: its errors are others."""
+    """One arm lacks a table and its foreign key, and has one more unique index, so that its errors differ."""
     require_engine()
     prefix = "%m [%p] %q%u@%d %e "
     cluster = start_cluster(18, settings=LOGGING | {"log_line_prefix": prefix})

@@ -30,7 +30,7 @@ times that on a machine that has much else to do."""
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory, workspace):
-    """One block of an arm that does its tasks at once and one that sleeps in each; seen again from disk."""
+    """Returns a study after one block, read from disk: one arm does its tasks at once, one sleeps in each."""
     require_engine()
     require_server(18)
     spec = build_study(

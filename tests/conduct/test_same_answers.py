@@ -155,7 +155,7 @@ def test_values_that_change_by_themselves_are_counted():
 
 
 def test_scripts_that_write_are_compared_by_what_they_return_and_nothing_of_the_comparison_stays():
-    """Each draw sees the data as they were loaded, on the server that both arms share."""
+    """Each random draw of values sees the data as they were loaded, on the server that both arms share."""
     script = (
         "BEGIN;\nUPDATE orders SET total = total + 1 WHERE id = {id};\nSELECT sum(total) FROM orders{which};\nEND;\n"
     )

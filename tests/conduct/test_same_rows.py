@@ -1,4 +1,6 @@
-"""Whether the arms have the same rows: looked at before the first trial, wherever arms load the user's data apart."""
+"""Tests of the comparison of the arms' rows before the first trial, which runs wherever arms load the user's data
+apart.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ INSERT INTO codes (n, code, x, y, day, at, doc, b, list, feels) SELECT i, md5(i:
     array['x', NULL], 'fine' FROM generate_series(1, 500) AS i;
 """
 APART = {"one": {"postgres": "18"}, "two": {"postgres": "18", "initdb": ["--no-data-checksums"]}}
-"""One version twice, each with a template of its own."""
+"""Two arms of one version, each with a template of its own."""
 CALM = {"clients": 1, "warmup": "0s", "duration": "1s", "rate": 50}
 READ = "SELECT 1 FROM codes WHERE n = 7;\n"
 

@@ -134,8 +134,9 @@ def test_a_server_that_restarts_after_a_crash_ends_the_trial_or_costs_time_as_th
 
 
 NAP = "SELECT pg_sleep(0.03);\n"
-"""By the clock: what else this machine does hardly matters. Two clients commit 65 a second, and while the server is
-throttled one each in a cycle of 0.2 s."""
+"""A statement that takes time by the clock, so that other work of this machine hardly matters. Two clients commit 65 a
+second, and while the server is throttled each commits one in a cycle of 0.2 s.
+"""
 
 NOT_TOLD = 987_654.0
 """An average that no other number of a report can be."""
@@ -234,7 +235,7 @@ def kill_the_wal_writer(arm: Arm) -> None:
 
 @contextmanager
 def throttle(arm: Arm) -> Iterator[tuple[threading.Event, threading.Event]]:
-    """From the first event to the second the server's processes have a tenth of the time."""
+    """Gives the server's processes a tenth of the time from the first event to the second."""
     begin, end = threading.Event(), threading.Event()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Before the load every arm has the same pages in its buffers, whether or not its server has pg_prewarm."""
+"""Tests that before the load every arm has the same pages in its buffers, whether or not its server has pg_prewarm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a load used what its arms differ in, on real servers: by counters, statements and their plans."""
+"""Tests, on real servers, if a load used what its arms differ in: by counters, statements and their plans."""
 
 from __future__ import annotations
 

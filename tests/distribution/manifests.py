@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 MANIFESTS = {
     path.name: list(yaml.safe_load_all(path.read_text())) for path in ROOT.glob("docs/fleet/kubernetes-*.yaml")
 }
-"""All objects of each file."""
+"""The objects of each manifest, by file name."""
 
 
 def of_kind(kind: str, *files: str) -> dict[str, Any]:

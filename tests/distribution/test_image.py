@@ -27,7 +27,7 @@ from tests.distribution.conftest import Made
 from tests.distribution.manifests import of_kind, pods
 
 pytestmark = pytest.mark.timeout(1800)
-"""Seconds: the first test waits for packages and for the build."""
+"""The limit for a test, seconds: the first test waits for packages and for the build."""
 
 MARK = "only-of-this-machine.invalid"
 """A host that the configuration of pip names while the image is built."""
@@ -62,7 +62,7 @@ class Image:
 
 @pytest.fixture(scope="module")
 def directory() -> Iterator[Path]:
-    """On a disk: an image and its storage take 4 GB."""
+    """Yields a directory on a disk: an image and its storage take 4 GB."""
     path = public_directory()
     yield path
     shutil.rmtree(path)

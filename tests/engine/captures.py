@@ -15,13 +15,13 @@ _DURATION, _CODE, _FAILED, _ROWS, _PARAMETERS = 1, 2, 4, 8, 16
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement: its text as it was sent, and the bound parameters, if it had any."""
+    """A statement: its text as it was sent, and the bound parameters, if it had any."""
 
     protocol: str
     text: str
     parameters: tuple[str | None, ...]
     start_us: int
-    """From the capture's begin."""
+    """The start of the statement, microseconds since the capture's begin."""
     duration_us: int | None
     failure: str | None
     """An SQLSTATE, or `unstated`."""
@@ -46,7 +46,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Capture:
-    """All of a capture."""
+    """A whole capture."""
 
     about: dict[str, Any]
     templates: list[dict[str, Any]]
@@ -58,7 +58,7 @@ class Capture:
         return session
 
     def left_out(self) -> dict[str, int]:
-        """How much was left out, by reason."""
+        """The numbers of statements that were left out, by reason."""
         return {entry["reason"]: entry["count"] for entry in self.about["left_out"]}
 
 

@@ -38,7 +38,7 @@ _KEYS = {"shows", "args", "modes", "lines", "files", "setup", "compare", "says",
 
 @dataclass(frozen=True)
 class Case(CorpusCase):
-    """One run of a file."""
+    """A run of a file."""
 
     args: tuple[str, ...]
     files: dict[str, str] = field(repr=False)
@@ -46,7 +46,7 @@ class Case(CorpusCase):
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that a run left behind, settled."""
+    """All that a run left behind, with measured values replaced."""
 
     status: int
     stdout: str
@@ -56,7 +56,7 @@ class Outcome:
 
 
 def all_cases() -> Iterator[Case]:
-    """Every run of every file."""
+    """Yields every run of every file."""
     for file, details in read_corpus(CORPUS, _KEYS):
         for name, (line, script) in named(file, _runs(details)):
             yield Case(name, details, tuple(shlex.split(line)), script)

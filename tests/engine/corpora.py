@@ -20,7 +20,7 @@ Database = tuple[Target, psycopg.Connection[tuple[Any, ...]]]
 
 @dataclass(frozen=True)
 class CorpusCase:
-    """One run of a file, with all that the file says."""
+    """A run of a file, with all that the file says."""
 
     name: str
     details: dict[str, Any] = field(repr=False)

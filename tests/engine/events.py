@@ -112,15 +112,16 @@ def values_at(counted: HdrHistogram, percentiles: Iterable[float]) -> list[set[i
 
 
 def value_of(counted: HdrHistogram, seen: np.ndarray, rank: int) -> int:
-    """By the buckets themselves, of which `seen` has how many latencies are in them and all before: the package's
-    iterators take seconds for each second of a run with long latencies."""
+    """Returns the value at a rank from the buckets themselves; `seen` has the number of latencies up to each bucket.
+    The package's iterators take seconds for each second of a run with long latencies.
+    """
     bucket = int(np.searchsorted(seen, rank))
     value: int = counted.get_highest_equivalent_value(counted.get_value_from_index(bucket))
     return value
 
 
 def mean_of(counted: HdrHistogram) -> float:
-    """By the buckets too: each latency counts as the middle of its bucket."""
+    """Returns the mean from the buckets: each latency counts as the middle of its bucket."""
     counts = np.array(counted.counts)
     buckets = np.flatnonzero(counts)
     values = [counted.get_value_from_index(int(bucket)) for bucket in buckets]
@@ -134,7 +135,7 @@ def run_with_events(ours: Program, target: Target, path: Path, *args: str, **env
 
 
 def has_counted(events: list[Event]) -> bool:
-    """Whether a second is told of in which transactions were done."""
+    """True if the events have a second in which transactions were done."""
     return any(tick["transactions"] > 0 for tick in of_kind(events, "tick"))
 
 

@@ -83,7 +83,7 @@ class Key:
     inputs: str
 
     def fits(self, stored: dict[str, Any]) -> bool:
-        """Whether a stored answer is the answer."""
+        """True if a stored answer is valid under these conditions."""
         same = (stored["server"], stored["inputs"]) == (self.server, self.inputs)
         return same and self.original in (None, stored["original"])
 
@@ -95,7 +95,7 @@ class Recordings:
     directory: Path
     mode: Mode
     count: Counter[str]
-    """How many answers were taken from where, and why."""
+    """The numbers of answers by their source and the reason for it."""
 
     _files: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     _new: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)

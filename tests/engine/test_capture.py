@@ -48,7 +48,7 @@ STYLES = {
     "timed": {"log_min_duration_statement": "0"},
     "both": {"log_statement": "all", "log_duration": "on"},
 }
-"""How statements may be logged."""
+"""The settings by which statements may be logged."""
 
 PREFIX = "%m [%p] %q%u@%d/%a "
 
@@ -139,7 +139,7 @@ def pgbench(target: Target, mode: str, directory: Path) -> list[tuple[str, str, 
 
 
 def own(statements: tuple[captures.Statement, ...]) -> list[tuple[str, str, tuple[str | None, ...]]]:
-    """Without what the lab's connection sends by itself."""
+    """Returns the statements without those that the lab's connection sends by itself."""
     return [statement.sent for statement in statements if "set_config" not in statement.text]
 
 

@@ -1,4 +1,4 @@
-"""How the engine finds a server and is let in, and what it says when it is not: as pgbench 18."""
+"""Tests that the engine finds a server and is let in as pgbench 18 is, with the same messages when it is not."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ host all barred 127.0.0.1/32 reject
 """
 ROLES = ("trusty", "clara", "mildred", "ann", "barred")
 PLACES = 40
-"""For clients at once: so many that those of one run may still be leaving while the next one comes."""
+"""The limit of connections, so high that clients of one run may still be leaving while those of the next one come."""
 SHORT = ("-n", "-S", "-t", "2", "-c", "2", "--random-seed=1")
 NO_HOST = "nosuch..invalid"
 """No network is asked for it, and so none answers now this way and now that."""

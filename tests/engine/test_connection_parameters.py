@@ -1,4 +1,4 @@
-"""Each connection parameter of libpq 18 beside the original, whose libpq has TLS here: that of psycopg's wheel."""
+"""Compares each connection parameter of libpq 18 with the original, whose libpq, from psycopg's wheel, has TLS."""
 
 from __future__ import annotations
 

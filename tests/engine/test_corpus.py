@@ -1,4 +1,4 @@
-"""Every run of the corpus leaves the same words, status, log files and rows behind, whichever of the two does it."""
+"""Tests that every run of the corpus leaves the same words, status, log files and rows behind with both programs."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_te
 
 
 def settle(done: Ended, *, quiet: bool = False) -> tuple[int, str, str]:
-    """All that was said, times aside; a progress line may have blanks at its end, to cover a longer one.
+    """Returns the output of a run without times; a progress line may have blanks at its end, to cover a longer one.
 
     Of a quiet load's lines of progress the last is kept: one comes every five seconds.
     """
@@ -50,7 +50,7 @@ def definitions(target: Target) -> str:
 
 
 def contents(target: Target) -> dict[str, object]:
-    """How many rows each table and partition has, and a digest of the rows with their places."""
+    """Returns the number of rows of each table and partition, and a digest of the rows with their places."""
     with target.connect_as_user() as connection:
         return {
             table: connection.execute(

@@ -82,8 +82,9 @@ def test_a_latency_is_a_lag_and_a_service_time(peers, loaded, tmp_path):
 
 
 STOP_S = 5.0
-"""So long at the least: the run tells how late it is at the ends of its seconds, so that it may be another one and a
-half. Of its twelve seconds four are left for what comes late."""
+"""The shortest stop of the server, seconds. The run reports its delay at the ends of its seconds, so that the stop may
+be 1.5 s longer. Of its twelve seconds four are left for what comes late.
+"""
 
 
 def test_a_server_that_stands_still_shows_in_the_response_time_and_the_service_time_stands_beside_it(

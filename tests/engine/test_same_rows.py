@@ -1,4 +1,4 @@
-"""With one seed the original and ours draw the same values and leave the same rows."""
+"""Tests that with one seed the original and ours draw the same values and leave the same rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MODES = ("simple", "extended", "prepared")
 
 
 def rows(target: Target) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of the four tables in a fixed order; the history in that of its insertion, without its times."""
+    """Returns all rows of the four tables in a fixed order; the history in that of its insertion, without its times."""
     queries = {
         "accounts": "SELECT * FROM pgbench_accounts WHERE abalance <> 0 ORDER BY aid",
         "untouched": "SELECT count(*), sum(aid), sum(bid), min(filler), max(filler) FROM pgbench_accounts "

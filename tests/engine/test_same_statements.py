@@ -1,4 +1,4 @@
-"""With one seed the original and ours send the same statements with the same parameters, as a server logs them."""
+"""Tests that with one seed the original and ours send the same statements and parameters, as a server logs them."""
 
 from __future__ import annotations
 

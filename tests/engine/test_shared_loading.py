@@ -35,7 +35,9 @@ def tasks() -> Program:
 
 
 def rows(target: Target, table: str) -> tuple[object, ...]:
-    """How many there are, and the sum of their texts' hashes, whatever their places in the table."""
+    """Returns the number of rows, and the sum of their texts' hashes, which does not depend on their places in the
+    table.
+    """
     with target.connect_as_user() as connection:
         found = connection.execute(f"SELECT count(*), sum(hashtextextended(t::text, 0)) FROM {table} t").fetchone()
     assert found is not None
@@ -45,7 +47,7 @@ def rows(target: Target, table: str) -> tuple[object, ...]:
 def at_once(
     program: Program, target: Target, shards: int, *args: str, directory: Path | None = None
 ) -> Sequence[Ended]:
-    """All shards side by side."""
+    """Runs all shards side by side."""
     with ExitStack() as stack:
         shares = [f"--shard={number}/{shards}" for number in range(1, shards + 1)]
         started = [stack.enter_context(program.start(target, [*args, each], directory=directory)) for each in shares]

@@ -25,7 +25,7 @@ ROUNDS = 10
 SEED = 9
 CLIENTS = 3
 LEAD_S = 2.0
-"""So long before the start the engines are told of it."""
+"""The time before the start at which the engines are told of it, seconds."""
 
 
 def planned(participant: int, of: int) -> list[float]:
@@ -67,7 +67,7 @@ def take_turns(
 
 
 def assert_turns(told: list[list[Event]], warmup_rounds: int) -> None:
-    """Every planned slice is there, at its time, and the sums of the slices are those of the run."""
+    """Asserts that every planned slice is there, at its time, and that the sums of the slices are those of the run."""
     for number, events in enumerate(told):
         ticks = of_kind(events, "tick")
         slices = [tick["slice"] for tick in ticks]
@@ -169,7 +169,9 @@ def own_tps(ticks: list[Event]) -> float:
 
 
 def assert_kept_to_slices(events: list[Event]) -> None:
-    """With a rate clients take part as long as the slice lasts, whatever overruns it, and no lag is of others' time."""
+    """Asserts that at a rate clients take part for exactly the slice, whatever overruns it, and that lags exclude
+    others' slices.
+    """
     for tick in of_kind(events, "tick"):
         assert tick["slice"]["client_s"] <= CLIENTS * SLICE_S + 1e-9
     measure = done_of(events)["measure"]

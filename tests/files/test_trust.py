@@ -1,4 +1,4 @@
-"""Which account could exchange what is at a path."""
+"""Tests of which accounts could exchange a file."""
 
 from __future__ import annotations
 

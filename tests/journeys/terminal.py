@@ -20,7 +20,7 @@ import pyte
 _PROMPT = "journey$ "
 _COLUMNS, _LINES = 80, 24
 _QUIET_S = 0.1
-"""How long one reading waits for more output."""
+"""The time that one reading waits for more output, seconds."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Terminal:
 
     @property
     def history(self) -> list[str]:
-        """All lines so far: those that have scrolled out of the screen, and those on it."""
+        """Returns all lines so far: those that have scrolled out of the screen, and those on it."""
         above = [
             "".join(line[place].data for place in range(self._screen.columns)) for line in self._screen.history.top
         ]

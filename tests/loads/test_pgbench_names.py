@@ -1,4 +1,4 @@
-"""Which scripts name pgbench's tables, and so get them on a given server."""
+"""Tests of the search for scripts that name pgbench's tables, which then get these tables on a given server."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ CREATE DOMAIN app.small AS int CHECK (app.first(VALUE) > 0);
 CREATE TABLE app.sizes (size app.small DEFAULT app.second());
 INSERT INTO app.sizes DEFAULT VALUES;
 """
-"""Each kind of function that a restore calls: all run a program in the database `restored` where a superuser restores.
+"""Functions of each kind that a restore calls: all run a program in the database `restored` if a superuser restores.
 
 pg_dump is a superuser's in the source, where it plans queries.
 """

@@ -34,14 +34,15 @@ def started_in(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture
 def stranger(tmp_path) -> Iterator[subprocess.Popen[bytes]]:
-    """One for a test."""
+    """Yields a process of somebody else's for a test."""
     with started_in(tmp_path / "elsewhere") as process:
         yield process
 
 
 REUSED = ("boot", "born", "old")
-"""How a job's record shows that its number was given again: after another start of the machine, to a later process, or
-not at all, as those of former versions."""
+"""The ways in which a job's record shows that its process number was given again: after another start of the machine,
+to a later process, or not at all, as in records of former versions.
+"""
 
 
 def record_of_a_job(process: subprocess.Popen[bytes], reused: str) -> str:
@@ -56,7 +57,7 @@ _TOUCHED = {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOM
 
 
 def is_untouched(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it and its child are there, and neither is stopped."""
+    """True if the process and its child exist, and neither is stopped."""
     found = psutil.Process(process.pid)
     children = found.children()
     return process.poll() is None and bool(children) and not _TOUCHED & {each.status() for each in (found, *children)}

@@ -1,4 +1,4 @@
-"""Every bundled study can be read and planned under each of its profiles, and the quick ones are quick."""
+"""Tests that every bundled study can be read and planned under each profile, and that the quick ones are quick."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which arm gets which place: drawn for each trial from the seed, as fair as the order, and apart from it."""
+"""Tests of the place that each arm gets: drawn for each trial from the seed, as fair as the order, apart from it."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tests.engine.written_captures import Recorded, Said, write_capture
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """With a capture of two sessions, `monday`, and a dump, `shop.sql`."""
+    """Returns a folder with a capture of two sessions, `monday`, and a dump, `shop.sql`."""
     write_capture(
         tmp_path / "monday",
         [

@@ -15,7 +15,7 @@ from selenium.webdriver.remote.webdriver import WebDriver
 from pgtrial.servers.access import reserved_port
 
 PATIENCE_S = 180
-"""For a page that hangs; on a machine that others use as well one draws in seconds."""
+"""The limit for a page that hangs, seconds; on a machine that others use as well a page draws in seconds."""
 
 
 def _program(*names: str) -> str:

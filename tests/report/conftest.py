@@ -35,7 +35,7 @@ POINTS = [
 
 
 Changes = dict[int, dict[int, float]]
-"""By index of the trial: from which second of the measured part on its tps is so many times what it was."""
+"""Changes of a trial's tps, by index of the trial: from a second of the measured part on, the factor of its tps."""
 
 
 def write_study(
@@ -188,7 +188,7 @@ def sizes(path: Path) -> StudyDirectory:
 
 
 def rated(path: Path) -> StudyDirectory:
-    """At two rates, with an engine that tells what it used; it warned in the first trial."""
+    """A study at two rates, with an engine that reports its own use of CPU; it warned in the first trial."""
     points = [POINTS[1].model_copy(update={"rate": rate}) for rate in (500.0, 1000.0)]
     plan = make_plan(points=points)
     told = {"cpu_per_transaction_us": 3.25, "warnings": []}
@@ -312,7 +312,7 @@ def waits(slower: bool, seconds: range) -> pl.DataFrame:
 
 
 def hosted(path: Path) -> StudyDirectory:
-    """On the lab's own machine, with statements, and with what a provider measured."""
+    """A study on the lab's own machine, with statements, and with a provider's metrics."""
     plan = make_plan()
     trials = run(plan, noisy({"off": 1.4}))
     study = write_study(path, plan, trials, Audit(findings=[]), "What did the server do?")

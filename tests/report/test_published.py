@@ -30,7 +30,7 @@ def study(
     upto: int | None = None,
     workload: str = "tpcb-like",
 ) -> StudyData:
-    """Each further arm half as fast as the one before it."""
+    """Returns a study in which each further arm is half as fast as the one before it."""
     points = [LoadPoint(workload=workload, scale=10, clients=n, protocol="prepared") for n in clients]
     plan = make_plan(arms, points=points, blocks=8 if len(arms) == 2 else 12, duration_s=2.0)
     ratios = {arm: 0.5**i for i, arm in enumerate(arms)}

@@ -1,4 +1,4 @@
-"""Whether two runs of one study agree: the same truth is not called different, and another one is."""
+"""Tests of the agreement of two runs of a study: the same truth is not called different, and another one is."""
 
 from __future__ import annotations
 

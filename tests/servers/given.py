@@ -19,7 +19,7 @@ GRANTS = (
     "GRANT EXECUTE ON FUNCTION pg_reload_conf() TO bob",
     "GRANT pg_read_all_settings TO bob",
 )
-"""For a role that may change one setting, and cannot read the file."""
+"""Statements for a role that may change one setting, and cannot read the file."""
 
 LOOK = ("GRANT SELECT ON pg_file_settings TO bob", "GRANT EXECUTE ON FUNCTION pg_show_all_file_settings() TO bob")
 

@@ -45,7 +45,8 @@ _OTHERS = {
     **dict.fromkeys(("any", '"any"', "anyelement", "record", "anycompatible"), _ANY),
     **dict.fromkeys(("anyarray", "anycompatiblearray"), ("text[]", "name[]", "oid[]", "int4[]", "int2vector")),
 }
-"""By a parameter's type those of arguments for which it fits, but less well than they fit themselves."""
+"""For each type of a parameter, types of arguments that fit it, but less well than a parameter of their own type.
+"""
 _MOST_ARGUMENTS = 5
 
 _OPERANDS = ("text", "name", "oid", "int4", "int8", '"char"', "regclass", "boolean", "timestamptz", "numeric", "xid")
@@ -65,7 +66,7 @@ _SHADOWS = """SELECT relname FROM pg_class
 
 
 def lab_words() -> list[str]:
-    """All that looks like a call or a catalog in the texts of the lab."""
+    """Returns all words that look like a call or a catalog in the texts of the lab."""
     words: set[str] = set()
     for file in Path(pgtrial.__file__).parent.rglob("*"):
         if file.suffix in (".py", ".toml"):
@@ -132,7 +133,7 @@ def _operators(names: Sequence[str]) -> Iterator[str]:
 
 
 def is_superuser(cluster: Cluster) -> bool:
-    """Whether the owner has become one."""
+    """True if the owner has become a superuser."""
     with cluster.target.connect() as session:
         row = session.execute("SELECT rolsuper FROM pg_roles WHERE rolname = %s", (OWNER,)).fetchone()
         return bool(row and row[0])

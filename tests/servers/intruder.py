@@ -46,7 +46,7 @@ class Victim:
 
 @contextmanager
 def victim(directory: Path) -> Iterator[Victim]:
-    """One, as long as the context lasts."""
+    """Yields a victim for as long as the context lasts."""
     directory.mkdir(mode=0o700)
     for name in ("base/1/1259", "changes/000001.json", "pg_wal/1", "PG_VERSION", "pg_hba.conf", "secret", "data/x"):
         (directory / name).parent.mkdir(exist_ok=True, parents=True)

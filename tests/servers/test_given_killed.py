@@ -89,7 +89,7 @@ for line in sys.stdin:
 """Labs that die at the step that each line names: before a change, when it is sent, and after its answer."""
 
 _STEPS = 25
-"""There are more: a record, five changes, reloads, and the way back."""
+"""The number of steps that must be exceeded: a record, five changes, reloads, and the way back."""
 
 
 def test_killed_at_any_step_the_server_is_put_back_and_its_sessions_start(given, fresh_state):

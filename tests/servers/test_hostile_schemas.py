@@ -1,4 +1,4 @@
-"""Nothing of a user's schemas runs in the lab's own sessions, whatever lies in wait there."""
+"""Tests that nothing of a user's schemas runs in the lab's own sessions, whatever traps they contain."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def trap(cluster, path):
 
 
 def read_all(target):
-    """All that the lab reads of a server before, during and after a trial."""
+    """Reads all that the lab reads of a server before, during and after a trial."""
     with target.connect() as session:
         for data in DATA:
             assert not data.find(session)
@@ -92,7 +92,9 @@ def checked_setup(target):
 
 
 def test_sessions_of_the_lab_run_nothing_of_a_database_owner(cluster, trap, workspace, tmp_path, monkeypatch):
-    """They have a superuser's rights here: that such loads are refused is not asked, so that all the rest is."""
+    """The sessions have a superuser's rights here. The refusal of such loads is switched off, so that everything else
+    runs.
+    """
     monkeypatch.setattr(given_server, "obstacle", lambda session, needs: None)
     before = fired(cluster)
     arm = checked(spec_of(dsn_of(trap), {"work_mem": "5MB"} if cluster.server.major >= 15 else {}), workspace)
@@ -108,7 +110,7 @@ def test_sessions_of_the_lab_run_nothing_of_a_database_owner(cluster, trap, work
 
 @pytest.mark.parametrize("mode", ["session", "transaction", "statement"])
 def test_nothing_of_a_database_owner_runs_behind_a_pooler(start_cluster, mode):
-    """Nothing can be set there for the session, so that each statement brings the search path of the lab."""
+    """Behind a pooler nothing can be set for the session, so that each statement brings the search path of the lab."""
     cluster = start_cluster(18)
     lie_in_wait(cluster, PATHS[1])
     with pooled(cluster, mode, size=6, dbname=DATABASE) as target:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.server
 
 @pytest.mark.parametrize("major", [13, 16, 17, 18])
 def test_an_installation_below_a_closed_directory_serves_from_a_copy(major, fresh_state):
-    """Its programs find their libraries: `../lib`, or `PACKAGE.libs` beside the package."""
+    """The programs of the copy find their libraries: `../lib`, or `PACKAGE.libs` beside the package."""
     require_root()
     original = require_server(major)
     require(major < 15 or "wheel" in original.origin, f"the wheel of PostgreSQL {major}")

@@ -14,7 +14,7 @@ FAIL = math.log(1000.0)
 
 @cache
 def sign_patterns(n: int) -> tuple[int, ...]:
-    """How many of the 2^n patterns of signs have the sum of positive ranks w, for w = 0 .. n(n+1)/2."""
+    """Returns the number of the 2^n patterns of signs with the sum of positive ranks w, for w = 0 .. n(n+1)/2."""
     counts = [1]
     for rank in range(1, n + 1):
         counts = [

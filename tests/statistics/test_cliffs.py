@@ -34,7 +34,9 @@ def jump(at: float, by: float) -> Curve:
 
 
 def cache(holds: float, miss: float) -> Curve:
-    """Each transaction reads one page of the data at random, and waits for those that the cache does not hold."""
+    """Returns a curve in which each transaction reads one page of the data at random, and waits for those that the
+    cache does not hold.
+    """
     return lambda size: -math.log(1.0 + miss * max(0.0, 1 - holds / size))
 
 

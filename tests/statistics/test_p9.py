@@ -24,7 +24,7 @@ def steps_of(values, end, *, claims=1, kept=p9.KEPT) -> tuple[p9.Step, ...]:
 
 
 def rejected_signs(magnitudes, end, kept, claims=1) -> np.ndarray:
-    """For every vector of signs, whether some look finds the arm better, by the definition."""
+    """Returns for every vector of signs whether some look finds the arm better, by the definition."""
     units, spending = len(magnitudes), p9.Spending(end, kept)
     signs = 1 - 2 * ((np.arange(2**units)[:, None] >> np.arange(units)) & 1)
     rejected = np.zeros(2**units, dtype=bool)
@@ -50,7 +50,7 @@ def test_all_looks_of_a_plan_err_in_what_they_may_spend_and_hardly_less(units, k
 
 @pytest.mark.parametrize("units", [7, 10])
 def test_in_a_study_of_one_side_worse_has_nine_tenths_of_the_error_and_both_sides_together_no_more(units):
-    """By all vectors of signs, in the words that a reader of the rule prints."""
+    """The test goes through all vectors of signs, in the words that a reader of the rule prints."""
     magnitudes = np.abs(np.random.default_rng(units).standard_normal(units))
     spending = p9.Spending(units, 0.0, p9.ONE_SIDED)
     rule, counts = P9(spending), {"worse": 0, "better": 0}

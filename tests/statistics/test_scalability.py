@@ -77,7 +77,8 @@ def test_the_peak_is_where_the_curve_is_highest():
     ],
 )
 def test_intervals_of_95_percent_cover_the_truth(truth, clients):
-    """At least 90 of 100, as the simulations of the method have it where the numbers end below the peak.
+    """Intervals must cover the truth in 90 of 100 studies, as in the method's simulations where the numbers end below
+    the peak.
 
     The test of fit rejects a law that holds in at most 10 of 100, so that 255 of 300 is three standard deviations off.
     """

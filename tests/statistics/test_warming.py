@@ -1,4 +1,4 @@
-"""For how long the speed rises is found in simulated series whose rise is known."""
+"""Tests that the time for which the speed rises is found in simulated series whose rise is known."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Whether a lab runs a study, and the request that it stops, are seen by other processes and disturb no lab."""
+"""Tests that other processes see that a lab runs a study, and that it is asked to stop, without disturbing the lab."""
 
 import fcntl
 import stat

@@ -27,7 +27,7 @@ LOAD_S = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class Turn:
-    """One slice of one trial."""
+    """A slice of one trial."""
 
     planned: PlannedTrial
     participant: int
@@ -38,7 +38,7 @@ class Turn:
     """The slice before this one."""
 
     def follows(self, arm: str) -> bool:
-        """Whether the slice before is one of this arm."""
+        """True if the slice before is one of this arm."""
         return self.before is not None and self.before.planned.arm == arm
 
 

@@ -166,7 +166,9 @@ def deployed(number: int, each: int = 4, *, arms=("on", "off"), points=(POINT,))
 
 
 def peculiar(plan: Plan, effect: float = 0.0, *, own: float = 0.03, noise: float = 0.02, seed: int = 0) -> Tps:
-    """Each deployment of each arm has a speed of its own that stays, beside the noise of every trial; sd of logs."""
+    """Returns a throughput with a lasting speed of each deployment of each arm, and the noise of every trial; sd of
+    logs.
+    """
     rng = np.random.default_rng(seed)
     kept = {(arm, k): own * rng.standard_normal() for arm in plan.arms for k in range(plan.deployments)}
 
@@ -179,7 +181,7 @@ def peculiar(plan: Plan, effect: float = 0.0, *, own: float = 0.03, noise: float
 
 
 def is_decided(result: StudyResult) -> bool:
-    """Whether every primary claim has been decided by the measurements, withheld or not."""
+    """True if the measurements have decided every primary claim, withheld or not."""
     return bool(result.primary) and all(
         any(reading.verdict != "undecided" for reading in part.looks) for claim in result.primary for part in claim.read
     )

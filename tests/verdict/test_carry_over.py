@@ -154,7 +154,7 @@ def test_studies_without_slices_have_no_carry_over_in_their_result():
 
 
 def test_transactions_across_the_border_of_two_own_slices_are_not_taken_for_carry_over():
-    """They are counted where they end, so that own slices in a row seem to gain and to lose."""
+    """Transactions count where they end, so that own slices in a row seem to gain and to lose."""
     length_s, clients = 0.04, 8
     rng = np.random.default_rng(3)
     alone, naive = [], []

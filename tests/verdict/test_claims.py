@@ -1,4 +1,4 @@
-"""From stored trials to verdicts: what counts, what is void, what is told first, and the words."""
+"""Tests of the way from stored trials to verdicts: what counts, what is void, what is told first, and the words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POINTS = [POINT, *(POINT.model_copy(update={"clients": clients}) for clients in 
 
 
 def seconds_of(trials: list[Trial], trend: float = 0.0) -> dict[int, list[int]]:
-    """Each trial's seconds, with a trend over the whole trial."""
+    """Returns each trial's transactions by second, with a trend over the whole trial."""
     return {
         t.index: [round(t.measured.tps * (1 + trend * (s / 6 - 0.5))) for s in range(6)] for t in trials if t.measured
     }

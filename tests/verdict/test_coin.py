@@ -83,7 +83,9 @@ def by_place_in_the_round(turn: Turn) -> float:
 
 
 def by_what_ran_before(turn: Turn) -> float:
-    """Each is slower after the other, and the second participant more so."""
+    """Returns the effect of a slice of the other participant on the next one: a loss, larger for the second
+    participant.
+    """
     other = turn.before is not None and turn.before.participant != turn.participant
     return -0.1 * other * (1 + turn.participant)
 
@@ -117,7 +119,7 @@ def claim_of(result: StudyResult) -> Claim:
 
 
 RATE = 100.0
-"""So low that every simulated trial keeps it."""
+"""A rate so low that every simulated trial keeps it."""
 
 
 @pytest.mark.parametrize("rate", [[], [RATE]], ids=["closed", "at a rate"])
@@ -150,7 +152,9 @@ def test_the_noise_of_the_test_is_blind_to_names():
 
 @pytest.mark.parametrize(("noise", "rate"), [*((kind, []) for kind in KINDS), (all_at_once, []), (all_at_once, [RATE])])
 def test_of_all_ways_in_which_the_coin_can_fall_no_more_than_the_level_give_a_verdict(noise, rate):
-    """All 256 orders of 8 blocks for one record of noise; by the test above one of each pair of opposites is enough."""
+    """The test takes all 256 orders of 8 blocks for one record of noise; by the test above one of each pair of
+    opposites is enough.
+    """
     plan = drawn_plan(seed=5, rate=rate)
     trials = simulated(plan, noise)[0]
     ways = [(False, *rest) for rest in product((False, True), repeat=plan.max_blocks - 1)]
@@ -173,7 +177,7 @@ def test_over_the_plans_that_are_drawn_the_error_keeps_its_level():
 
 
 def test_without_the_coin_the_same_noise_gives_a_false_verdict():
-    """So the tests above can fail."""
+    """This shows that the tests above can fail."""
     plan = drawn_plan(seed=3)
     fixed = swapped(plan, [plan.trials[2 * block].arm == OFF for block in range(plan.max_blocks)])
     assert claim_of(verdict_of(fixed, simulated(fixed, by_participant)[0])).verdict == "better"

@@ -30,7 +30,7 @@ from tests.verdict.sweeps import misses, points, sweep
 from tests.verdict.tasks import Tasks, run_tasks
 
 BLOCKS = 9
-"""At the last look, of 9 blocks, one of nine claims can be decided: 2 / 2^9 is below 0.04 / 9."""
+"""The number of blocks at whose last look one of nine claims can be decided: 2 / 2^9 is below 0.04 / 9."""
 
 UNDECIDED = Claim(
     arm="b",
@@ -46,7 +46,7 @@ UNDECIDED = Claim(
 
 Study = Callable[[], tuple[Plan, list[Trial]]]
 Different = Callable[[Plan, list[Trial]], int]
-"""How many claims of a family say that alike arms differ."""
+"""A function that returns the number of claims of a family that say that equal arms differ."""
 
 
 def _costly(plan: Plan | None = None) -> tuple[Plan, list[Trial]]:

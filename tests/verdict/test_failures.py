@@ -165,7 +165,7 @@ def test_a_percentile_that_falls_on_failures_in_one_arm_alone_is_worse_there():
 
 @pytest.mark.parametrize("cut", ["a", "b"])
 def test_an_arm_whose_query_is_cancelled_is_not_better_by_its_others(cut):
-    """How long the query would have taken, nobody knows; that the other arm is better may well be known."""
+    """Nobody knows how long the query would have taken; that the other arm is better may well be known."""
     rng = np.random.default_rng(9)
 
     def queries(planned):

@@ -165,7 +165,7 @@ def test_of_all_ways_in_which_the_coin_can_fall_no_more_than_the_looks_allow_nam
 
 
 def test_a_statement_that_one_look_named_stays_named(rng):
-    """From block 8 on it takes less than one hundredth of the time."""
+    """From block 8 on the statement takes less than one hundredth of the time."""
 
     def templates(planned: PlannedTrial) -> list[Template]:
         slower = 3.0 if planned.arm == "b" else 1.0

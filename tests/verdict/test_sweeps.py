@@ -156,7 +156,7 @@ def test_there_is_no_average_across_a_cliff():
 @pytest.mark.parametrize("arm", ["a", "b"])
 @pytest.mark.parametrize("level", [1.0, 1.2])
 def test_a_small_cliff_of_one_arm_alone_is_enough(arm, level):
-    """Also where that arm is the faster one before it."""
+    """This holds also where that arm is the faster one before the cliff."""
 
     def speed(of: str, point: LoadPoint) -> float:
         return 2000.0 * (level * (0.7 if point.scale > 60 else 1.0) if of == arm else 1.0)
@@ -190,7 +190,7 @@ def test_a_study_that_has_just_begun_has_no_curves_yet():
 
 
 def test_an_arm_whose_regime_changes_has_no_curve():
-    """Its average throughput is the level of nothing."""
+    """Averaging across a regime change describes neither regime."""
     of_part = {"arm": "b", "baseline": "a", "load_point": None, "family": 1, "verdict": "undecided", "blocks": 0}
     part = Claim(**of_part, within_margin=False, fewest_blocks=8, regime="before")
     grids = [Grid(*sweep(at, by_law)) for at in (points(CLIENTS), points(scales=SCALES))]

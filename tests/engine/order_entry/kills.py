@@ -16,7 +16,7 @@ from tests.engine.events import events_of, has_counted, wait_for
 from tests.engine.programs import Program
 
 _PATIENCE_S = 120.0
-"""So long the server may take to recover."""
+"""The time in which the server must recover, seconds."""
 
 
 class AttackedLoad:
@@ -30,7 +30,9 @@ class AttackedLoad:
         self.killed: Counter[str] = Counter()
 
     def attack(self, seconds: float, pause_s: tuple[float, float], chance: Random) -> None:
-        """For so long kill a backend or, less often, the engine, with pauses of random length; both at least once."""
+        """Kills a backend or, less often, the engine, for so many seconds with pauses of random length; both at least
+        once.
+        """
         deadline = time.monotonic() + seconds
         while True:
             with self._running():
@@ -64,7 +66,7 @@ class AttackedLoad:
         assert process.returncode == -signal.SIGKILL, "the engine was killed, and did not end before"
 
     def _kill_backend(self) -> int:
-        """One that serves a client. The server then ends all others, and recovers."""
+        """Kills a backend that serves a client. The server then ends all others, and recovers."""
         with self._target.connect_as_user() as connection:
             row = connection.execute(
                 "SELECT pid FROM pg_stat_activity WHERE application_name = 'pgtrial order-entry' "

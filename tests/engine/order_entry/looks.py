@@ -10,7 +10,7 @@ from tests.engine.programs import Program
 WAREHOUSES = 2
 DISTRICTS = 10 * WAREHOUSES
 WAITING = {"PGOPTIONS": "-c commit_delay=20000"}
-"""For loads that last for a time: each commit waits 20 ms and leaves the processors to other tests."""
+"""Variables for loads that last for a time: each commit waits 20 ms and leaves the processors to other tests."""
 
 KINDS = ["new-order", "payment", "order-status", "delivery", "stock-level", "new-order, rolled back"]
 

@@ -14,7 +14,7 @@ PLACES, COUPONS, CATEGORIES = 5000, 500, 128
 
 
 def tables(hundredths: int) -> dict[str, pl.DataFrame]:
-    """All tables at a scale in hundredths, seed 1."""
+    """Returns all tables at a scale in hundredths, seed 1."""
     people, products, sales, visits, reviews = (count * hundredths for count in (1000, 200, 20_000, 10_000, 5000))
     return {
         "places": _places(),

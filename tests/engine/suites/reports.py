@@ -12,7 +12,7 @@ FIRST_DAY, DAYS, TODAY = 6575, 2406, 8856
 
 
 def tables(hundredths: int) -> dict[str, pl.DataFrame]:
-    """All tables at a scale in hundredths, seed 1."""
+    """Returns all tables at a scale in hundredths, seed 1."""
     suppliers, parts, buyers, purchases = (count * hundredths for count in (100, 2000, 1500, 15_000))
     catalog = _Catalog(parts, suppliers)
     sales, lines = _trade(catalog, buyers, purchases, clerks=10 * hundredths)

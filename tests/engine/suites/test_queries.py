@@ -58,7 +58,7 @@ def _dates_as_text(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @pytest.fixture(scope="module")
 def servers(suite: str, generate: Program, clusters: Callable[[int], Cluster]) -> Iterator[dict[int, Target]]:
-    """By version, databases with the suite's tables."""
+    """Yields databases with the suite's tables, by version of the server."""
     made = {}
     for major in SERVERS:
         server = replace(clusters(major).target, dbname="postgres")

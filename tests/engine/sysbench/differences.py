@@ -1,6 +1,6 @@
-"""Every difference on purpose from sysbench 1.0.20, with its reason; docs/sysbench-compatibility.md tells of the same.
+"""The differences on purpose from sysbench 1.0.20, with their reasons; docs/sysbench-compatibility.md lists the same.
 
-What is not here has to be the same.
+Everything that is not listed here must be equal.
 """
 
 from __future__ import annotations
@@ -160,5 +160,5 @@ def without_known(side: str, text: str) -> str:
 
 
 def instead_of(line: str) -> Instead | None:
-    """How a line of arguments ends here, if it does so another way."""
+    """Returns the way in which our run of a line of arguments ends, if it differs from the original's."""
     return next((instead for instead in INSTEAD if re.search(instead.line, line)), None)

@@ -44,13 +44,13 @@ _TABLE = """
 
 @dataclass(frozen=True)
 class Case(CorpusCase):
-    """One run of a file, of one or more lines of arguments."""
+    """A run of a file, with one or more lines of arguments."""
 
     lines: tuple[str, ...]
 
     @property
     def content(self) -> list[object]:
-        """All that the case consists of."""
+        """The parts of the case that the recordings depend on."""
         return [self.lines, self.details, {name: (SCRIPTS / name).read_text() for name in self.details.get("lua", [])}]
 
 
@@ -61,15 +61,15 @@ def texts(directory: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that a run left behind, settled."""
+    """All that a run left behind, with measured values replaced."""
 
     said: str
     transcript: str
-    """For each line of arguments the status, standard output and standard error; then the rows."""
+    """The status, standard output and standard error of each line of arguments; then the rows."""
 
 
 def all_cases() -> Iterator[Case]:
-    """Every run of every file."""
+    """Yields every run of every file."""
     for file, details in read_corpus(CORPUS, _KEYS):
         for name, lines in named(file, _runs(details)):
             yield Case(name, details, lines)

@@ -1,4 +1,4 @@
-"""Every run of the corpus leaves the same words, statuses and rows behind, whichever of the two does it."""
+"""Tests that every run of the corpus leaves the same words, statuses and rows behind with both programs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ CASES = list(all_cases())
 AT_ONCE = 6
 """Runs under way: most of them wait, or are over at once."""
 MOST_ASKED = 6
-"""So often the original is asked about a run that is limited by time: what a report shows, and whether there is one at
-the end, depends on a race of its threads. Ours runs once, and has to leave one of its answers."""
+"""The number of times that the original is asked about a run that is limited by time: what a report shows, and whether
+there is one at the end, depends on a race of its threads. Ours runs once, and must leave one of its answers.
+"""
 
 Pair = tuple[Any, Any]
 

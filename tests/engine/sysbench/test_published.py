@@ -26,7 +26,9 @@ RUN = (
 MODERN = f"--tables={TABLES} --table-size={ROWS} --rand-type=uniform --skip-trx=off"
 
 _WAITING = ("synchronous_commit = on", "commit_siblings = 0", "commit_delay = 100000", "deadlock_timeout = 1000")
-"""Each commit waits 0.1 s and leaves the processors to other tests, and so do those who wait for its locks."""
+"""Settings under which each commit waits 0.1 s and leaves the processors to other tests, as do those that wait for its
+locks.
+"""
 
 CUT_OFF = 2
 """The status of a run that --forced-shutdown without a number cuts off at the end of its time."""

@@ -60,7 +60,7 @@ def prepared(sides: tuple[Side, Side], new_databases, tmp_path_factory) -> tuple
 
 
 def counted(server: Target, side: Side, target: Target, line: str, path: Path, *, status: int = 0) -> dict[str, int]:
-    """How often each statement was executed by one run; the tables' numbers count as one."""
+    """Returns how often one run executed each statement; statements count as one if only the table's number differs."""
     with server.connect_as_user() as connection:
         connection.execute(
             "SELECT pg_stat_statements_reset(0, oid, 0) FROM pg_database WHERE datname = %s", [target.dbname]

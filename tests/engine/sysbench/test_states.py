@@ -1,4 +1,4 @@
-"""Which Lua states there are, and which of a script's functions run in which of them, how often."""
+"""Tests of the Lua states: how many there are, and which of a script's functions run in which of them, how often."""
 
 from __future__ import annotations
 

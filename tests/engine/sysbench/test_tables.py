@@ -37,7 +37,7 @@ OPTIONS = [
 
 
 def definitions(target: Target) -> str:
-    """All of a database's definitions as pg_dump writes them, without what it makes up for each dump."""
+    """Returns a database's definitions as pg_dump writes them, without what it makes up for each dump."""
     program = client_program("pg_dump")
     env = environment(target.environment())
     done = subprocess.run([program, "--schema-only"], env=env, capture_output=True, text=True, check=True)
@@ -67,7 +67,9 @@ def contents(target: Target) -> list[dict[str, Any]]:
 
 
 def spread(target: Target) -> list[tuple[int, float]]:
-    """How k is spread: distinct values, and how much of the rows the most frequent tenth of the values takes."""
+    """Returns the spread of k: the distinct values, and the share of the rows that the most frequent tenth of them
+    takes.
+    """
     query = (
         "WITH v AS (SELECT count(*) n, row_number() OVER (ORDER BY count(*) DESC) place FROM sbtest1 GROUP BY k)"
         " SELECT count(*), sum(n) FILTER (WHERE place <= 50) / sum(n) FROM v"

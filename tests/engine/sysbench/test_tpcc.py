@@ -37,7 +37,7 @@ def count_of(label: str, text: str) -> int:
 
 
 def counts(target: Target) -> dict[str, int]:
-    """How many rows each table has."""
+    """Returns the number of rows of each table."""
     tables = (
         "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY relname"
     )

@@ -62,7 +62,7 @@ def test_facts_are_the_same_when_collected_twice(clusters):
 
 @pytest.mark.server
 def test_two_servers_of_one_kind_have_the_same_facts(clusters, start_cluster):
-    """Nothing that merely says where a server lives or when it started is among them."""
+    """Facts contain nothing that only shows where a server lives or when it started."""
     one = clusters(18)
     other = start_cluster(settings=one.settings)
     assert collect("A", one.target, one.data_directory).facts == collect("A", other.target, other.data_directory).facts

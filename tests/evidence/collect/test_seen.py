@@ -1,4 +1,4 @@
-"""Whether the host that a study names for a given server is that server's."""
+"""Tests of the check that the host that a study names for a given server is that server's."""
 
 from __future__ import annotations
 

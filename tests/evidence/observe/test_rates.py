@@ -1,4 +1,4 @@
-"""From readings to means and rates by second."""
+"""Tests of the means and rates by second that are computed from readings."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def waits(session: Session, process: int) -> bool:
-    """Whether a server process waits for an advisory lock; what it does is shown a moment later than done."""
+    """True if a server process waits for an advisory lock; the view shows the wait a moment after it begins."""
     query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event = 'advisory'"
     return session.execute(query, (process,)).fetchone() is not None
 

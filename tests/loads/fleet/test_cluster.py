@@ -53,7 +53,7 @@ def nodes():
 
 @pytest.fixture
 def said(monkeypatch):
-    """All that the machines say of each trial, by machine, before it is merged."""
+    """Returns the events that the machines report of each trial, by machine, before they are merged."""
     heard: dict[FleetRun, dict[str, list]] = {}
     feed = FleetRun.feed
 

@@ -1,4 +1,4 @@
-"""How the offset of a machine's clock is found."""
+"""Tests of the search for the offset of a machine's clock."""
 
 from __future__ import annotations
 

@@ -36,7 +36,9 @@ with joined(FleetSection(address="local")):
 
 @pytest.fixture
 def root(monkeypatch):
-    """In place of /tmp, which labs of other tests clean up; the paths of Ray's sockets in it have to be short."""
+    """Yields a directory in place of /tmp, which labs of other tests clean up; the paths of Ray's sockets in it have to
+    be short.
+    """
     path = Path(tempfile.mkdtemp(prefix="", dir="/tmp"))
     monkeypatch.setattr(scratch, "ROOT", path)
     yield path

@@ -29,7 +29,7 @@ WINDOWS_PORT = 2200
 """Here each host's sshd answers as that of a host with Windows."""
 _WINDOWS = Path(__file__).with_name("windows_shell.py")
 UNPRIVILEGED = "postgres"
-"""Who logs in on the second host; on the first one it is root."""
+"""The account that logs in on the second host; on the first one it is root."""
 PATIENCE_S = 60
 _PENALTIES_SINCE = (9, 8)
 """The version of OpenSSH from which on an address that is refused often, or whose session dies, is kept out a while."""
@@ -39,7 +39,7 @@ _DATA = "its dätä"
 
 @dataclass
 class Host:
-    """One host: its namespace, its address as the lab sees it, its sshd, and a folder for data."""
+    """A host: its namespace, its address as the lab sees it, its sshd, and a folder for data."""
 
     user: str
     namespace: str
@@ -82,7 +82,9 @@ class Host:
 
     @contextmanager
     def account_with_sudo(self) -> Iterator[None]:
-        """Whoever logs in may become root without a password; else nobody may."""
+        """Lets the login's account become root without a password for as long as the context lasts; otherwise no
+        account may.
+        """
         sudoers = self.folder / "sudoers"
         sudoers.write_text(f"{self.user} ALL=(ALL) NOPASSWD: ALL\n")
         try:
@@ -110,7 +112,7 @@ class Host:
         return not pids
 
     def commands(self) -> list[str]:
-        """All that runs on the host, without sshd's own processes."""
+        """Returns the commands that run on the host, without sshd's own processes."""
         found = [words for pid in self._pids() if (words := _words(pid))]
         return [" ".join(words) for words in found if not Path(words[0]).name.startswith("sshd")]
 

@@ -30,6 +30,6 @@ def named(findings: list[Finding]) -> set[tuple[str, str]]:
 
 
 def rate_fits_time(rates) -> bool:
-    """Whether a measured rate of flushes, a whole number, is that of the time of one, in tenths of a microsecond."""
+    """True if a measured rate of flushes, a whole number, fits the time of one flush, in tenths of a microsecond."""
     slowest, fastest = (1e6 / (rates["flush_us"] + off) for off in (0.051, -0.051))
     return slowest - 0.501 <= rates["flushes_per_s"] <= fastest + 0.501

@@ -1,4 +1,4 @@
-"""Planted differences between real servers: each is named above the verdict."""
+"""Tests that planted differences between real servers are each named above the verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the load used what the arms differ in: by the counters of the trials and the plans of statements."""
+"""Tests if the load used what the arms differ in: by the counters of the trials and the plans of statements."""
 
 from __future__ import annotations
 
