@@ -31,7 +31,7 @@ def usable_cpus(machine: Machine) -> frozenset[int]:
     """Returns the CPUs on which the lab's processes may run; all CPUs if the system does not say. Raises HostError."""
     texts = machine.read_many([_STATUS, _ONLINE])
     if allowed := _ALLOWED.search(texts.get(_STATUS, "")):
-        # Linux allows CPUs that are off too, as half of them are where SMT is off
+        # Cpus_allowed_list also has CPUs that are offline, for example half of them if SMT is off
         return listed_numbers(allowed[1]) & listed_numbers(texts.get(_ONLINE, allowed[1]))
     return frozenset(range(int(machine.tool(["sysctl", "-n", "hw.ncpu"]))))
 

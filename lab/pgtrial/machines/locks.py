@@ -77,7 +77,7 @@ def holding_name(home: Path, wait: Callable[[], None]) -> Iterator[None]:
                 wait()
                 wait_for(file)
             if not os.fstat(file.fileno()).st_nlink:
-                continue  # whoever held it has removed it: another file is the lock now
+                continue  # its holder has removed it: another file is the lock now
             try:
                 yield
             finally:

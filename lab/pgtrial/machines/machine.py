@@ -218,7 +218,7 @@ class Local(Machine):
                 check=False,
                 timeout=timeout_s,
                 cwd="/",
-                # another account may read the environment of its own processes
+                # another account can read the environment of its own processes, so it must hold no secrets
                 env=_environment() if user is None else _environment_of_servers(),
                 **standard_input,
             )
@@ -292,7 +292,7 @@ class Local(Machine):
         if parents and path.is_dir():
             return
         path.mkdir(mode=mode, parents=parents)
-        path.chmod(mode)  # whatever the umask
+        path.chmod(mode)  # mkdir's mode is limited by the umask
 
     def rmdir(self, path: Path) -> None:
         path.rmdir()

@@ -29,7 +29,7 @@ _NOT_STARTED = 127
 
 _REASONS = {
     **{os.strerror(number): number for number in errno.errorcode},
-    # words of shells for what a redirection met, and of tools that do not ask the system
+    # messages of shells about a redirection, and of tools with messages of their own
     "Directory nonexistent": errno.ENOENT,
     "nonexistent": errno.ENOENT,
     "cannot overwrite existing file": errno.EEXIST,
@@ -103,7 +103,7 @@ class PosixMachine(Machine):
         at, steps, then = _quoted(target), [], ""
         if durable:
             steps.append(f"rm -f {at}")
-            # where the system's sync knows of no files it flushes everything, which is as good
+            # a sync that takes no file names flushes everything, which is as good
             then = f" && sync {at} && mv -f {at} {_quoted(path)} && sync {_quoted(path.parent)}"
         if mode is not None:
             steps.append(f"(umask 077; : >> {at}) && chmod {mode:04o} {at} || exit")
@@ -119,7 +119,7 @@ class PosixMachine(Machine):
         self._file(f"(set -C; : > {at}) || exit\n{fill}", path)
 
     def exists(self, path: Path) -> bool:
-        # the answer is in words, since a status may also be that of something that went wrong
+        # the answer is printed, since a status could also be that of a failure
         return self._file(f"[ -e {_quoted(path)} ] && echo yes || echo no", path) == "yes\n"
 
     def mkdir(self, path: Path, mode: int = 0o755, *, parents: bool = False) -> None:
@@ -195,7 +195,7 @@ class PosixMachine(Machine):
             return body
         if not self.root:
             raise HostError(f"only root may run commands as the user {user} on {self.label}; {self.way_to_root}")
-        # root's own shell may be csh: it is given the same words whatever the steps
+        # root's own shell may be csh, so it gets only a command that every shell understands
         return _known(user) + _fed(f"SHELL=/bin/sh su -m {shlex.quote(user)} -c 'exec /bin/sh -s'", _script(body))
 
     @cached_property

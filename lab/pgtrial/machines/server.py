@@ -70,7 +70,7 @@ class RunningServer(Change):
             raise HostError(f"the server in {self.data} on {machine.label} does not end; end it there")
 
     def is_of(self, run: Path) -> bool:
-        """A server whose data is in a room, or on a volume in a directory of the study's."""
+        """True if the data directory is below the run, is numbered as in a room, or is on a volume of the study."""
         named = _ROOM_NUMBER.match(self.data.name) is not None or is_private(self.data.parent)
         return lies_in(self.data, run) or (self.data.is_absolute() and ".." not in self.data.parts and named)
 
@@ -82,7 +82,7 @@ class RunningServer(Change):
 
 
 _ROOM_NUMBER = re.compile(r"\d{3,}-")
-"""In front of the names of directories of rooms."""
+"""The number with which the names of directories in a room begin (`Room.directory`)."""
 
 
 _PROC = Path("/proc")

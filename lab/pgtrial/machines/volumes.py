@@ -256,7 +256,7 @@ class Pool(Change):
         try:
             present = machine.tool(["zpool", "list", "-H", "-o", "name"]).split()
         except HostError:
-            return  # without a ZFS that answers there is no pool
+            return  # if ZFS does not answer, there is no pool
         if self.name in present:
             machine.tool(["zpool", "destroy", "-f", self.name])
 

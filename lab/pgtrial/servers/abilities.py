@@ -97,7 +97,7 @@ def check_abilities(spec: StudySpec, data: Iterable[Data]) -> None:
 def _servers(spec: StudySpec) -> Iterator[tuple[str, ServerBinaries]]:
     for arm in spec.arms:
         server = spec.resolved(arm)
-        # other directories of extensions are not looked into
+        # extensions in other directories are not looked for
         elsewhere = isinstance(server, MadeHere) and "extension_control_path" in server.settings
         if isinstance(server, MadeHere) and not elsewhere and not is_source(server.postgres):
             yield arm, resolve(server.postgres)

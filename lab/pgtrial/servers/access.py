@@ -81,7 +81,7 @@ def _has(machine: RemoteMachine, address: str) -> bool:
 
 def verifier(password: str) -> str:
     """Returns the SCRAM-SHA-256 verifier of a password, as in pg_authid, with a random salt."""
-    # libpq computes it on any connection, also on one that is none
+    # libpq computes the verifier on any connection object, even on one that is not connected
     return pq.PGconn.connect_start(b"host=/").encrypt_password(password.encode(), b"", b"scram-sha-256").decode()
 
 

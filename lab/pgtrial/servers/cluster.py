@@ -71,7 +71,7 @@ class Cluster:
         """
         with ExitStack() as stack:
             if self.access is not None and not self.access.port:
-                # any port will do: a free one of the loopback address is ours meanwhile
+                # any port will do: a free one of the loopback address is reserved meanwhile
                 port = stack.enter_context(reserved_port())
                 self.access = replace(self.access, port=int(self.settings.get("port", port)))
             self._configure(self._listening())
@@ -210,11 +210,11 @@ def _make_owner(room: Room, server: ServerBinaries, data: Path) -> None:
         f"CREATE ROLE {OWNER} LOGIN CREATEDB",
         f"ALTER DATABASE {DATABASE} OWNER TO {OWNER}",
     ]
-    if server.major >= 10:  # 9.6 has no such role
+    if server.major >= 10:  # PostgreSQL 9.6 has no role pg_monitor
         statements.append(f"GRANT pg_monitor TO {OWNER}")
     if server.major >= 15:
         statements += [f"GRANT pg_checkpoint TO {OWNER}", f"GRANT SET ON PARAMETER session_replication_role TO {OWNER}"]
-    else:  # since 15 the owner of the database owns this schema
+    else:  # since PostgreSQL 15 the owner of the database owns this schema
         statements.append(f"ALTER SCHEMA public OWNER TO {OWNER}")
     single = ("--single", "-D", data, "-c", "exit_on_error=true", DATABASE)
     done = room.run([server.bin / "postgres", *single], "".join(f"{statement}\n" for statement in statements))
@@ -226,7 +226,7 @@ def _make_owner(room: Room, server: ServerBinaries, data: Path) -> None:
 LAB_SETTINGS = {
     "listen_addresses": "",  # nobody but the private socket's owner can connect
     "log_checkpoints": "on",  # a checkpoint inside the measured part has to be seen
-    "log_autovacuum_min_duration": "0",  # so has an autovacuum
+    "log_autovacuum_min_duration": "0",  # an autovacuum has to be seen too
     "log_line_prefix": "%m [%p] ",
     "log_timezone": "UTC",
     "lc_messages": "C",

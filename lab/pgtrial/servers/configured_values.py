@@ -104,7 +104,7 @@ def _asked(programs: Path, name: str, wanted: str | None) -> tuple[str | None, s
         return None, None
     with tempfile.TemporaryDirectory(prefix="pgtrial-settings-") as folder:
         (Path(folder) / "postgresql.conf").touch()
-        # the first argument is -C, or the program refuses to run as root
+        # the first argument has to be -C, or the program refuses to run as root
         command = [str(programs / "postgres"), "-C", name, "-D", folder]
         command += ["-c", f"{name}={wanted}"] if wanted is not None else []
         try:

@@ -104,7 +104,7 @@ def _pg_dumps() -> list[_PgDump]:
     for directory in [*(server.bin for server in find_servers()), *map(Path, client_directories())]:
         program = directory / "pg_dump"
         if program.is_file() and (real := program.resolve()) not in found:
-            with suppress(HostError):  # one that root does not run, or that does not run here, is none
+            with suppress(HostError):  # skip one that root does not run, or that does not run here
                 check_program(program)
                 version = _VERSION.search(LOCAL.run([program, "--version"]).stdout)
                 if version is not None:
@@ -139,7 +139,7 @@ def _dump(program: Path, path: Path, environment: dict[str, str], shown: str) ->
     """Dumps the database to a file. Raises ArmError with the message of pg_dump."""
     part = path.with_suffix(DUMP_ENDINGS[1])
     part.touch(mode=0o600)
-    # a subscription has a connection string with its password, and no place in a copy
+    # a subscription has a connection string with its password, and must not be active in a copy
     options = ["--format=custom", "--no-owner", "--no-subscriptions", f"--file={part}"]
     done = finished([program, *options], environment)
     if done.returncode != 0:

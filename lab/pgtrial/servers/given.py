@@ -115,7 +115,7 @@ class GivenServer:
         """Provides the server with the study's settings in force and the tables reset; on exit the settings are put
         back."""
         if self.machine is not None:
-            self.machine.connection.forget_loss()  # nothing of a trial depends on it
+            self.machine.connection.forget_loss()  # no trial depends on the host
         log.write_text(f"The log of the given server {self.target.label} stays there.\n")
         if tables != NO_TABLES:
             with timed(timings, "restore"):
@@ -144,7 +144,7 @@ class GivenServer:
             try:
                 yield target
             except BaseException as error:
-                with timed(timings, "stop"), leave:  # which has to hear why, and does not undo everything
+                with timed(timings, "stop"), leave:  # what is undone depends on the error
                     raise error
             else:
                 with timed(timings, "stop"):
@@ -189,7 +189,7 @@ class GivenServer:
         """The server's address for sessions that load data, without time limits of the role or the server, which are
         meant for ordinary use."""
         with self._connect() as connection:
-            if is_pooled(connection):  # a pooler takes no options
+            if is_pooled(connection):  # a pooler accepts no options
                 return self.target
             limits = connection.execute(
                 "SELECT name FROM pg_settings WHERE name = ANY (%s) AND reset_val <> '0'", (list(TIME_LIMITS),)

@@ -169,7 +169,7 @@ def _megabytes(data: Sequence[Data]) -> int:
 def _free_mb(setup: Given, connection: Session, target: Target) -> tuple[float | None, str]:
     """Returns the free megabytes and how they are known, in words; None if nothing tells."""
     if setup.storage_limit is not None:
-        # of databases that the role may not connect to, the size is unknown
+        # the size of databases to which the role may not connect is unknown
         used = value(
             connection,
             "SELECT coalesce(sum(pg_database_size(oid)), 0) FROM pg_database "
@@ -177,7 +177,7 @@ def _free_mb(setup: Given, connection: Session, target: Target) -> tuple[float |
         )
         return (setup.storage_limit - float(used)) / 1e6, f"of storage_limit = {_size(setup.storage_limit)}"
     if target.local:
-        # as far as the role may know where the data is, and the lab can look there
+        # the role may not know where the data is, and the lab may not be able to read there
         with suppress(psycopg.errors.InsufficientPrivilege, OSError):
             directory = Path(value(connection, "SELECT current_setting('data_directory', true)") or "/nonexistent")
             if directory.is_dir():

@@ -83,7 +83,7 @@ class GivenSettings:
 
     def _record_to_make(self, session: Session) -> SettingsRecord:
         if read_auto_conf(session) is None:
-            reload(session)  # what the files have shows in no other way
+            reload(session)  # without the right to read the files, only a reload shows what they contain
         try:
             with closing(self.connect()) as fresh:
                 rows = self._check.values(fresh)

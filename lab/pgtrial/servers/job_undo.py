@@ -175,7 +175,7 @@ class _Watch:
         self._thread.join(_JOIN_S)
 
     def _look(self) -> None:
-        # without a session nothing is noted, and a person is asked
+        # without a session nothing is noted, and a person is asked later
         with suppress(psycopg.Error, ArmError, OSError), closing(self._connect()) as session:
             while not self._over.is_set():
                 known = self.record.transactions
@@ -285,7 +285,7 @@ def _end(session: Session, record: UndoRecord) -> None:
 
 
 def _undo(record: UndoRecord) -> None:
-    with closing(record.target.connect_as_load()) as of_study:  # whose names mean what they mean in the job
+    with closing(record.target.connect_as_load()) as of_study:  # names mean here what they mean in the job
         for statement in record.statements:
             of_study.execute(statement.encode())
 

@@ -150,7 +150,7 @@ class Templates:
             name = lock.name.removesuffix(NAME_LOCK)
             if not (self.root / name).exists():
                 with suppress(TemplateInUse), self._alone(name, lambda: _refuse("")):
-                    pass  # the way out removes it
+                    pass  # leaving the block removes the lock file
         removed = []
         for path in self.unfinished():
             with suppress(ArmError):
@@ -166,7 +166,7 @@ class Templates:
         """Returns all templates, by name."""
         templates = []
         for path in self._present():
-            with suppress(FileNotFoundError):  # somebody removes it now
+            with suppress(FileNotFoundError):  # another process is removing it
                 templates.append(self._described(path))
         return templates
 
@@ -228,7 +228,7 @@ def _on_disk(what: str) -> Iterator[None]:
     """Turns an OSError inside into an ArmError that begins with `what`."""
     try:
         yield
-    except BrokenPipeError:  # of whoever reads the progress
+    except BrokenPipeError:  # the pipe of a program that reads the progress was closed
         raise
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -16,10 +16,10 @@ from pgtrial.loads.target import Session, is_pooled
 from pgtrial.model.errors import ArmError
 
 LIMIT_S = 5
-"""Seconds for which a statement of the lab's own waits for a lock."""
+"""How long a statement of the lab's own waits for a lock, in seconds."""
 
 _LOOK_S = 0.5
-"""How often it is asked who holds the lock."""
+"""The pause between two questions for the sessions that hold the lock, in seconds."""
 
 _WANTED = """SELECT DISTINCT format('%%I.%%I', n.nspname, c.relname) AS name FROM pg_locks l
     JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -31,15 +31,15 @@ _BLOCKING = """SELECT format('process %%s of %%s', a.pid, coalesce(a.usename, 't
 
 
 class LockWait(ArmError):
-    """Another session holds a lock that a statement of the lab's own needs."""
+    """Another session holds a lock that a statement of the lab needs."""
 
 
 @contextmanager
 def short_lock_waits(session: Session, connect: Callable[[], Session]) -> Iterator[None]:
-    """Within it a statement of the session waits for a lock for some seconds at most. Raises LockWait.
+    """Limits how long a statement of the session waits for a lock inside, to LIMIT_S seconds. Raises LockWait.
 
-    `connect` opens the session that looks for those who hold the lock. Behind a pooler there is no limit: it would stay
-    with whoever has that session next.
+    `connect` opens the session that finds the holders of the lock. Behind a pooler there is no limit, since it would
+    stay with the server process, which others use next.
     """
     if is_pooled(session):
         yield
@@ -60,12 +60,12 @@ def short_lock_waits(session: Session, connect: Callable[[], Session]) -> Iterat
 
 
 class _Look:
-    """Looks who makes a session wait, from the time when that has lasted for a moment."""
+    """Finds the sessions that make another one wait, once it has waited for a moment."""
 
     def __init__(self, session: Session, connect: Callable[[], Session]) -> None:
         self.blocking: list[str] = []
         self.wanted = "a table"
-        """What the session waits for, by name where that is known."""
+        """The object that the session waits for, by name if that is known."""
         self._process = session.info.backend_pid
         self._connect = connect
         self._over = threading.Event()

@@ -28,7 +28,7 @@ _PARAMETERS = Path("/proc/sys")
 
 
 def page_settings(setup: Made) -> dict[str, str]:
-    """PostgreSQL's settings that follow from the pages asked for; without an answer none."""
+    """Returns the settings of PostgreSQL that follow from `huge_pages`; empty if the arm does not set it."""
     if setup.huge_pages is None:
         return {}
     if setup.huge_pages == "off":
@@ -38,7 +38,8 @@ def page_settings(setup: Made) -> dict[str, str]:
 
 @contextmanager
 def _as_planned() -> Iterator[None]:
-    """A trial during which somebody else changed what the lab had changed fails: the machine was not as asked for."""
+    """Turns ChangedMeanwhile into a TrialError: somebody else changed what the lab had changed, so the machine was not
+    as asked for."""
     try:
         yield
     except ChangedMeanwhile as error:
@@ -46,7 +47,7 @@ def _as_planned() -> Iterator[None]:
 
 
 class MachineState:
-    """What one arm asks of the machine whose changes the journal has."""
+    """The state that one arm asks of a machine. `changes` is the journal of changes on that machine."""
 
     def __init__(self, arm: str, setup: Made, changes: HostJournal) -> None:
         self._arm = arm
@@ -55,7 +56,7 @@ class MachineState:
         self._machine = changes.machine
 
     def check(self) -> None:
-        """Find out before the first trial whether the host can be as asked for. Raises StudyError."""
+        """Finds out before the first trial whether the machine can be as asked for. Raises StudyError."""
         setup, where = self._setup, f"arms.{self._arm}"
         for key in [*(["huge_pages"] if setup.huge_pages in KB else []), *setup.of_the_kernel]:
             if not self._machine.root:
@@ -73,9 +74,10 @@ class MachineState:
 
     @contextmanager
     def in_force(self, data: Path, pages: int) -> Iterator[None]:
-        """The host as asked for, with so many huge pages more; put back on the way out.
+        """Puts the machine into the state that the arm asks for, with `pages` more huge pages, and puts the former
+        state back on exit.
 
-        Raises TrialError, HostLost, and ArmError where another lab does not end its changes.
+        Raises TrialError, HostLost, and ArmError if another lab does not end its changes.
         """
         with _as_planned(), ExitStack() as stack:
             try:
@@ -88,12 +90,13 @@ class MachineState:
                 for change in changes:
                     stack.enter_context(self._journal.made(change))
             except HostError as error:
-                # memory may be in too small pieces now and not later: that is this trial's failure, not the study's
+                # memory may be fragmented now and not later, so this trial fails and not the study
                 raise TrialError(str(error)) from None
             yield
 
     def _changes(self, data: Path) -> list[Change]:
-        """The changes of kernel values; of a disk only if there is data to look for."""
+        """Returns the changes of kernel values. Those of a disk are left out if there is no data directory to find it
+        by."""
         planned: list[Change] = [*self._parameters()]
         for name in self._setup.of_the_kernel:
             effect = KEYS[name].effect
@@ -105,7 +108,7 @@ class MachineState:
         return planned
 
     def _files(self, name: str, effect: KernelFile, data: Path) -> list[tuple[Path, str]]:
-        """The files of a key, and what their value is called. Raises HostError if there are none."""
+        """Returns the files of a key, and the name of the value in each. Raises HostError if there are none."""
         machine = self._machine
         if effect.of_disk:
             disk = _disk(machine, data, effect.path)
@@ -120,7 +123,8 @@ class MachineState:
         return [(path, f"{effect.what} of {path.parts[-3]}") for path in of_each]
 
     def _parameters(self) -> Iterator[Change]:
-        """Through the kernel's files, or, where it has none, by sysctl."""
+        """Yields the changes of sysctl parameters: of the kernel's files, or by the command sysctl if there are no
+        files."""
         machine, asked = self._machine, self._setup.sysctl
         for name in asked:
             if (other := COUNTERPARTS.get(name)) in asked:
@@ -134,13 +138,14 @@ class MachineState:
 
 
 def _disk(machine: Machine, data: Path, file: str) -> Path | None:
-    """What the kernel has of the block device under a directory, if it has this file there; a partition has its disk's.
+    """Returns the kernel's directory for the block device under a directory, if it has this file; for a partition, that
+    of its disk.
 
     None: there is no such device.
     """
     mount = mount_of(machine.resolve(data), mountinfo(machine))
     if mount is not None and mount.device:
-        # btrfs and others have a number of their own in place of their device's
+        # btrfs and others show a number of their own in place of their device's number
         named = Path("/sys/class/block") / machine.resolve(Path(mount.source)).name
         for home in map(machine.resolve, (Path("/sys/dev/block") / mount.device, named)):
             for candidate in (home, home.parent):

@@ -1,6 +1,7 @@
 """An arm whose server pgtrial makes: initdb, load once, then a fresh copy and a fresh server for every trial.
 
-The same on every machine: `_site` says which room the servers are made in, and how clients reach them.
+This is the same on every machine: `_site` determines in which run directory the servers are made, and how clients reach
+them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _RESERVED = ("listen_addresses", "port")
 
 @dataclass(frozen=True)
 class _Site:
-    """Where the servers of an arm are made."""
+    """The place in which the servers of an arm are made, and how they are started and reached."""
 
     room: Workspace | HostRoom
     server: ServerBinaries
@@ -59,12 +60,13 @@ class _Site:
 
 
 class MadeArm:
-    """One set-up. Its template depends on server and data, not on the settings, and is shared by arms of one kind."""
+    """An arm whose server pgtrial makes. Its template depends on server and data, not on the settings, so that arms
+    share it."""
 
     def __init__(
         self, name: str, setup: MadeHere | MadeBySsh, needs: Needs, workspace: Workspace, maker: LoadMaker
     ) -> None:
-        """`maker` makes data on servers elsewhere, which are opened to the machines that it makes load from."""
+        """`maker` makes data on servers elsewhere, which admit the machines on which it makes load."""
         check_settings(name, setup.settings)
         if isinstance(setup, MadeBySsh):
             for reserved in {item.lower() for item in setup.settings} & {*_RESERVED}:
@@ -83,16 +85,17 @@ class MadeArm:
         self._statistics: CopyStatistics | None = None
         self._served: Cluster | None = None
         self._checked = 0
-        """How often the host was lost when it was checked last: disks may have other names since."""
+        """The number of losses of the host at the last check. After another loss disks may have other names."""
 
     @property
     def account(self) -> str | None:
-        """The account of its server, which owns the data."""
+        """The account that the server runs as, and that owns the data."""
         return self._site.room.account
 
     @property
     def kind(self) -> str:
-        """What arms with the same empty cluster have in common."""
+        """The words that arms with the same empty cluster have in common: server version and program, and initdb
+        options."""
         return self._kind([])
 
     def _kind(self, extensions: Sequence[str]) -> str:
@@ -102,7 +105,8 @@ class MadeArm:
         return " ".join(words)
 
     def check(self, needs: Needs) -> None:
-        """Start the server once with the arm's settings: what PostgreSQL refuses is refused here, in its words.
+        """Starts the server once with the arm's settings, so that what PostgreSQL refuses is refused here, with its
+        message.
 
         Raises StudyError.
         """
@@ -118,12 +122,12 @@ class MadeArm:
 
     @contextmanager
     def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
-        """A server on a copy of the template, whatever `reset` says."""
+        """Provides a server on a copy of the template, whatever `reset` says."""
         with self._complaining(), self._tried(tables, log) as target:
             yield target
 
     def loaded(self, tables: Data) -> list[LoadedData]:
-        """The template, which arms of one kind on one machine have in common."""
+        """Returns the template, which arms of one kind on one machine share."""
         key, room = self._key(tables), self._site.room
         kept = self._templates(tables).rows_file(key)
         return [LoadedData((key, room.root), None, lambda log: self.rehearsal(tables, log), kept)]
@@ -138,17 +142,19 @@ class MadeArm:
                 yield cluster.served
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
-        """Make the template of this data unless it is there."""
+        """Makes the template of this data, unless it is there."""
         with self._complaining():
             self._template(tables, on_progress)
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS) -> Iterator[Target]:
-        """A server on a fresh copy of the template; with `reset` vacuum or none, on the copy of a trial before.
+        """Provides a server on a fresh copy of the template; with `reset` vacuum or none, on the copy of an earlier
+        trial.
 
-        The program of any layout serves data that the program of another one has made.
+        The program of any layout serves data that the program of another layout has made.
 
-        A host that is not there now raises ArmError: the trial has not begun. One that is lost from here on fails it.
+        If the host is not there now, ArmError is raised, since the trial has not begun. If it is lost later, the trial
+        fails.
         """
         log.touch()
         with self._complaining():
@@ -156,7 +162,7 @@ class MadeArm:
             self.notes = self._workspace.rooms.ready(room) if isinstance(room, HostRoom) else []
             if room.settled != self._checked:
                 self._check_host()
-        # stopped and run again, the study would forget a trial under which the host is lost
+        # the trial has to fail: if the study stopped instead, a repeated run would forget that the host was lost in it
         failing = _raised_as(TrialError, HostLost, "", "the server's host was lost in mid-trial: ")
         with self._complaining(), failing, self._serving(tables, log, timings, drawn) as target:
             yield target
@@ -179,7 +185,7 @@ class MadeArm:
                 if watches:
                     self.host_seen["during"] = huge_page_counters(room.machine)
                 if reset == "vacuum" and tables != NO_TABLES:
-                    # the data of a trial before, brought near its first state
+                    # VACUUM brings the data of an earlier trial near its first state
                     with cluster.target.connect() as connection:
                         tables.reset(connection)
                 if reset == "copy" and self._statistics is not None:
@@ -199,13 +205,14 @@ class MadeArm:
                     self.host_seen["after"] = huge_page_counters(room.machine)
 
     def use_statistics(self, statistics: CopyStatistics) -> None:
-        """Have each fresh copy of a trial begin with these statistics of the planner."""
+        """Makes each fresh copy of a trial begin with these statistics of the planner."""
         self._statistics = statistics
 
     def restart(self, log: Path, *, cold: bool) -> None:
-        """Restart the server being served, so that its shared buffers are empty; `cold`: and the kernel's cache.
+        """Restarts the server being served, so that its shared buffers are empty; with `cold` the kernel's cache is
+        emptied too.
 
-        Raises TrialError when the server does not start again, or its host cannot be reached.
+        Raises TrialError if the server does not start again, or its host cannot be reached.
         """
         cluster, machine = self._served, self._site.room.machine
         if cluster is None:
@@ -214,7 +221,8 @@ class MadeArm:
             cluster.restart(log, lambda: drop_caches(machine) if cold else None)
 
     def fetch_log(self, log: Path) -> None:
-        """Append what the server being served has written since. Raises TrialError when its host cannot be reached."""
+        """Appends to `log` what the server being served has logged since the last time. Raises TrialError if its host
+        cannot be reached."""
         if self._served is not None:
             try:
                 self._served.fetch_log(log)
@@ -222,7 +230,8 @@ class MadeArm:
                 raise TrialError(str(error)) from None
 
     def close(self) -> None:
-        """Remove the kept copies, those that it shares with other arms as well; of a host they go with its room."""
+        """Removes the kept copies on this machine, those shared with other arms too. On another host they go with the
+        run directory there."""
         if self.machine is LOCAL and "_site" in vars(self):
             kind, kept = self.kind, self._workspace.kept
             for copy in [copy for copy in kept if copy.owner in (None, self.name) and copy.template.kind == kind]:
@@ -230,7 +239,8 @@ class MadeArm:
 
     @cached_property
     def _site(self) -> _Site:
-        """Found on first use. Raises HostTrouble, ArmError and StudyError."""
+        """The place in which the arm's servers are made; it is found on first use. Raises HostTrouble, ArmError and
+        StudyError."""
         setup, workspace = self.setup, self._workspace
         try:
             match setup:
@@ -251,11 +261,11 @@ class MadeArm:
         return _Site(room, server, access, launcher, MachineState(self.name, setup, room.changes), volumes)
 
     def _cluster(self, data: Path, loading: dict[str, str] | None = None) -> Cluster:
-        """A cluster on a data directory, with the settings of the arm, or with those of `loading` alone."""
+        """Returns a cluster on a data directory, with the settings of the arm, or only with those of `loading`."""
         site = self._site
         access = site.access
         if access is not None and isinstance(self.setup, MadeBySsh):
-            # open to all that make load now: a machine of the fleet may have taken another one's place
+            # the server admits all machines that make load now: one of the fleet may have been replaced by another
             access = replace(access, clients=tuple(dict.fromkeys([*access.clients, *self._maker.addresses])))
         elif loading is not None:
             access = None
@@ -265,7 +275,7 @@ class MadeArm:
         return cluster
 
     def _check_host(self) -> None:
-        """Find out whether the host can be as asked for. Raises StudyError."""
+        """Finds out whether the host can be as asked for. Raises StudyError."""
         site = self._site
         site.state.check()
         if self._needs.cold and not may_drop_caches(machine := site.room.machine):
@@ -278,7 +288,7 @@ class MadeArm:
         self._checked = site.room.settled
 
     def _complaining(self) -> AbstractContextManager[None]:
-        """What goes wrong outside of trials stops the study, in a sentence that names the arm."""
+        """Turns an error of the machine outside of trials into an ArmError that names the arm and stops the study."""
         return _raised_as(ArmError, HostTrouble, f"arms.{self.name}: ")
 
     def _check_space(self, data: Data, templates: int = 1, copies: int = 1) -> None:
@@ -287,7 +297,7 @@ class MadeArm:
         check_free(free, room.label, room.larger, data, templates=templates, copies=copies)
 
     def _data(self, tables: Data, place: int | None, stack: ExitStack) -> Path:
-        """The data of a trial: a fresh copy that `stack` removes, or one that is kept."""
+        """Returns the data directory of a trial: a fresh copy that `stack` removes, or a copy that is kept."""
         if self.setup.reset != "copy":
             return self._kept(tables, place)
         directories = self._place(tables.short_name, place, stack)
@@ -295,7 +305,8 @@ class MadeArm:
         return directories.data
 
     def _kept(self, tables: Data, place: int | None) -> Path:
-        """The copy with this number, which arms of one kind share, or without one the arm's own; made on first use."""
+        """Returns the kept copy with this number, which arms of one kind share, or without a number the arm's own. It
+        is made on first use."""
         kept = self._site.room.kept
         copy = KeptCopy(self._key(tables), self.name if place is None else None, place)
         if copy not in kept:
@@ -305,7 +316,8 @@ class MadeArm:
         return kept[copy]
 
     def _place(self, name: str, place: int | None, stack: ExitStack) -> DataDirectories:
-        """The place of one copy, which `stack` removes: on volumes of the arm's own, or in the run's directory."""
+        """Returns the directories for one copy, which `stack` removes: on volumes of the arm's own, or in the run
+        directory."""
         site = self._site
         if site.volumes is not None:
             return stack.enter_context(site.volumes.made(place))
@@ -314,19 +326,20 @@ class MadeArm:
         return DataDirectories(data)
 
     def _copy(self, tables: Data, to: DataDirectories) -> None:
-        """A copy of the template, on disk when this returns: its write-back must not fall into the trial."""
+        """Copies the template. The copy is on disk when this returns, since its write-back must not fall into the
+        trial."""
         room, flush = self._site.room, tables != NO_TABLES
         copy_directory(room, self._template(tables, lambda line: None), to.data, flush=flush and to.wal is None)
         if to.wal is not None:
             move_wal(room, to.data, to.wal, flush=flush)
 
     def _host_ready(self, cluster: Cluster) -> AbstractContextManager[None]:
-        """The host as the arm asks for, with the huge pages that this very cluster needs."""
+        """Puts the host into the state that the arm asks for, with the huge pages that this cluster needs."""
         pages = cluster.huge_pages_needed() if self.setup.huge_pages in KB else 0
         return self._site.state.in_force(cluster.data_directory, pages)
 
     def _key(self, tables: Data) -> TemplateKey:
-        # data of the user's own may hold objects of the extensions
+        # the user's own data may contain objects of the extensions
         brought = self.setup.extensions if tables.key.get("prepared") else None
         return TemplateKey(self._kind(brought or []), self._site.server.version, **tables.key)
 
@@ -335,11 +348,11 @@ class MadeArm:
         return room.own_templates if tables.making_is_measured else room.templates
 
     def _template(self, tables: Data, on_progress: Callable[[str], None]) -> Path:
-        """The data directory that trials are copied from."""
+        """Returns the data directory of the template, which is made if there is none."""
         site = self._site
         called = site.room.name_of(site.server)
         settings = {} if tables == NO_TABLES else loading_settings(tables)
-        # nobody but an engine here reaches a private socket
+        # only an engine on this machine reaches a private socket
         maker = self._maker if isinstance(self.setup, MadeBySsh) else ENGINE_HERE
 
         def build(data: Path) -> None:
@@ -366,7 +379,8 @@ _USABLE = {"CPUs": usable_cpus, "NUMA nodes": usable_nodes}
 
 
 def _launcher(machine: Machine, setup: Made) -> tuple[str, ...]:
-    """What starts a server with its environment, through the programs that its keys ask for. Raises StudyError."""
+    """Returns the words in front of a server's command: its environment, and the programs that its keys ask for. Raises
+    StudyError."""
     command = ["env", *(f"{name}={value}" for name, value in setup.environment.items())]
     for name, key in KEYS.items():
         value = getattr(setup, name, None)
@@ -392,7 +406,8 @@ def _through(machine: Machine, asked: str, value: str, effect: Launcher) -> list
 def _raised_as(
     kind: type[PgtrialError], caught: type[PgtrialError] | tuple[type[PgtrialError], ...], where: str, what: str = ""
 ) -> Iterator[None]:
-    """Errors that are `caught`, with the words of `what` before them, and those of sessions are raised as another."""
+    """Raises an error of `kind` for errors inside that are `caught`, with `what` before their message, and for errors
+    of sessions."""
     try:
         yield
     except caught as error:
@@ -403,7 +418,7 @@ def _raised_as(
 
 
 def _heed_interrupt(error: BaseException) -> None:
-    """Raise the interrupt in the course of which the error came: nothing that fails on the way out hides that."""
+    """Raises the interrupt that led to the error, if there was one: no failure of the cleaning up may hide it."""
     behind = error.__context__
     while behind is not None:
         if isinstance(behind, KeyboardInterrupt):

@@ -1,4 +1,5 @@
-"""The process of a server, by its owner: a child of the lab, or pg_ctl on another host, journalled there.
+"""The process of a server, seen by its owner: a child of the lab, or pg_ctl on another host, recorded in the journal
+there.
 
 Servers of a lab that is gone are found by their data directories, never by name alone, and ended.
 """
@@ -42,7 +43,8 @@ _SPOKEN = re.compile(r"\b(?:LOG|FATAL|PANIC|ERROR|HINT|DETAIL|WARNING):\s+(.*)")
 
 @dataclass
 class Postmaster(abc.ABC):
-    """The process of one start: of the server of a data directory that is configured, by the words of `launcher`."""
+    """The process of one start of a server, on a data directory that is configured. `launcher` has the words in front
+    of its command."""
 
     room: Room
     server: ServerBinaries
@@ -53,28 +55,30 @@ class Postmaster(abc.ABC):
 
     @abc.abstractmethod
     def start(self, log: Path) -> None:
-        """Start it, and wait until it answers on its private socket. Raises StartError with the server's own words."""
+        """Starts the server, and waits until it answers on its private socket. Raises StartError with the server's own
+        message."""
 
     @abc.abstractmethod
     def stop(self, *, immediate: bool) -> None:
-        """End it, if it was started: fast, or immediate."""
+        """Stops the server, if it was started: fast, or immediate."""
 
     @abc.abstractmethod
     def execute(self, statement: str) -> None:
-        """Execute a statement as the superuser, by the private socket."""
+        """Executes a statement as the superuser, by the private socket."""
 
     @abc.abstractmethod
     def fetch_log(self, log: Path) -> None:
-        """Append to `log` here what it has written since the last time, unless it writes there itself."""
+        """Appends to `log` here what the server has logged since the last time, unless it writes there itself."""
 
     def _not_started(self, words: str, why: str = "does not start") -> ArmError:
-        """The error to raise: a full disk is not the server's fault, and no second attempt succeeds on it."""
+        """Returns the error to raise. A full disk is an ArmError, since it is not the server's fault and a second
+        attempt fails too."""
         kind = ArmError if is_full(words) else StartError
         return kind(f"{self.room.name_of(self.server)} {why}: {words}")
 
 
 class Child(Postmaster):
-    """A process of the lab's own."""
+    """A server that is a child process of the lab."""
 
     _process: subprocess.Popen[bytes] | None = None
 
@@ -108,23 +112,24 @@ class Child(Postmaster):
             connection.execute(statement.encode())
 
     def fetch_log(self, log: Path) -> None:
-        """The server writes it there itself."""
+        """Does nothing: the server writes its log there itself."""
 
     def _connect(self) -> Session:
         return Target(str(self.sockets), self.port, SUPERUSER, DATABASE, extra={"sslmode": "disable"}).connect()
 
     def _answers(self) -> bool:
-        """Whether this very server takes queries: on a socket in use it is another that answers."""
+        """True if this very server takes queries: if the socket is in use, it is another server that answers."""
         with suppress(psycopg.OperationalError), self._connect() as connection:
             return has_data_in(connection, self.data)
-        return False  # starting up, or recovering
+        return False  # the server is starting up, or recovering
 
     def _spawn(self, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
         postgres = (self.server.bin / "postgres", "-D", self.data)
         return LOCAL.begin([*self.launcher, *map(str, postgres)], output, user=self.room.account)
 
     def _release_shared_memory(self) -> None:
-        """Free what a killed postmaster could not: the next one on the same directory does so before all else."""
+        """Frees the shared memory that a killed postmaster could not free: the next one on the same directory frees it
+        before all else."""
         heir = self._spawn(subprocess.DEVNULL)
         deadline = time.monotonic() + _HEIR_TIMEOUT_S
         while heir.poll() is None and time.monotonic() < deadline and not self._has_shared_memory(heir.pid):
@@ -133,7 +138,7 @@ class Child(Postmaster):
         wait_or_kill(heir, _HEIR_TIMEOUT_S)
 
     def _has_shared_memory(self, pid: int) -> bool:
-        """Whether postmaster.pid is of that process and has the line that follows the one on shared memory."""
+        """True if postmaster.pid is of that process and has the line that follows the one on shared memory."""
         with suppress(OSError):
             lines = read_of_others(self.data / "postmaster.pid").splitlines()
             return len(lines) > 7 and lines[0] == str(pid)
@@ -142,7 +147,7 @@ class Child(Postmaster):
 
 @dataclass
 class Hosted(Postmaster):
-    """A process of another host: its start is in the journal of the room there."""
+    """A server on another host. Its start is recorded in the journal of the run directory there."""
 
     def __post_init__(self) -> None:
         self._running: tuple[RunningServer, Path] | None = None
@@ -182,7 +187,7 @@ class Hosted(Postmaster):
 
 
 def last_words(log: Path, begin: int = 0) -> str:
-    """What the server said last in its log from byte `begin` on, in one line."""
+    """Returns the last messages of the server in its log from byte `begin` on, in one line."""
     with log.open("rb") as file:
         file.seek(max(begin, log.stat().st_size - 65536))
         lines = file.read().decode(errors="replace").splitlines()
@@ -196,10 +201,10 @@ _NAMES = ("postgres", "postmaster", "pgtrial-engine")
 
 
 def stop_servers_below(directory: Path) -> int:
-    """Stop at once every server whose data directory lies below `directory`; returns how many processes there were.
+    """Stops at once every server whose data directory lies below `directory`. Returns how many processes there were.
 
     A postmaster is asked first (immediate shutdown, so that it removes its shared memory); what remains is killed.
-    Processes that are stopped go on first, or the postmaster would wait for them.
+    Suspended processes are resumed first, or the postmaster would wait for them.
     """
     processes = server_processes(directory)
     if not processes:
@@ -217,7 +222,8 @@ def stop_servers_below(directory: Path) -> int:
 
 
 def server_processes(directory: Path) -> list[psutil.Process]:
-    """Servers, null ones too, that work in `directory` or below: PostgreSQL's sit in their data directories."""
+    """Returns the processes of servers, null servers too, that work in `directory` or below. PostgreSQL's work in their
+    data directories."""
     processes = []
     for pid in working_below(directory):
         with suppress(psutil.Error):

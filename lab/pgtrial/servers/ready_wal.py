@@ -1,4 +1,4 @@
-"""The WAL files that a template has ready, so that no trial makes its first ones while it is measured."""
+"""Makes WAL files ready in a template, so that no trial makes its first ones while it is measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TRIM = """
 cd "$1" && ls | grep -E '^[0-9A-F]{24}$' | sort | awk -v current="$2" '($0 "") > (current "")' |
 tail -n "+$3" | xargs rm -f
 """
-"""Removes the WAL files in $1 that are ready and come after the segment $2, all from number $3 on."""
+"""The script that removes the WAL files in $1 that are ready and come after the segment $2, from number $3 on."""
 
 
 def fill_wal(target: Target, tables: Data) -> str:

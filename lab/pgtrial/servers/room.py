@@ -1,4 +1,4 @@
-"""A room: where the servers of one run of the lab are made on a machine, be it this one or another."""
+"""A room: the directory of one run of the lab on a machine, this one or another, in which it makes servers."""
 
 from __future__ import annotations
 
@@ -14,62 +14,66 @@ _ACCOUNTS = ("postgres", "nobody")
 
 
 class Room:
-    """Directories of one run, the journal of its changes, and the user that servers run as.
+    """The directories of one run on a machine, the journal of its changes, and the account that servers run as.
 
-    Its own directory is the lab's, or root's: the servers' account owns what is in the directories of its data, its
-    sockets and its logs, and can neither exchange nor write anything beside them.
+    The room's own directory belongs to the lab, or to root. The servers' account owns only what is in the directories
+    of its data, its sockets and its logs, and can neither exchange nor write anything beside them.
     """
 
     def __init__(self, machine: Machine, root: Path, label: str, account: str | None, sockets: Path) -> None:
         self.machine = machine
         self.label = label
-        """What messages about its space call it."""
+        """The room's name in messages about its space."""
         self.root = root
         self.account = account
-        """None: the user that the lab runs as, or logs in as."""
+        """The account that servers run as; None: the user that the lab runs as, or logs in as."""
         self.kept: dict[KeptCopy, Path] = {}
         self.changes = HostJournal(root, machine)
-        """Where a change of the machine is written down before it is made."""
+        """The journal, in which a change of the machine is written down before it is made."""
         self.settled = 0
-        """How often the machine was lost and came back."""
+        """The number of times that the machine was lost and came back."""
         self._sockets = sockets
         self._count = 0
 
     @property
     def larger(self) -> str:
-        """What a user does where it is too small, for the end of a sentence."""
+        """The end of a sentence that tells the user how to get more space."""
         return "name another folder as data"
 
     def hurry(self) -> None:
-        """The user has interrupted the lab and waits for its end: a machine that does not answer is not waited for."""
+        """Tells the room not to wait for a machine that does not answer: the user has interrupted the lab and waits for
+        its end."""
 
     def directory(self, name: str) -> Path:
-        """A fresh path, not yet made, on the file system of the templates."""
+        """Returns a fresh path on the file system of the templates. Nothing is made there yet."""
         self._count += 1
         return self.root / f"{self._count:03}-{name}"
 
     def socket_directory(self) -> Path:
-        """A new directory for one server's Unix socket: short, and open to root and the servers' account alone."""
+        """Makes a new directory for one server's Unix socket, with a short path. Only root and the servers' account can
+        enter it."""
         self._count += 1
         return self.private_directory(self._sockets / str(self._count))
 
     def private_directory(self, path: Path) -> Path:
-        """Make a directory that only the servers' account and root can enter, in one that is not the account's."""
+        """Makes a directory that only the servers' account and root can enter, inside one that the account does not
+        own."""
         self.machine.mkdir(path, 0o700)
         self.own(path)
         return path
 
     def own(self, path: Path) -> None:
-        """Give a path to the servers' account."""
+        """Gives a path to the servers' account."""
         if self.account is not None:
             self.machine.chown(path, self.account)
 
     def run(self, command: Command, text_in: str | None = None) -> Done:
-        """Run a command to its end as the servers' account. Raises HostTrouble."""
+        """Runs a command to its end as the servers' account. Raises HostTrouble."""
         return self.machine.run(command, text_in=text_in, user=self.account)
 
     def shell(self, script: str, *words: str | Path, text_in: str | None = None) -> str:
-        """What a script prints that the servers' account runs. Raises HostError with the words of what failed."""
+        """Runs a script as the servers' account, and returns what it prints. Raises HostError with the message of what
+        failed."""
         done = self.run(["sh", "-c", script, "sh", *words], text_in)
         if done.status != 0:
             words_of_failure = " ".join((done.stderr or done.stdout).split())[:400] or f"status {done.status}"
@@ -77,17 +81,18 @@ class Room:
         return done.stdout
 
     def write(self, path: Path, text: str) -> None:
-        """Write a file that the servers' account alone can read."""
+        """Writes a file that only the servers' account can read."""
         self.shell('umask 077; cat > "$1"', path, text_in=text)
 
     def name_of(self, server: ServerBinaries) -> str:
-        """What messages call a server: `PostgreSQL 18.6`, elsewhere with its host."""
+        """Returns the name of a server in messages: `PostgreSQL 18.6`, on another machine with its host."""
         where = "" if self.machine is LOCAL else f" on {self.machine.label}"
         return f"PostgreSQL {server.version}{where}"
 
 
 def servers_account(machine: Machine) -> str | None:
-    """Where root would run servers, `postgres` or `nobody`; None: the own user. Raises ArmError if neither exists."""
+    """Returns the account as which root would run servers, `postgres` or `nobody`; None: the lab's own user. Raises
+    ArmError if neither exists."""
     if not machine.root:
         return None
     for name in _ACCOUNTS:
@@ -105,17 +110,18 @@ then exec cp --reflink=auto --sparse=never -a "$1" "$2"
 else exec cp -Rp "$1" "$2"
 fi
 """
-"""GNU's cp shares blocks; the others copy. WAL files keep the blocks that they have in advance."""
+"""The script that copies a directory. GNU's cp shares blocks if the file system can; other cp programs copy them. WAL
+files keep the blocks that they have in advance."""
 
 _FULL = ("No space left", "quota exceeded")
 
 
 def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool = True) -> None:
-    """Copy a tree of the servers' account with its modes. Raises ArmError, leaving nothing behind.
+    """Copies a tree of the servers' account with its modes. Raises ArmError, and then leaves nothing behind.
 
-    The account copies it: whatever it exchanges before or meanwhile leads root nowhere.
-    With `flush` this and all else that is dirty on the machine is on disk when it returns: neither the write-back of
-    the copy nor what the trial before left behind may fall into the trial that follows.
+    The account itself does the copying, so that links which it puts into the tree lead root nowhere. With `flush` this
+    and everything else that is not written on the machine yet is on disk when it returns: neither the write-back of the
+    copy nor that of an earlier trial may fall into the next trial.
     """
     machine = room.machine
     room.private_directory(destination)
@@ -128,7 +134,7 @@ def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool =
                 f"the disk is full: copying {source} to {destination.parent} failed with {free:,.0f} MB free; "
                 f"free some space, lower the scale, or {room.larger}"
             )
-        # cp says the same of each file
+        # cp prints the same message for each file
         words = " ".join(done.stderr.splitlines()[:1])
         raise ArmError(f"cannot copy {source} to {destination}: {words}; check the permissions and the disk")
     if flush:
@@ -136,12 +142,12 @@ def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool =
 
 
 def is_full(complaint: str) -> bool:
-    """Whether a program complains of a full disk."""
+    """True if a program complains about a full disk."""
     return any(words in complaint for words in _FULL)
 
 
 def move_wal(room: Room, data: Path, wal: Path, *, flush: bool) -> None:
-    """Move the WAL of a cluster that is at rest to a directory of its own, and link to it. Raises ArmError."""
+    """Moves the WAL of a stopped cluster to a directory of its own, and links to it. Raises ArmError."""
     old = data / "pg_wal"
     copy_directory(room, old, wal, flush=flush)
     try:

@@ -1,7 +1,7 @@
-"""Private rooms on other hosts, for one run of the lab: all that the lab makes there is in one or in its journal.
+"""The rooms of a run on other hosts: all that the lab makes there is in a room, or in its journal of changes.
 
-Which rooms a run has is written down on the lab's machine before they are made, without a secret, so that a lab that
-comes after a crash finds them: it connects again, undoes what their journals have, and removes them.
+The rooms of a run are recorded on the lab's machine before they are made, without a secret, so that the next lab after
+a crash finds them: it connects again, undoes what their journals have, and removes them.
 """
 
 from __future__ import annotations
@@ -30,23 +30,24 @@ if TYPE_CHECKING:
 _RECORDS = "rooms"
 _MARK = "made-by-pgtrial"
 _SOCKET_ROOM = 80
-"""Bytes that a room's path may have, so that the name of a socket below it fits into 107."""
+"""The longest path of a room in bytes, so that the path of a socket below it fits into 107."""
 
 
 @dataclass(frozen=True)
 class RoomLocation:
-    """Where a room is: the login, whether by sudo, the folder that the study names, and the room's own directory."""
+    """The location of a room: the login, whether sudo is used, the folder that the study names, and the room's own
+    directory."""
 
     ssh: str
     sudo: bool
     data: str
     root: str
     folder_made: bool = False
-    """Whether the folder was not there, and goes with the room."""
+    """True if the lab has made the folder, which is then removed with the room."""
 
 
 class HostRoom(Room):
-    """One room. Its templates last as long as it does."""
+    """A room on another host. Its templates last as long as the room does."""
 
     def __init__(self, machine: RemoteMachine, place: RoomLocation, record: Path) -> None:
         root = Path(place.root)
@@ -56,11 +57,11 @@ class HostRoom(Room):
         self._place = place
         self._record = record
         self._unsettled: str | None = None
-        """What happened to the host, until that is settled what the lab had left there."""
+        """A description of the host's loss, until the lab has put in order what it had left there; else None."""
 
     @classmethod
     def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRoom:
-        """Connect and make the room. Raises HostTrouble, in a sentence for people."""
+        """Connects and makes the room. Raises HostTrouble, with a sentence for the user."""
         machine = _machine(ssh, sudo=sudo, patience_s=patience_s)
         try:
             machine.check()
@@ -86,10 +87,10 @@ class HostRoom(Room):
         self.host.connection.hurry()
 
     def ready(self) -> str | None:
-        """Be ready for a trial: a host that was lost is waited for, and what the lab had left there is settled.
+        """Prepares the room for a trial: waits for a host that was lost, and puts in order what the lab had left there.
 
-        A sentence about that, if there was such a thing. Raises HostLost if the host is still gone, and HostError where
-        a change of it could not be undone, or the room is gone.
+        Returns a sentence about that, or None. Raises HostLost if the host is still gone, and HostError if a change of
+        it could not be undone, or the room is gone.
         """
         machine = self.host
         self._unsettled = machine.rejoin() or self._unsettled
@@ -104,7 +105,7 @@ class HostRoom(Room):
         machine.begin_jobs(_jobs(self.root))
         if failures := undo_all(self.root, machine):
             raise HostError(" ".join(failures))
-        # a server that ended with its host leaves data in any state, and an empty cluster was never flushed
+        # a server that ended with its host may have left its data in any state, and an empty cluster was never flushed
         self.kept.clear()
         self.templates.forget_empty()
         for path in machine.glob(f"{glob.escape(str(self.root))}/[0-9]*"):
@@ -115,7 +116,7 @@ class HostRoom(Room):
         return f"{machine.label} {happened} before this trial; what pgtrial had changed there was undone and made anew"
 
     def remove(self) -> None:
-        """Undo what the journal has and remove the room; nothing is left there. Raises HostTrouble."""
+        """Undoes what the journal has and removes the room, so that nothing is left there. Raises HostTrouble."""
         self.hurry()
         self.host.rejoin()
         _remove(self.host, self._place)
@@ -142,12 +143,13 @@ class HostRoom(Room):
 
 
 def pending_rooms(run: Path) -> list[str]:
-    """The rooms that a run of the lab left on other hosts, in words; no host is asked."""
+    """Returns descriptions of the rooms that a run of the lab left on other hosts. No host is asked."""
     return [f"{place.root} on {place.ssh}, with servers and changes of that host" for _, place in _records(run)]
 
 
 def remove_rooms(run: Path) -> tuple[list[str], list[str]]:
-    """Remove what a crashed lab left on other hosts: sentences on what was done, and on what could not be."""
+    """Removes what a crashed lab left on other hosts. Returns sentences on what was done, and on what could not be
+    removed."""
     notices, failures = [], []
     for record, place in _records(run):
         try:
@@ -186,11 +188,12 @@ def _remove(machine: RemoteMachine, place: RoomLocation) -> None:
         if machine.exists(root):
             raise HostError(f"{root} on {machine.label} cannot be removed; look what is in it")
     if place.folder_made and machine.exists(Path(place.data)):
-        machine.run(["rmdir", place.data])  # unless another pgtrial is in it
+        machine.run(["rmdir", place.data])  # fails if another pgtrial uses the folder
 
 
 def _check_room(machine: RemoteMachine, place: RoomLocation) -> None:
-    """Raise HostError where another account could have written the room; former versions left it to the servers'."""
+    """Raises HostError if another account could have written the room; former versions of pgtrial gave it to the
+    servers' account."""
     root = Path(place.root)
     try:
         check_own(machine, [root])
@@ -209,7 +212,7 @@ def _check_room(machine: RemoteMachine, place: RoomLocation) -> None:
 
 
 def _jobs(root: Path) -> Path:
-    """The room's directory for jobs: they are the login's, while the room may be another user's."""
+    """Returns the room's directory for jobs. It belongs to the login, while the room may be another user's."""
     return Path("/tmp") / f"{root.name}-jobs"
 
 
@@ -220,7 +223,7 @@ else above=$(dirname "$1"); [ -d "$above" ] || exit 3; [ -w "$above" ] || exit 4
 
 
 def _is_there(machine: RemoteMachine, data: str) -> bool:
-    """Whether the folder is there, and a room may be made in it. Raises HostTrouble."""
+    """True if the folder exists, false if it has to be made. Raises HostTrouble if no room can be made in it."""
     where = f"data = {data!r} on {machine.label}"
     words = {
         1: f"{where} is no directory; name a directory",
@@ -244,7 +247,7 @@ def _write_down(run: Path, place: RoomLocation) -> Path:
 
 
 def record_paths(run: Path) -> list[Path]:
-    """The files in which a run's rooms are written down."""
+    """Returns the files in which a run's rooms are recorded."""
     return sorted((run / _RECORDS).glob("*.json"))
 
 
@@ -253,28 +256,29 @@ def _records(run: Path) -> Iterator[tuple[Path, RoomLocation]]:
         try:
             yield record, RoomLocation(**json.loads(record.read_text()))
         except (ValueError, TypeError):
-            # half-written: the room was not made yet
+            # the record is half-written, so the room was not made yet
             record.unlink()
 
 
 class Rooms:
-    """The rooms of one run of the lab, one for each login, folder and way."""
+    """The rooms of one run of the lab on other hosts: one for each login, folder, and use of sudo."""
 
     def __init__(self, run: Path) -> None:
         self._run = run
         self._rooms: dict[tuple[str, str, bool], HostRoom] = {}
 
     def room(self, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRoom:
-        """The room there, made on first use. Raises HostTrouble."""
+        """Returns the room for a login and folder. It is made on first use. Raises HostTrouble."""
         key = (ssh, data, sudo)
         if key not in self._rooms:
             self._rooms[key] = HostRoom.make(self._run, ssh, data, sudo=sudo, patience_s=patience_s)
         return self._rooms[key]
 
     def ready(self, room: HostRoom) -> list[str]:
-        """Have a room be ready for a trial, and nothing running beside it that a trial of another room has left there.
+        """Prepares a room for a trial, and other rooms of a host that was lost, so that nothing of their trials runs
+        there beside it.
 
-        Sentences about what had happened. Raises HostTrouble.
+        Returns sentences about what had happened. Raises HostTrouble.
         """
         where = room.host.connection.where
         beside = [
@@ -288,7 +292,7 @@ class Rooms:
         return [sentence for sentence in sentences if sentence is not None]
 
     def remove(self) -> list[str]:
-        """Remove them all; a sentence for each that could not be."""
+        """Removes all rooms. Returns a sentence for each that could not be removed."""
         failures = []
         for key, room in list(self._rooms.items()):
             try:

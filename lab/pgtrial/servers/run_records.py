@@ -1,6 +1,6 @@
-"""Records in a run's directory of what is to be put back on given servers.
+"""Records in a run directory of what has to be put back on given servers.
 
-A record is on disk before the change and goes when the change is undone. No password is written.
+A record is on disk before the change, and is removed when the change is undone. No password is written.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pgtrial.model.errors import ArmError
 
 
 class Described(Protocol):
-    """A record that people can be shown."""
+    """A record that can be described to people."""
 
     @property
     def what(self) -> str:
-        """For messages."""
+        """A description of the record for messages."""
 
 
 Kind = TypeVar("Kind", bound=Described)
@@ -37,7 +37,8 @@ def write_record(
 
 
 def read_record(path: Path, make: Callable[[str, Target, Mapping[str, Any]], Kind], of_what: str) -> Kind:
-    """Read a record; `make` gets the arm, the target and all that was written. Raises ArmError for another file."""
+    """Reads a record; `make` gets the arm, the target and all that was written. Raises ArmError for a file that is no
+    record."""
     try:
         content = json.loads(path.read_text())
         return make(content["arm"], Target.from_record(content["target"]), content)
@@ -46,12 +47,12 @@ def read_record(path: Path, make: Callable[[str, Target, Mapping[str, Any]], Kin
 
 
 def record_files(run: Path, prefix: str) -> list[Path]:
-    """The files of these records in a run's directory."""
+    """Returns the files of these records in a run directory."""
     return sorted(run.glob(f"{prefix}*.json"))
 
 
 def what_of(path: Path, read: Callable[[Path], Described]) -> str:
-    """What a record is about, or why its file cannot be read, for messages; no server is asked."""
+    """Returns a description of a record, or why its file cannot be read, for messages. No server is asked."""
     try:
         return read(path).what
     except ArmError as error:

@@ -1,4 +1,4 @@
-"""Which server a session is on, however its address is written."""
+"""Determines which server a session is on, however its address is written."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _KEYS = 2**31
 
 @dataclass(frozen=True)
 class ServerIdentity:
-    """What a server says of itself; None where the role may not ask."""
+    """The identity of a server as it tells it; a field is None if the role may not ask for it."""
 
     system: str | None
-    """The identifier that initdb gave it; copies of a data directory share it."""
+    """The identifier that initdb gave the server; copies of a data directory share it."""
     start: str | None
-    """When its postmaster started, seconds since 1970 to the microsecond, as text."""
+    """The time when the postmaster started, in seconds since 1970 to the microsecond, as text."""
     address: str | None
-    """Where the session has reached it; None: a Unix socket."""
+    """The address by which the session has reached the server; None: a Unix socket."""
     database: str
 
 
 def identity_of(session: Session) -> ServerIdentity:
-    """The identity of the server that a session is on. Raises psycopg.OperationalError."""
+    """Returns the identity of the server that a session is on. Raises psycopg.OperationalError."""
     return ServerIdentity(
         _if_allowed(session, _SYSTEM),
         _if_allowed(session, _START),
@@ -44,10 +44,10 @@ def identity_of(session: Session) -> ServerIdentity:
 
 
 def same_server(first: Session, second: Session) -> bool | None:
-    """Whether two sessions are on one server, in whatever databases; None: it cannot be known.
+    """True if two sessions are on one server, in whatever databases; None if that cannot be known.
 
-    A server that has another start is another one: a standby, or a copy. Where the roles may not ask for start and
-    identifier, an advisory lock of the first session that the second one sees in pg_locks is the proof. Raises
+    A server that was started at another time is another one: a standby, or a copy. If the roles may not ask for start
+    and identifier, the proof is an advisory lock of the first session that the second one sees in pg_locks. Raises
     psycopg.OperationalError.
     """
     one, other = identity_of(first), identity_of(second)
@@ -60,7 +60,8 @@ def same_server(first: Session, second: Session) -> bool | None:
 
 
 def _sees_lock(first: Session, second: Session) -> bool | None:
-    """Whether the second session sees a lock that the first one takes for this; None where the first does not either.
+    """True if the second session sees a lock that the first one takes for this; None if the first one does not see it
+    either.
 
     Locks of all databases are in pg_locks. Behind a pooler a transaction keeps the first one where it is.
     """
@@ -71,7 +72,7 @@ def _sees_lock(first: Session, second: Session) -> bool | None:
                 return None
             return bool(value(second, _SEEN, *keys))
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ProtocolViolation):
-        return None  # a pooler of statements permits no transaction
+        return None  # a pooler that lends sessions for single statements permits no transaction
 
 
 def _if_allowed(session: Session, query: str) -> str | None:

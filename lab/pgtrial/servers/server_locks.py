@@ -1,9 +1,9 @@
-"""The given servers of a study, each of which the lab has for itself: an advisory lock that other labs see.
+"""Locks the given servers of a study for this lab, by an advisory lock that other labs see.
 
-A session of the lab's holds the lock from the check of the arms to the end of the study; the lock is gone with that
-session. It belongs to one database, but pg_locks shows the locks of all: labs in two databases of one server see each
-other. Every lab takes the lock in the shared mode and then looks who else has it, so that of two labs that come at the
-same time at least one sees the other.
+A session of the lab holds the lock from the check of the arms to the end of the study; the lock ends with that session.
+It belongs to one database, but pg_locks shows the locks of all databases, so that labs in two databases of one server
+see each other. Every lab takes the lock in shared mode and then looks who else has it, so that of two labs that come at
+the same time at least one sees the other.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _OTHERS = """SELECT locks.pid, application_name, usename, datname, host(client_a
     AND NOT locks.pid = ANY (%s) ORDER BY backend_start LIMIT 1"""
 
 _LEAVING_S = 5.0
-"""How long the session of a lab that has just ended, or was killed, is waited for."""
+"""How long to wait for the session of a lab that has just ended, or was killed, in seconds."""
 _PAUSE_S = 0.2
 _LONGEST_NAME = 63
-"""Bytes of application_name."""
+"""The longest application_name, in bytes."""
 
 
 class _CannotLock(Exception):
-    """The server, or what stands before it, takes no such lock."""
+    """The server, or a pooler in front of it, cannot take such a lock."""
 
 
 class _LockSession:
     """A session that holds the lock of one server.
 
-    Behind a pooler that lends server processes from transaction to transaction it is a transaction that stays open:
-    that keeps the process. A lock of a session would stay with the process, which others have later.
+    Behind a pooler that lends server processes from transaction to transaction, a transaction stays open, which keeps
+    the process. A lock of the session would stay with the process, which others use later.
     """
 
     def __init__(self, target: Target, application: str) -> None:
@@ -58,7 +58,8 @@ class _LockSession:
         """The number of the server process, as the server knows it, while it has the lock."""
 
     def take(self, processes: Sequence[int]) -> tuple[object, ...] | None:
-        """Take the lock, or return another lab that has it and leave it untaken; `processes` are this lab's.
+        """Takes the lock and returns None. If another lab has it, returns a description of that lab's session and does
+        not keep the lock. `processes` are this lab's.
 
         Raises _CannotLock.
         """
@@ -79,7 +80,7 @@ class _LockSession:
             self._release()
             raise _CannotLock(one_line(error)) from None
         if other is not None:
-            # so that of two labs that came together one gets it
+            # otherwise of two labs that come at the same time neither would get the lock
             self._release()
         return other
 
@@ -91,7 +92,7 @@ class _LockSession:
                 self.session.execute("SELECT pg_advisory_unlock_shared(%s, %s)", _KEYS)
 
     def is_alive(self) -> bool:
-        """Whether it still has the lock."""
+        """True if the session is alive, and so still has the lock."""
         try:
             self.session.execute("SELECT 1")
         except psycopg.Error:
@@ -100,7 +101,7 @@ class _LockSession:
 
 
 class _HeldServer:
-    """A server, and the arms that have it, with the numbers and databases of their deployments."""
+    """A server that is locked, and the arms that use it, with the numbers and databases of their deployments."""
 
     def __init__(self, arm: str, number: int, target: Target, lock: _LockSession) -> None:
         self.target = target
@@ -109,16 +110,16 @@ class _HeldServer:
 
 
 class ServerLocks:
-    """The given servers of one study, each known however it is named. Leaving it releases them."""
+    """The given servers of one study, each recognised however it is named. On exit their locks are released."""
 
     def __init__(self, study: str, patience_s: float = 0.0, leaving_s: float = _LEAVING_S) -> None:
-        """`study` is its name for people at other labs.
+        """`study` is the study's name for people at other labs.
 
-        A server that does not answer is waited for up to `patience_s`, and another lab that may be about to end up to
-        `leaving_s`.
+        `patience_s` limits how long to wait for a server that does not answer, `leaving_s` how long to wait for another
+        lab that may be about to end, in seconds.
         """
         self._patience_s, self._leaving_s = patience_s, leaving_s
-        # the name of a session is what every role sees of it
+        # every role sees the application_name of a session
         since = f" since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
         named = f"{LOCK_APPLICATION}{study}".encode()[: _LONGEST_NAME - len(since)].decode(errors="ignore")
         self._application = named + since
@@ -132,10 +133,10 @@ class ServerLocks:
             held.lock.session.close()
 
     def take(self, arms: Mapping[str, Arm]) -> list[str]:
-        """Lock the given servers of all arms; returns a sentence for each that cannot be locked.
+        """Locks the given servers of all arms. Returns a sentence for each that cannot be locked.
 
-        Raises StudyError where another lab has one of them, where two deployments of an arm are one server, and where
-        it cannot be known whether two are one; ArmError where a server fails.
+        Raises StudyError if another lab has one of them, if two deployments of an arm are one server, and if it cannot
+        be known whether two are one; ArmError if a server fails.
         """
         notes: list[str] = []
         for name, arm in arms.items():
@@ -146,12 +147,12 @@ class ServerLocks:
         return notes
 
     def take_one(self, target: Target) -> list[str]:
-        """Lock one server, of no arm; otherwise as `take`."""
+        """Locks one server that belongs to no arm; otherwise like `take`."""
         with _told("", target):
             return self._add("", 0, target)
 
     def renew(self) -> None:
-        """Take the locks anew that went with their sessions, as at a restart of the server.
+        """Takes those locks again that were lost with their sessions, as at a restart of the server.
 
         Raises ArmError if another lab has a server now.
         """
@@ -167,7 +168,7 @@ class ServerLocks:
                     raise ArmError(str(error)) from None
 
     def in_common(self) -> tuple[list[str], Target] | None:
-        """Arms that have one server in the same trials, and that server; None: no two have."""
+        """Returns arms that use one server in the same trials, and that server; None if no two arms do."""
         for held in self._held:
             for number in sorted({number for _, number, _ in held.used_by}):
                 arms = [arm for arm, other, _ in held.used_by if other == number]
@@ -209,7 +210,7 @@ class ServerLocks:
             time.sleep(_PAUSE_S)
 
     def _lock(self, arm: str, held: _HeldServer) -> list[str]:
-        """Take the lock, or wait a moment for another lab that is about to end."""
+        """Takes the lock, or waits a moment for another lab that is about to end."""
         deadline = time.monotonic() + self._leaving_s
         processes = [other_held.lock.pid for other_held in self._held if other_held is not held]
         try:
@@ -220,7 +221,7 @@ class ServerLocks:
                     raise StudyError(f"{_of(arm)}{_in_use(held.target, other)}")
                 time.sleep(_PAUSE_S * random.uniform(0.5, 1.5))
         except _CannotLock as why:
-            if held.lock.session.broken:  # a pooler of statements ends a session that begins a transaction
+            if held.lock.session.broken:  # a pooler for single statements ends such a session
                 held.lock = self._connect(held.target)
             return [
                 f"{held.target.label} cannot be locked for this study ({why}), and another lab on this server would "
@@ -254,7 +255,7 @@ def _of(arm: str) -> str:
 
 @contextmanager
 def _told(arm: str, target: Target) -> Iterator[None]:
-    """What the server or libpq says inside is raised as an ArmError."""
+    """Turns an error of the server or of libpq inside into an ArmError."""
     try:
         yield
     except psycopg.Error as error:

@@ -1,4 +1,4 @@
-"""Which values a new session of the load's kind has, and whether they are those that an arm asks for."""
+"""Determines the values of settings in a new session like those of the load, and compares them with those of an arm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgtrial.servers.setting_values import same_value
 _VALUES = """SELECT name, setting, unit, vartype, context, source, sourcefile FROM pg_catalog.pg_settings
     WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.text[])"""
 _OF_SESSIONS = ("user", "superuser", "backend", "superuser-backend")
-"""Contexts of settings that a session may have for itself alone."""
+"""The contexts of settings that a session may set for itself."""
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,17 @@ class SessionValue:
     setting: str
     unit: str | None
     kind: str
-    """Its vartype."""
+    """The setting's vartype in pg_settings."""
     context: str
     source: str
     file: str | None
-    """None as well for a role that may not see it."""
+    """The configuration file that sets the value; also None for a role that may not see it."""
 
 
 def session_values(session: Session, names: Sequence[str]) -> dict[str, SessionValue]:
-    """Settings by their names in small letters, as the session had them at its start. Raises psycopg.Error.
+    """Returns settings by their names in small letters, as the session had them at its start. Raises psycopg.Error.
 
-    Those among them that the lab has changed are brought back for that.
+    Settings that the lab has changed in the session get their values from the start back for that.
     """
     lowered = [name.lower() for name in names]
     changed = sorted(set(lowered) & set(CHANGED_BY_LAB))
@@ -44,13 +44,13 @@ def session_values(session: Session, names: Sequence[str]) -> dict[str, SessionV
 
 
 def differences(session: Session, settings: Mapping[str, str]) -> dict[str, str]:
-    """By setting the value that a new session has in place of the wanted one. Raises psycopg.Error."""
+    """Returns the value of a new session for each setting that differs from the wanted value. Raises psycopg.Error."""
     present = session_values(session, list(settings))
     unequal = {}
     for name, wanted in settings.items():
         in_session = present.get(name.lower())
         if in_session is None:
-            # a setting of an extension that is not loaded is a text, which pg_settings does not have
+            # a setting of an extension that is not loaded is a plain string, and pg_settings does not list it
             text = value(session, "SELECT current_setting(%s, true)", name)
             if text != wanted:
                 unequal[name] = "unknown" if text is None else repr(text)
@@ -62,19 +62,19 @@ def differences(session: Session, settings: Mapping[str, str]) -> dict[str, str]
 
 
 def _shown(session: Session, setting: SessionValue) -> str:
-    """As SHOW has it in sessions of the load's kind."""
+    """Returns the value as SHOW prints it in sessions like those of the load."""
     if setting.unit is None:
         return setting.setting
     return str(value(session, "SELECT current_setting(%s)", setting.name))
 
 
 def unequal_values(unequal: Mapping[str, str], settings: Mapping[str, str]) -> str:
-    """The beginning of a sentence about `differences`."""
+    """Returns the beginning of a sentence about `differences`."""
     return " and ".join(f"{name} is {shown} in place of {settings[name]!r}" for name, shown in unequal.items())
 
 
 def may_have(session: Session, setting: SessionValue) -> bool:
-    """Whether a session of this role may have a value of its own from its beginning."""
+    """True if a session of this role may have a value of its own from its beginning."""
     if setting.context not in _OF_SESSIONS:
         return False
     if setting.context in ("user", "backend") or is_superuser(session):
@@ -84,12 +84,12 @@ def may_have(session: Session, setting: SessionValue) -> bool:
 
 
 def is_superuser(session: Session) -> bool:
-    """Whether the session's role is one."""
+    """True if the session's role is a superuser."""
     return bool(value(session, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"))
 
 
 def _written_so(session: Session, setting: SessionValue, wanted: str) -> bool:
-    """Whether the server writes the wanted value as the present one, as far as a session may set it."""
+    """True if the server writes the wanted value like the present one, as far as a session may set it."""
     try:
         with session.transaction(force_rollback=True):
             present = _shown(session, setting)

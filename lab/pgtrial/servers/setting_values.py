@@ -1,4 +1,4 @@
-"""Values of PostgreSQL's settings as text: lists as the server splits them, and whether two texts mean the same."""
+"""Values of PostgreSQL's settings as text: splits lists as the server does, and compares the meaning of two texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _IDENTIFIERS = frozenset(("search_path", "temp_tablespaces"))
 LIBRARIES = frozenset(("session_preload_libraries", "local_preload_libraries", "shared_preload_libraries"))
 _DIRECTORIES = "unix_socket_directories"
 _DIRECTORIES_SINCE = 140000
-"""Up to 13 it is a single value for ALTER SYSTEM."""
+"""The first version in which ALTER SYSTEM takes a list for this setting; up to 13 it is a single value."""
 
 _SPACE = " \t\n\r\f\v"
 
@@ -28,17 +28,17 @@ _UNITS = {
     "h": ("time", 3.6e9),
     "d": ("time", 8.64e10),
 }
-"""Each unit's kind, and its size in the smallest one of its kind (guc.c)."""
+"""The kind of each unit, and its size in the smallest unit of its kind (guc.c)."""
 
 _NUMBER = re.compile(r"\s*([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\.))\s*([A-Za-z]*)\s*")
 _HIDDEN_CHOICES = frozenset(("true", "false", "yes", "no", "on", "off", "1", "0", "debug"))
-"""Words that some enumerations take and do not show."""
+"""Words that some enumerations accept and pg_settings does not show."""
 
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def is_list(name: str, server_version: int) -> bool:
-    """Whether ALTER SYSTEM quotes each element of the setting by itself (GUC_LIST_QUOTE).
+    """True if ALTER SYSTEM quotes each element of the setting by itself (GUC_LIST_QUOTE).
 
     Other lists, such as DateStyle and synchronous_standby_names, are stored as they were given. Extensions cannot
     define settings of this kind.
@@ -49,7 +49,7 @@ def is_list(name: str, server_version: int) -> bool:
 
 
 def elements(name: str, text: str) -> list[str]:
-    """The elements of a list setting, as SplitIdentifierString and SplitDirectoriesString read them.
+    """Returns the elements of a list setting, as SplitIdentifierString and SplitDirectoriesString read them.
 
     Raises ValueError for a text that is no such list.
     """
@@ -77,7 +77,8 @@ def _quoted(rest: str) -> tuple[str, str]:
 
 
 def _plain(rest: str, fold: Callable[[str], str] | None) -> tuple[str, str]:
-    """An element without quotes; identifiers end at a space and are folded, names of files may have spaces inside."""
+    """Returns an element without quotes, and the rest. Identifiers end at a space and are folded; names of files may
+    have spaces inside."""
     match = re.match(r"[^,\s]+" if fold else r"[^,]+", rest)
     if match is None:
         raise ValueError(rest)
@@ -90,9 +91,9 @@ def _fold(identifier: str) -> str:
 
 
 def same_value(name: str, kind: str, unit: str | None, shown: str, wanted: str) -> bool:
-    """Whether `wanted` is what pg_settings shows as `setting`; `kind` and `unit` are its vartype and unit.
+    """True if `wanted` has the value that pg_settings shows as `setting`; `kind` and `unit` are its vartype and unit.
 
-    False may also mean that the server writes a text in its own way, such as DateStyle.
+    False may also mean that the server writes a text in its own way, as for DateStyle.
     """
     match kind:
         case "bool":
@@ -113,7 +114,7 @@ def same_value(name: str, kind: str, unit: str | None, shown: str, wanted: str) 
 
 @dataclass(frozen=True)
 class Domain:
-    """The values that a setting has, as pg_settings shows them: vartype, unit, min_val, max_val and enumvals."""
+    """The values that a setting can have, as pg_settings shows them: vartype, unit, min_val, max_val and enumvals."""
 
     kind: str
     unit: str | None
@@ -122,9 +123,8 @@ class Domain:
     choices: Sequence[str] | None = None
 
     def may_have(self, wanted: str) -> bool:
-        """Whether the server may take the text. Texts are for the server to judge, and words of an enumeration that it
-        does not show.
-        """
+        """True if the server may take the text. Strings, and words of an enumeration that pg_settings does not show,
+        are left to the server's judgement."""
         match self.kind:
             case "bool":
                 return _truth(wanted) is not None
@@ -145,7 +145,7 @@ class Domain:
 
 
 def _truth(text: str) -> bool | None:
-    """The value that parse_bool reads: any unambiguous beginning of a word."""
+    """Returns the value that parse_bool reads, from any unambiguous beginning of a word; None if it reads none."""
     lowered = text.strip().lower()
     for words, truth in ((_TRUE, True), (_FALSE, False)):
         if lowered and any(word.startswith(lowered) for word in words) and lowered != "o":
@@ -155,7 +155,7 @@ def _truth(text: str) -> bool | None:
 
 def _same_number(kind: str, unit: str | None, shown: str, wanted: str) -> bool:
     if _NUMBER.fullmatch(wanted) is None:
-        return shown.strip().lower() == wanted.strip().lower()  # an integer with words for some of its values
+        return shown.strip().lower() == wanted.strip().lower()  # some integers have words as values
     number = _in_unit(wanted, unit)
     if number is None:
         return False
@@ -166,7 +166,7 @@ def _same_number(kind: str, unit: str | None, shown: str, wanted: str) -> bool:
 
 
 def _in_unit(text: str, unit: str | None) -> float | None:
-    """A number with a unit or without as one in the setting's own unit; None if it is no such number."""
+    """Returns a number, with a unit or without, in the setting's own unit; None if the text is no such number."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None
@@ -184,7 +184,8 @@ def _number(text: str) -> float:
 
 
 def _converted(number: float, unit: str, base: str | None) -> float | None:
-    """The number in the setting's own unit, such as `8kB`, rounded to whole smaller units as guc.c does."""
+    """Returns the number in the setting's own unit, such as `8kB`, rounded to whole smaller units as guc.c does; None
+    if it cannot be converted."""
     match = re.fullmatch(r"([0-9]*)([A-Za-z]+)", base or "")
     if match is None or unit not in _UNITS or match[2] not in _UNITS:
         return None

@@ -1,7 +1,7 @@
-"""What stands against the settings that an arm has on a given server by ALTER SYSTEM; found before anything is changed.
+"""Finds the obstacles to settings that an arm has on a given server by ALTER SYSTEM, before anything is changed.
 
-The truth about what was there before is the server's files. A session shows what counts in it, which may be the value
-of a role, of a database, or one that was never loaded from the files.
+Only the server's files tell for certain what was there before. A session shows the value in force in it, which may be
+that of a role or a database, or one that was never loaded from the files.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from pgtrial.servers.setting_values import LIBRARIES, Domain, elements, is_list
 from pgtrial.servers.settings_record import SettingsRecord, maker
 
 _COULD_NOT = "setting could not be applied"
-"""What pg_file_settings says of a value that takes a restart; other errors keep all values from being loaded."""
+"""The error in pg_file_settings of a value that takes a restart. Other errors keep all values from being loaded."""
 
 _NO_WAY_BACK = frozenset(("db_user_namespace", "pre_auth_delay"))
-"""They count before a session may ask for other values."""
+"""Settings that take effect before a session can ask for other values."""
 
 _OF_FILES = """SELECT name FROM pg_settings WHERE source = 'configuration file' AND sourcefile IS NOT NULL
     AND context NOT IN ('postmaster', 'internal')"""
@@ -54,18 +54,21 @@ _WINNERS = {
     "session": ("a trigger of logins, or of the pooler,", "remove that for the study"),
     "override": ("the server itself", "there is no way round that"),
 }
-"""By the source of a value that goes before postgresql.auto.conf: who wins, and what to do."""
+"""The place that sets a value with precedence over postgresql.auto.conf, and what to do about it, by the source of the
+value."""
 
 
 @dataclass(frozen=True)
 class SettingsCheck:
-    """The settings of an arm beside what a given server says of them. Nothing is changed. All raise psycopg.Error."""
+    """Compares the settings of an arm with what a given server says about them. Nothing is changed. All methods raise
+    psycopg.Error."""
 
     arm: str
     settings: Mapping[str, str]
 
     def values(self, session: Session) -> list[SessionValue]:
-        """The settings as a session of the load's kind has them. Raises StudyError where ALTER SYSTEM is of no use."""
+        """Returns the settings as a session of the load has them. Raises StudyError if ALTER SYSTEM is of no use for
+        one."""
         rows = session_values(session, list(self.settings))
         for name in self.settings:
             if name.lower() not in rows:
@@ -142,7 +145,8 @@ class SettingsCheck:
             )
 
     def record(self, session: Session, target: Target, rows: Sequence[SessionValue]) -> SettingsRecord:
-        """What will be written and what was there. Raises StudyError where that is unknown or could not come back."""
+        """Returns the record of what will be written and what was there. Raises StudyError if that is unknown or could
+        not be put back."""
         file = read_auto_conf(session)
         if file is not None and file.trouble:
             self._refuse(
@@ -171,7 +175,8 @@ class SettingsCheck:
         return SettingsRecord(self.arm, target, former, written, order, maker(session))
 
     def _check_absent(self, session: Session, row: SessionValue) -> None:
-        """Without a look at the files only a value from elsewhere proves that postgresql.auto.conf has none."""
+        """Raises StudyError unless the value comes from elsewhere: without the files only that proves that
+        postgresql.auto.conf has none."""
         elsewhere = row.file is not None and not row.file.endswith("postgresql.auto.conf")
         if row.source == "configuration file" and not elsewhere:
             self._refuse(
@@ -181,9 +186,9 @@ class SettingsCheck:
             )
 
     def _check_comes_back(self, session: Session, file: AutoConf, names: Sequence[str], invalid: set[str]) -> None:
-        """Raise StudyError if ALTER SYSTEM cannot write the changed lines, or those that are to be moved back.
+        """Raises StudyError if ALTER SYSTEM cannot write the changed lines, or the lines that have to be moved back.
 
-        `invalid`: settings whose values the server has not taken, be it that they wait for a restart.
+        `invalid` has the settings whose values the server has not accepted, also those that wait for a restart.
         """
         changed = {name.lower() for name in names}
         stay = [line.name for line in file.lines if line.name.lower() not in changed]
@@ -200,7 +205,8 @@ class SettingsCheck:
                 )
 
     def _text(self, session: Session, row: SessionValue, others: Sequence[str]) -> str | None:
-        """What the file will have for the arm's value; None: no line, which is how a list of libraries is empty."""
+        """Returns the text in the file for the arm's value; None for no line, which is how a list of libraries is
+        empty."""
         wanted = self._wanted(row)
         if not is_list(row.name, session.info.server_version):
             return wanted
@@ -215,9 +221,10 @@ class SettingsCheck:
         return next(text for name, text in self.settings.items() if name.lower() == row.name.lower())
 
     def try_in_session(self, session: Session, target: Target, rows: Sequence[SessionValue]) -> None:
-        """Have another session start with the values that it may have for itself, and read them there.
+        """Starts another session with the values that it may set for itself, and reads them there.
 
-        Raises StudyError in the server's words. A pooler may take no options; then the first trial shows them.
+        Raises StudyError with the server's message. A pooler may accept no options; then the first trial finds such
+        errors.
         """
         values = {row.name: self._wanted(row) for row in rows if may_have(session, row)}
         if not values:
@@ -235,7 +242,8 @@ class SettingsCheck:
 
 
 def unloaded(session: Session) -> list[str]:
-    """Settings whose values a reload would change, as far as the role may see that. Raises psycopg.Error."""
+    """Returns the settings whose values a reload would change, as far as the role may see that. Raises
+    psycopg.Error."""
     listed = read_listed(session)
     if listed is None:
         return []
@@ -255,7 +263,8 @@ def _same(name: str | None, other: str) -> bool:
 
 
 def winner(session: Session, rows: Sequence[SessionValue]) -> str | None:
-    """What goes before ALTER SYSTEM for the first setting of which that is so, in a sentence. Raises psycopg.Error."""
+    """Returns a sentence on the first setting for which another value has precedence over ALTER SYSTEM; None if there
+    is none. Raises psycopg.Error."""
     row = next((row for row in rows if row.source in _WINNERS), None)
     if row is None:
         return None
@@ -275,7 +284,7 @@ def _may_alter(session: Session, name: str) -> bool:
 
 
 def words(error: psycopg.Error) -> str:
-    """What the server says, in one line."""
+    """Returns the message of the server, in one line."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     line = next((line for line in lines if "FATAL:" in line or "failed: " in line), lines[0])
     return line.rpartition("FATAL:")[2].rpartition("failed: ")[2].strip().removesuffix(".")

@@ -1,6 +1,6 @@
-"""The record of settings that a study has changed on a given server, and how they are put back.
+"""The record of settings that a study has changed on a given server, and the way to put them back.
 
-The record is in the run's directory before the first change and goes when all is put back. A line of
+The record is in the run directory before the first change, and is removed when everything is put back. A line of
 postgresql.auto.conf that somebody else has changed meanwhile is left as it is.
 """
 
@@ -25,20 +25,20 @@ from pgtrial.servers.run_records import read_record, record_files, what_of, writ
 _PREFIX = "given-settings-"
 _OF_ANY_ROLE = ("local_preload_libraries",)
 _OF_SUPERUSERS = ("session_preload_libraries",)
-"""Libraries that each session loads at its start, by who may override them for a session."""
+"""Libraries that each session loads at its start: those that any role may override for a session, and those that only
+superusers may override."""
 _LIBRARY_PATH = "dynamic_library_path"
-"""Where they are."""
+"""The setting for the directories of these libraries."""
 _OF_CONNECTIONS = dict.fromkeys((*TIME_LIMITS, "post_auth_delay"), "0") | {"exit_on_error": "off"}
-"""Other settings that may end or delay each session at its start, with the values that do neither; any role may set
-them for a session.
-"""
+"""Other settings that may end or delay each session at its start, with values that do neither; any role may set them
+for a session."""
 _RELOAD_TIMEOUT_S = 60.0
 _POLL_S = 0.02
 _GONE_S = 5.0
-"""How long the session of a killed lab is waited for, which may yet execute what it was sent."""
+"""How long to wait for the session of a killed lab, which may still execute what it was sent, in seconds."""
 _PAST_LIMITS_S = 10.0
 _ENDED_BY_LIMIT = re.compile("due to .* timeout")
-"""What PostgreSQL says when it ends a session at one of TIME_LIMITS."""
+"""The message with which PostgreSQL ends a session at one of TIME_LIMITS."""
 _SESSION = """SELECT pid::text, extract(epoch FROM backend_start)::text, system_identifier::text
     FROM pg_stat_activity, pg_control_system() WHERE pid = pg_backend_pid()"""
 _STILL_THERE = """SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND pid::text = %s
@@ -47,26 +47,27 @@ _STILL_THERE = """SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_
 
 @dataclass(frozen=True)
 class SettingsRecord:
-    """What a study writes into postgresql.auto.conf, and what was there before."""
+    """The texts that a study writes into postgresql.auto.conf, and those that were there before."""
 
     arm: str
     target: Target
     former: Mapping[str, str | None]
-    """By setting the text before; None: it had no line."""
+    """The text of each setting before the study; None: the setting had no line."""
     written: Mapping[str, str | None]
-    """By setting the text that the study writes; None: the study removes the line."""
+    """The text that the study writes for each setting; None: the study removes the line."""
     order: Sequence[str] | None
-    """The names in the file before; None: the role may not read the file, and then there was no line of `former`."""
+    """The names in the file before; None: the role may not read the file, and then no setting of `former` had a
+    line."""
     maker: Mapping[str, str]
     """The session that makes the changes: its `pid` and `start`, and the `system` identifier of its server."""
 
     @property
     def what(self) -> str:
-        """For messages."""
+        """A description of the changed settings for messages."""
         return f"settings {', '.join(self.former)} of {self.target.label}"
 
     def write_down(self, run: Path) -> Path:
-        """Record this in a run's directory; the file, one per arm, is on disk on return. No password is written."""
+        """Writes the record to a run directory. The file, one per arm, is on disk on return. No password is written."""
         content = {
             "former": dict(self.former),
             "written": dict(self.written),
@@ -77,7 +78,7 @@ class SettingsRecord:
 
     @classmethod
     def read(cls, path: Path) -> SettingsRecord:
-        """A record. Raises ArmError for a file that is none."""
+        """Returns the record in a file. Raises ArmError for a file that is no record."""
         return read_record(path, cls._of, "settings")
 
     @classmethod
@@ -86,15 +87,15 @@ class SettingsRecord:
 
 
 def pending(run: Path) -> list[str]:
-    """The settings that the run of a crashed lab has changed, in words; no server is asked."""
+    """Returns descriptions of the settings that the run of a crashed lab has changed. No server is asked."""
     return [what_of(path, SettingsRecord.read) for path in paths(run)]
 
 
 def undo(run: Path) -> tuple[list[str], list[str]]:
-    """Put back what a run changed and left so.
+    """Puts back what a run changed and did not put back.
 
-    Returns a sentence for each setting that somebody else has changed since, and for each record that could not be
-    obeyed.
+    Returns a sentence for each setting that somebody else has changed since, and one for each record that could not be
+    put back.
     """
     left: list[str] = []
     failures = []
@@ -120,9 +121,10 @@ def undo(run: Path) -> tuple[list[str], list[str]]:
 
 
 def put_back(session: Session, record: SettingsRecord) -> list[str]:
-    """Put the former texts back, in the former order of lines, and reload; a sentence for each that was left as it is.
+    """Puts the former texts back, in the former order of lines, and reloads. Returns a sentence for each setting left
+    as it is.
 
-    Raises psycopg.Error, and ArmError when the file or the server does not follow.
+    Raises psycopg.Error, and ArmError if the file or the server does not follow.
     """
     left = []
     errors: list[psycopg.Error | ArmError] = []
@@ -136,7 +138,7 @@ def put_back(session: Session, record: SettingsRecord) -> list[str]:
             continue
         try:
             write(session, name, former)
-        except (psycopg.Error, ArmError) as error:  # the others come back all the same
+        except (psycopg.Error, ArmError) as error:  # the other settings are put back nevertheless
             if session.broken:
                 raise
             errors.append(error)
@@ -149,9 +151,9 @@ def put_back(session: Session, record: SettingsRecord) -> list[str]:
 
 
 def put_back_anew(record: SettingsRecord, connect: Callable[[], Session]) -> list[str]:
-    """Put the former texts back by another session than the one that made the changes, once that one has ended.
+    """Puts the former texts back by another session than the one that made the changes, once that one has ended.
 
-    Raises as well what `connect` raises: psycopg.OperationalError or ArmError.
+    Also raises what `connect` raises: psycopg.OperationalError or ArmError.
     """
     with closing(_way_in(record, connect)) as session:
         if maker(session)["system"] != record.maker["system"]:
@@ -161,14 +163,14 @@ def put_back_anew(record: SettingsRecord, connect: Callable[[], Session]) -> lis
 
 
 def maker(session: Session) -> dict[str, str]:
-    """What a record says of the session that makes the changes. Raises psycopg.Error."""
+    """Returns the `maker` of a record: this session, which makes the changes. Raises psycopg.Error."""
     row = session.execute(_SESSION).fetchone()
     assert row is not None, "a session sees itself"
     return {"pid": row[0], "start": row[1], "system": row[2]}
 
 
 def write(session: Session, name: str, text: str | None) -> None:
-    """Have the line of a setting have this text; None: have no line. Raises psycopg.Error, and ArmError."""
+    """Gives the line of a setting this text, or removes the line if it is None. Raises psycopg.Error, and ArmError."""
     values = [] if text is None else values_of(session, name, text)
     if values is None:
         raise ArmError(f"ALTER SYSTEM cannot write {name} = {text!r}")
@@ -176,7 +178,7 @@ def write(session: Session, name: str, text: str | None) -> None:
 
 
 def reload(session: Session) -> None:
-    """Have the server read its files, and wait until it has. Raises psycopg.Error, and ArmError when it does not.
+    """Makes the server read its files, and waits until it has. Raises psycopg.Error, and ArmError if it does not.
 
     A session reads the files after the server's main process, from which new sessions have their values.
     """
@@ -190,9 +192,10 @@ def reload(session: Session) -> None:
 
 
 def _wait_until_gone(session: Session, record: SettingsRecord) -> None:
-    """Wait for the session that made the changes to end, unless it is this one.
+    """Waits until the session that made the changes has ended, unless it is this one.
 
-    It ends when it notices that the lab is gone. One whose network is cut notices that late and has nothing to do.
+    It ends when it notices that the lab is gone. A session whose network is cut notices that late, and has nothing left
+    to do.
     """
     deadline = time.monotonic() + _GONE_S
     while value(session, _STILL_THERE, record.maker["pid"], record.maker["start"]) and time.monotonic() < deadline:
@@ -200,7 +203,7 @@ def _wait_until_gone(session: Session, record: SettingsRecord) -> None:
 
 
 def _put_in_order(session: Session, order: Sequence[str]) -> None:
-    """Write lines again that had come after those just written, as far as the role may; no value becomes another."""
+    """Writes those lines again that used to follow the ones just written, as far as the role may. No value changes."""
     file = read_auto_conf(session)
     if file is None:
         return
@@ -218,7 +221,8 @@ def _put_in_order(session: Session, order: Sequence[str]) -> None:
 
 
 def _way_in(record: SettingsRecord, connect: Callable[[], Session]) -> Session:
-    """The session that `connect` makes, or else one that overrides what may keep sessions from starting.
+    """Returns the session that `connect` opens, or else one that overrides settings which may keep sessions from
+    starting.
 
     Raises what `connect` raises: psycopg.Error or ArmError.
     """
@@ -232,9 +236,9 @@ def _way_in(record: SettingsRecord, connect: Callable[[], Session]) -> Session:
 
 
 def _past_limits(way: Target) -> Session:
-    """Open a session that overrides limits of time, by as many attempts as it takes. Raises psycopg.Error.
+    """Opens a session that overrides time limits, with as many attempts as it takes. Raises psycopg.Error.
 
-    The limits of the server hold until the session has read its options: a short one may end it before.
+    The limits of the server hold until the session has read its options, so a short limit may end it before.
     """
     deadline = time.monotonic() + _PAST_LIMITS_S
     while True:
@@ -247,9 +251,8 @@ def _past_limits(way: Target) -> Session:
 
 
 def _overriding(record: SettingsRecord) -> Iterator[Target]:
-    """Sessions without the libraries that each new one loads, and without limits that the study sets: of this role, and
-    of a superuser that PGUSER names.
-    """
+    """Yields addresses for sessions without the libraries that each new session loads, and without limits that the
+    study sets: for this role, and for a superuser that PGUSER names."""
     changed = {name.lower() for name in record.former}
     limits = {name: harmless for name, harmless in _OF_CONNECTIONS.items() if name in changed}
     if limits:
@@ -265,7 +268,7 @@ def _overriding(record: SettingsRecord) -> Iterator[Target]:
 
 
 def _may_lock(record: SettingsRecord) -> bool:
-    """Whether the settings may keep sessions from starting, which can be overridden in a session."""
+    """True if the settings may keep sessions from starting in a way that a session can override."""
     return not {name.lower() for name in record.former}.isdisjoint((*_OF_ANY_ROLE, *_OF_SUPERUSERS, _LIBRARY_PATH))
 
 
@@ -274,5 +277,5 @@ def _superuser(record: SettingsRecord) -> str:
 
 
 def paths(run: Path) -> list[Path]:
-    """The files of a run's records."""
+    """Returns the files of a run's records."""
     return record_files(run, _PREFIX)

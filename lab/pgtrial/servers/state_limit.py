@@ -1,7 +1,7 @@
-"""Keeps what the state directory holds for later studies below a limit: templates, builds, copies of installations.
+"""Keeps the templates, builds and copies of installations in the state directory below a limit.
 
-All of them can be made again. Those that were used least recently go first, and none that a running lab uses. Records,
-runs, the sources of builds and fetched wheels are not counted: they are small, or not made by a study.
+All of them can be made again. Those that were used least recently are removed first, and none that a running lab uses.
+Records, runs, the sources of builds and fetched wheels are not counted: they are small, or not made by a study.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from pgtrial.store.state import is_own
 
 @dataclass(frozen=True)
 class _Kept:
-    """Something that is kept, whoever keeps it."""
+    """A template, build or copy of an installation, with what the limit needs to know about it."""
 
     what: str
     bytes_on_disk: int
     last_used: datetime
     in_use: bool
     remove: Callable[[], None]
-    """Raises ArmError if a lab has begun to use it, or if it cannot be removed."""
+    """Removes it. Raises ArmError if a lab has begun to use it, or if it cannot be removed."""
 
 
 def trim(templates: Templates, builds: Builds, installs: Path, limit: int) -> str | None:
-    """Removes what was used least recently until the rest takes no more than so many bytes.
+    """Removes what was used least recently until the rest takes at most `limit` bytes.
 
-    Returns a sentence on what was removed; None: nothing.
+    Returns a sentence on what was removed; None if nothing was.
     """
     kept = sorted(_all(templates, builds, installs), key=lambda one: one.last_used)
     excess = sum(one.bytes_on_disk for one in kept) - limit
@@ -75,9 +75,10 @@ def _all(templates: Templates, builds: Builds, installs: Path) -> Iterator[_Kept
 
 
 def use_of_install(home: Path) -> Path:
-    """Returns the lock file that each lab holds, together with others, which uses a copy of an installation.
+    """Returns the lock file of a copy of an installation. Each lab that uses the copy holds the lock together with
+    others.
 
-    It stays when the copy goes, so that it is the same file for all labs.
+    The file stays when the copy is removed, so that it is the same file for all labs.
     """
     return name_lock(home)
 

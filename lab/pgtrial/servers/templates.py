@@ -1,4 +1,4 @@
-"""Templates: data directories that are loaded once and stopped cleanly, from which trials get their copies."""
+"""Templates: data directories that are loaded once and stopped cleanly, of which trials get copies."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from pgtrial import __version__
 from pgtrial.machines.machine import Machine
 
 DATA_FORMAT = 4
-"""Raised when templates are made in another way, so that old ones are not used."""
+"""The version of the way in which templates are made. It is raised with each change, so that old templates are not
+used."""
 
 
 @dataclass(frozen=True)
 class TemplateKey:
-    """What the bytes of a template depend on; `scale` 0 is a cluster without tables."""
+    """All that the bytes of a template depend on; `scale` 0 is a cluster without tables."""
 
     kind: str
     version: str
@@ -26,15 +27,15 @@ class TemplateKey:
     fillfactor: int = 100
     foreign_keys: bool = False
     prepared: str = ""
-    """Digest of what the workload brought with it, in place of pgbench's tables."""
+    """The digest of what the workload brought with it, in place of pgbench's tables."""
 
     @property
     def name(self) -> str:
-        """Directory name for people and machines: `pg18.6-s20-1a2b3c4d`."""
+        """The name of the directory, for people and machines: `pg18.6-s20-1a2b3c4d`."""
         brought = self.prepared.partition(" ")[0] if " " in self.prepared else "sysbench"
         what = brought if self.prepared else f"s{self.scale}" if self.scale else "empty"
         differing = {name: value for name, value in asdict(self).items() if name != "prepared" or value}
-        # what all templates of this pgtrial depend on; the C library has the order of texts in indexes
+        # all templates of this pgtrial depend on these; the C library defines the order of texts in indexes
         common = {"engine": __version__, "format": DATA_FORMAT, "libc": platform.libc_ver()}
         digest = hashlib.sha256(json.dumps({**differing, **common}, sort_keys=True).encode()).hexdigest()
         return f"pg{self.version}-{what}-{digest[:8]}"
@@ -42,15 +43,15 @@ class TemplateKey:
 
 @dataclass(frozen=True)
 class TemplateOrder:
-    """A template that is wanted: what it depends on, what its record says beside that, and how it is made."""
+    """A template that a study needs: its key, what else its record says, and how it is made."""
 
     key: TemplateKey
     label: str
-    """What it holds, for people."""
+    """The contents of the template, for people."""
     settings: Mapping[str, str]
-    """Settings of the server while it loads."""
+    """The settings of the server while it loads the data."""
     build: Callable[[Path], None]
-    """Makes the data directory at a path that is not there yet."""
+    """Makes the data directory at a path that does not exist yet."""
 
 
 @dataclass(frozen=True)
@@ -64,32 +65,32 @@ class KeptCopy:
 
 @dataclass(frozen=True)
 class RoomTemplates:
-    """The templates of one run, for as long as its room is there."""
+    """The templates of one run, which last as long as its room does."""
 
     machine: Machine
     _made: dict[TemplateKey, Path] = field(default_factory=dict)
 
     def find(self, key: TemplateKey) -> Path | None:
-        """The data directory of a template, or None."""
+        """Returns the data directory of a template, or None."""
         return self._made.get(key)
 
     def rows_file(self, key: TemplateKey) -> None:
-        """None: nothing is kept of the rows, since the templates end with the run."""
+        """Returns None: nothing is kept of the rows, since the templates end with the run."""
 
     def ensure(self, order: TemplateOrder, staging: Path, on_wait: Callable[[str], None], notes: list[str]) -> Path:
-        """The data directory of the template, which is `staging` if there is none yet."""
-        del on_wait, notes  # nobody else is here
+        """Returns the data directory of the template, which is `staging` if there is none yet."""
+        del on_wait, notes  # no other lab uses this run's templates
         if order.key not in self._made:
             order.build(staging)
-            self.machine.tool(["sync"])  # it has to outlive a start of the host
+            self.machine.tool(["sync"])  # the template has to survive a restart of the host
             self._made[order.key] = staging
         return self._made[order.key]
 
     def present(self) -> list[Path]:
-        """All data directories."""
+        """Returns all data directories."""
         return list(self._made.values())
 
     def forget_empty(self) -> None:
-        """Those without tables are made anew: they were never flushed on their own."""
+        """Forgets the templates without tables, so that they are made again: they were never flushed on their own."""
         for key in [key for key in self._made if not (key.scale or key.prepared)]:
             del self._made[key]

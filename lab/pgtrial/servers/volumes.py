@@ -1,4 +1,4 @@
-"""An arm's volumes: made for one trial, verified, and destroyed after it."""
+"""The volumes of an arm: made for one trial, verified, and destroyed after it."""
 
 from __future__ import annotations
 
@@ -32,24 +32,25 @@ from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.storage import Storage, Volume
 
 MAKERS = {
-    # nothing is left for a background thread that would fill tables during the trial, and a file keeps its blocks
+    # with these options no background thread fills inode tables during the trial, and a backing file keeps its blocks
     "ext4": ["mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
     "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
     "btrfs": ["mkfs.btrfs", "-q", "-f", "-K"],
 }
 
 _WITH_UUID = {"ext4": "-U{}", "xfs": "-muuid={}", "btrfs": "-U{}"}
-"""By this name the filesystem on somebody's device is known for ours when it is to be removed."""
+"""The option of each mkfs for the UUID by which pgtrial recognises its own file system on the user's device before it
+removes it."""
 
 _IN_FORCE_UNSAID = frozenset(
     {"defaults", "rw", "atime", "relatime", "async", "barrier", "barrier=1", "suid", "dev", "exec"}
 )
-"""Mount options that are the default, of which the kernel does not tell."""
+"""Mount options that are the default, and that the kernel does not list."""
 
 
 @dataclass(frozen=True)
 class DataDirectories:
-    """Where the data directory of one trial goes, and its WAL if that is elsewhere; both are not made yet."""
+    """The directory for the data of one trial, and one for its WAL if that is elsewhere. Neither exists yet."""
 
     data: Path
     wal: Path | None = None
@@ -57,21 +58,21 @@ class DataDirectories:
 
 @dataclass
 class Volumes:
-    """The volumes of one arm, on the machine and below the run of a journal.
+    """The volumes of one arm, on the machine and below the run directory of a journal.
 
-    Loop volumes of all arms are in turn on the same blocks of the same file.
+    The loop volumes of all arms use the same blocks of the same file, one after the other.
     """
 
     arm: str
     storage: Storage
     changes: HostJournal
     _lies_on: dict[Path, Path] = field(default_factory=dict, init=False)
-    """The mount point that each directory of the study's own was below when it was first used."""
+    """The mount point that each directory named by the study was below when it was first used."""
 
     def check(self, needed_bytes: int, wal_bytes: int = 0) -> None:
-        """Find out before the first trial whether the volumes can be had at each place. Raises StudyError, ArmError.
+        """Finds out before the first trial whether the volumes can be made at each place. Raises StudyError, ArmError.
 
-        `needed_bytes` are those of the data with its WAL, `wal_bytes` those of a volume of the WAL's own.
+        `needed_bytes` is the size of the data with its WAL, `wal_bytes` that of a separate volume for the WAL.
         """
         for place in range(len(self.storage.on)):
             try:
@@ -85,9 +86,10 @@ class Volumes:
 
     @contextmanager
     def made(self, place: int | None = None) -> Iterator[DataDirectories]:
-        """Fresh volumes, of a storage that lists places at this one; destroyed on the way out.
+        """Makes fresh volumes, which are destroyed on exit. If the storage lists several places, `place` is the number
+        of one.
 
-        Raises ArmError in words of the system's tools, and HostLost.
+        Raises ArmError with the messages of the system's tools, and HostLost.
         """
         with ExitStack() as stack:
             try:
@@ -130,7 +132,7 @@ class Volumes:
             )
 
     def _make(self, stack: ExitStack, volume: Volume, key: str) -> Path:
-        """The root of one fresh volume, open to the servers' account."""
+        """Makes one fresh volume and returns its root directory, which the servers' account can enter."""
         machine = self.changes.machine
         if volume.directory is not None:
             root = volume.directory / private_name()
@@ -140,7 +142,7 @@ class Volumes:
             if mounted is not None:
                 self._check_same_mount(volume.directory, mounted.target)
             return root
-        # one name for all arms and trials: the path is no difference between them
+        # all arms and trials use the same path, so that it cannot be a difference between them
         target = self.changes.run / f"volume-{key.replace('.', '-')}"
         if volume.fs == "zfs":
             self._make_pool(stack, volume, target, key)
@@ -154,7 +156,8 @@ class Volumes:
         return target
 
     def _check_same_mount(self, directory: Path, mounted: Path) -> None:
-        """Raise HostError if a mount is gone, as after a start of the host: the arm would run elsewhere in silence."""
+        """Raises HostError if a mount is gone, as after a restart of the host: the arm would otherwise run on another
+        file system unnoticed."""
         before = self._lies_on.setdefault(directory, mounted)
         if mounted != before:
             raise HostError(
@@ -163,7 +166,7 @@ class Volumes:
             )
 
     def _source(self, stack: ExitStack, volume: Volume, key: str) -> tuple[str, list[str]]:
-        """What is mounted, with options that the making needs."""
+        """Returns the source of the mount, and the options that it needs."""
         if volume.fs == "tmpfs":
             return "pgtrial", [f"size={volume.size}"]
         device = self._device(stack, volume, key)
@@ -180,7 +183,7 @@ class Volumes:
     def _device(self, stack: ExitStack, volume: Volume, key: str) -> Path:
         if volume.device is not None:
             return volume.device
-        # the run's file of this role and size: made on first use, and removed with the run
+        # the run has one file for this key and size: it is made on first use, and removed with the run
         file = self.changes.run / f"{key}-{volume.size}{'' if volume.preallocate else '-sparse'}.img"
         if not self.changes.machine.exists(file):
             self.changes.make(BackingFile(path=file, size=volume.size, preallocate=volume.preallocate))
@@ -222,7 +225,7 @@ def _check_device(machine: Machine, device: Path, overwrite: bool, where: str) -
 
 
 def _verify(mounted: Mounted | None, volume: Volume) -> None:
-    """The filesystem and each option that was asked for are in force, or HostError says which is not."""
+    """Raises HostError unless the file system and each option that was asked for are in force."""
     if mounted is None:
         raise HostError("the volume is not mounted after mounting it")
     if volume.fs is not None and mounted.filesystem != volume.fs:

@@ -1,6 +1,6 @@
-"""The lab's private directories: one run per process, held by a lock, and what a crashed lab left behind.
+"""The lab's private directories: one run for each process, held by a lock, and what a crashed lab left behind.
 
-Installations that the servers' account cannot run in place, such as a wheel below /root, have copies there.
+If the servers' account cannot run an installation in place, such as a wheel below /root, a copy of it is kept there.
 """
 
 from __future__ import annotations
@@ -40,22 +40,23 @@ _SOCKET_PATH_MAX = 107
 _OF_A_LAB = "directories and servers of a lab that ended abruptly"
 _SOCKET_NAME = "/99999/.s.PGSQL.65535"
 _LITTLE = 0.1
-"""Share of the disk: with less than that free, a study says what the kept templates take."""
+"""The share of the disk below which a study warns: with less than that free, it says what the kept templates take."""
 
 
 class LeftOnHost(ArmError):
-    """What a run made on another host could not be removed, since that host is gone; nothing else is wrong."""
+    """A part of what a run made on another host could not be removed, since that host is gone. Nothing else is
+    wrong."""
 
 
 class Workspace(Room):
     """The room of one lab process on this machine, below the state root; a context manager that removes it on exit.
 
-    Opening it stops the servers and removes the directories of labs that crashed. Raises ArmError when the state
-    root cannot be written, or cannot be reached by the account that servers run as.
+    Opening it stops the servers and removes the directories of labs that crashed. Raises ArmError when the state root
+    cannot be written, or cannot be reached by the account that servers run as.
     """
 
     def __init__(self, state: Path | None = None, study: str = "") -> None:
-        """`study` is the directory of the study that runs in it."""
+        """`study` is the directory of the study that runs in the workspace."""
         self.state = (state or state_root()).absolute()
         account = servers_account(LOCAL)
         _make_state(self.state, account)
@@ -68,7 +69,7 @@ class Workspace(Room):
         self.templates = templates_of(self.state, study)
         self.builds = builds_of(self.state)
         self.own_templates = RoomTemplates(LOCAL)
-        """Those that this run alone uses."""
+        """The templates that this run alone uses."""
         self._reachable: dict[ServerBinaries, ServerBinaries] = {}
         self._copies = ExitStack()
         """The locks on the copies of installations that this run uses."""
@@ -83,7 +84,7 @@ class Workspace(Room):
         return f"remove templates that no study uses now ({format_size(idle)}, see `pgtrial list`), or {larger}"
 
     def shortage(self) -> str | None:
-        """A sentence while the disk is nearly full and templates that no study uses take a part of it."""
+        """Returns a sentence while the disk is nearly full and templates that no study uses take a part of it."""
         disk, idle = shutil.disk_usage(self.state), self.templates.idle_bytes()
         if disk.free > _LITTLE * disk.total or not idle:
             return None
@@ -94,13 +95,13 @@ class Workspace(Room):
         )
 
     def reachable(self, server: ServerBinaries) -> ServerBinaries:
-        """The installation, or a copy of it below the state root when the account cannot run it where it is."""
-        if server not in self._reachable:  # to find out takes a look at each file of it
+        """Returns the installation, or a copy of it below the state root if the account cannot run it in place."""
+        if server not in self._reachable:  # finding out reads every file of the installation
             self._reachable[server] = runnable(self, server, self.state / "installs", self._hold)
         return self._reachable[server]
 
     def _hold(self, copy: Path) -> None:
-        """Use a copy of an installation until this run ends. Raises ArmError."""
+        """Locks a copy of an installation until this run ends, so that no other lab removes it. Raises ArmError."""
         try:
             lock = self._copies.enter_context(open_lock(use_of_install(copy)))
             wait_for(lock, shared=True)
@@ -109,7 +110,8 @@ class Workspace(Room):
             raise ArmError(f"the lock of {copy} cannot be taken ({error.strerror})") from None
 
     def close(self) -> None:
-        """Stop every server that this run started and remove its directories. Raises ArmError, of hosts LeftOnHost.
+        """Stops every server that this run started, and removes its directories. Raises ArmError; LeftOnHost if only
+        hosts failed.
 
         The directory stays while it has the journal of a change that could not be undone.
         """
@@ -124,7 +126,7 @@ class Workspace(Room):
         if elsewhere or here:
             self._lock.close()
             raise (ArmError if here else LeftOnHost)(" ".join([*elsewhere, *here]))
-        with suppress(FileNotFoundError):  # somebody has removed it all
+        with suppress(FileNotFoundError):  # somebody has removed the whole run directory
             _remove_own(self.state, self.root)
         self._lock.close()
 
@@ -132,7 +134,8 @@ class Workspace(Room):
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """What could not be removed is an error, or a note to the one that ended the work: that comes first."""
+        """Removes the workspace. If something cannot be removed, an error that ended the work gets a note of it;
+        otherwise ArmError is raised."""
         try:
             self.close()
         except ArmError as left:
@@ -142,7 +145,7 @@ class Workspace(Room):
 
 
 def _claim(state: Path) -> tuple[Path, IO[bytes]]:
-    """A run's directory that nobody has, and the lock that says whose it is."""
+    """Makes a new run directory, and returns it with the lock that marks it as this lab's."""
     with registry(state):
         run = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=state / "runs"))
         run.chmod(0o711)
@@ -152,7 +155,8 @@ def _claim(state: Path) -> tuple[Path, IO[bytes]]:
 
 
 def _remove_own(state: Path, run: Path) -> None:
-    """The lock goes last, and while nobody looks: without one the run would be taken for that of a killed lab."""
+    """Removes a run directory, its lock last and while no other lab looks: without a lock the run would be taken for
+    that of a killed lab."""
     for path in run.iterdir():
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
@@ -161,7 +165,8 @@ def _remove_own(state: Path, run: Path) -> None:
 
 
 def leftovers(state: Path | None = None) -> list[Leftover]:
-    """What crashed labs left: run directories (with servers that may still run) and damaged templates."""
+    """Returns what crashed labs left: run directories (with servers that may still run), and unfinished templates and
+    builds."""
     root = state or state_root()
     if not root.is_dir():
         return []
@@ -184,12 +189,11 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
 
 
 def clean(state: Path | None = None, *, study: str | None = None, consent: Consent | None = None) -> list[str]:
-    """Stop and remove what crashed labs left. Returns sentences on what was done.
+    """Stops and removes what crashed labs left. Returns sentences on what was done.
 
-    Each run is held as its own lab would hold it: others neither wait meanwhile, nor take it for one to be removed.
-    With `study` the jobs of that study alone are undone, and those of others stay; `consent` asks a person about jobs
-    of which it is unclear what they changed. Raises ArmError where another account could have written what would be
-    obeyed.
+    Each run is held as its own lab would hold it, so that other labs neither wait meanwhile nor try to remove it too.
+    With `study` only the jobs of that study are undone, and those of others stay; `consent` asks a person about jobs of
+    which it is unclear what they changed. Raises ArmError if another account could have written the records.
     """
     root = state or state_root()
     if not root.is_dir():
@@ -216,7 +220,7 @@ def clean(state: Path | None = None, *, study: str | None = None, consent: Conse
 
 
 def _remove_dumps(root: Path) -> list[Path]:
-    """Remove dumps that no lab loads any more; the caller knows that no other lab runs."""
+    """Removes dumps that no lab loads any more. The caller knows that no other lab runs."""
     dumps = [path for path in sorted(dumps_of(root).glob("*")) if path.suffix in DUMP_ENDINGS]
     for path in dumps:
         path.unlink(missing_ok=True)
@@ -224,7 +228,7 @@ def _remove_dumps(root: Path) -> list[Path]:
 
 
 def templates_of(state: Path, study: str = "") -> Templates:
-    """The templates that are kept in a state directory, as a study uses them."""
+    """Returns the templates in a state directory, as a study uses them."""
 
     def make_room(templates: Templates) -> str | None:
         return trim(templates, builds_of(state), state / "installs", state_limit(state))
@@ -233,12 +237,12 @@ def templates_of(state: Path, study: str = "") -> Templates:
 
 
 def builds_of(state: Path) -> Builds:
-    """The builds that are kept in a state directory."""
+    """Returns the builds in a state directory."""
     return Builds(state / "builds")
 
 
 def abandoned_runs(root: Path) -> list[Path]:
-    """Runs of this account whose labs have ended. The caller holds the registry."""
+    """Returns the runs of this account whose labs have ended. The caller holds the registry."""
     return [path for path in _runs(root) if is_own(path) and not is_held(path)]
 
 
@@ -247,16 +251,16 @@ def _runs(root: Path) -> list[Path]:
 
 
 def _taken(run: Path, held: ExitStack) -> IO[bytes] | None:
-    """The lock of a run that its lab has left, until `held` ends; None: somebody else has it now."""
+    """Takes the lock of a run that its lab has left, until `held` ends. Returns None if somebody else has it now."""
     lock = held.enter_context(open_lock(run / "lock"))
     return lock if take(lock) else None
 
 
 def is_held(run: Path) -> bool:
-    """Whether the lab of a run lives."""
+    """True if the lab of a run still lives."""
     with suppress(FileNotFoundError), open_lock(run / "lock", make=False) as file:
         return not take(file)
-    return False  # killed between making the directory and locking it
+    return False  # the lab was killed between making the directory and locking it
 
 
 def _remove_run(path: Path, study: str | None, consent: Consent | None) -> list[str]:
@@ -288,7 +292,7 @@ def _socket_directory(run: Path) -> Path:
 
 @contextmanager
 def registry(root: Path) -> Iterator[None]:
-    """Hold off other labs while runs are claimed or cleaned."""
+    """Makes other labs wait while runs are claimed or cleaned."""
     with open_lock(root / "lock") as lock:
         wait_for(lock)
         yield
@@ -296,7 +300,7 @@ def registry(root: Path) -> Iterator[None]:
 
 @contextmanager
 def shared_state() -> Iterator[Path]:
-    """The state directory, while no other lab writes its records. Raises StoreError if it cannot be written."""
+    """Yields the state directory while no other lab writes its records. Raises StoreError if it cannot be written."""
     root = state_root()
     try:
         with registry(root):
@@ -326,7 +330,7 @@ def _make_state(root: Path, account: str | None) -> None:
 
 
 def _check_state(root: Path) -> None:
-    """Raise ArmError unless only root and this account can write what is read and removed there."""
+    """Raises ArmError unless only root and this account can write what is read and removed there."""
     try:
         check_state(root)
         if LOCAL.root:
@@ -338,9 +342,9 @@ def _check_state(root: Path) -> None:
 
 
 def runnable(room: Room, server: ServerBinaries, installs: Path, hold: Callable[[Path], None]) -> ServerBinaries:
-    """The installation itself, or its copy below `installs`, made once. Raises ArmError if neither can be run.
+    """Returns the installation itself, or its copy below `installs`, made once. Raises ArmError if neither can be run.
 
-    `hold` keeps the copy from being removed by others; it is called before it is looked for.
+    `hold` keeps other labs from removing the copy. It is called before the copy is looked for.
 
     The copy keeps the place of the programs' libraries: programs in wheels look for them in `../lib` or in a directory
     `PACKAGE.libs` beside the package (RPATH relative to $ORIGIN).
@@ -376,9 +380,9 @@ _CATALOG = re.compile(r"^POSTGRES_BKI=(.+)$", re.MULTILINE)
 
 
 def _trouble(directory: Path, room: Room) -> str | None:
-    """Why the account cannot run the programs or read what they need at initdb; None if it can.
+    """Returns why the account cannot run the programs or read what they need at initdb; None if it can.
 
-    initdb itself says where that is: not every installation has pg_config.
+    initdb itself says where those files are, since not every installation has pg_config.
     """
     try:
         shown = room.run([directory / "initdb", "--show", "--pgdata", "/nonexistent"])

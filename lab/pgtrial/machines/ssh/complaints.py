@@ -88,7 +88,7 @@ def _about_key(words: str, where: Where, known: bool) -> str:
     if "revoked" in words:
         return f"the key of {where.host} is revoked in known_hosts; ask who runs that host"
     if known:
-        # as known_hosts writes it
+        # the host as known_hosts writes it
         host = where.host if where.port == 22 else f"'[{where.host}]:{where.port}'"
         return (
             f"the key of {where.host} is not the one in known_hosts: the host was made anew, or another answers in its "

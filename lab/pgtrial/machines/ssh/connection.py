@@ -122,7 +122,7 @@ class Connection:
                 raise Unreachable(no_posix_shell(self.login, ended.words)) from None
             raise self._dropped(connection) from None
         except BaseException:
-            shell.close()  # in the middle of a script, it is of no more use
+            shell.close()  # a shell in the middle of a script cannot be used again
             raise
         if self._connection is connection:
             self._idle.append(shell)
@@ -156,7 +156,7 @@ class Connection:
 
     def _dropped(self, connection: asyncssh.SSHClientConnection) -> Dropped:
         if self._connection is connection:
-            self._connection = None  # it may take a while to find out itself
+            self._connection = None  # asyncssh may notice the loss only later
             self._idle.clear()
         connection.abort()
         return Dropped(f"the ssh connection to {self.login} was lost while a command was under way")
@@ -221,7 +221,7 @@ class Connection:
             "config": _readable(_CONFIGURATIONS),
             "connect_timeout": _CONNECT_TIMEOUT_S,
             "login_timeout": _LOGIN_TIMEOUT_S,
-            # nobody is there to be asked
+            # nobody could answer a question for a password
             "password_auth": False,
             "kbdint_auth": False,
             **_KEEPALIVE,
@@ -265,7 +265,7 @@ def wait_for(work: Coroutine[Any, Any, Result], timeout_s: float | None = None) 
         return future.result(timeout_s)
     except NotInTime:
         if future.done():
-            raise  # the work's own
+            raise  # the coroutine itself raised it
         future.cancel()
         raise TimeoutError from None
     except BaseException:

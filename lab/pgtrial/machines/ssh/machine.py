@@ -89,7 +89,7 @@ class RemoteMachine(PosixMachine):
         """Connects, and checks that there is a shell, and sudo if it is to be used. Raises HostTrouble."""
         _ = self.system
         if self._sudo and self._login[0] == "0":
-            self._sudo = False  # root needs none, and may have none
+            self._sudo = False  # root needs no sudo, and may have none
         if self._sudo:
             self._check_sudo()
 
@@ -97,7 +97,7 @@ class RemoteMachine(PosixMachine):
         """Makes the directory for jobs. From now on a command that changes something is carried out once. Raises
         HostTrouble."""
         home = shlex.quote(str(directory))
-        # asked again after a drop, it may be there already
+        # the script may run twice after a lost connection, so the directory may exist already
         done = self._asked(f"mkdir -m 700 {home} || {{ [ -d {home} ] && [ -O {home} ] && [ ! -L {home} ]; }}\n")
         if done.status != 0:
             raise HostError(f"{self.label}: {' '.join(done.stderr.split())}")
@@ -122,7 +122,7 @@ class RemoteMachine(PosixMachine):
         except FileNotFoundError:
             return
         if entry.kind != "d" or entry.owner not in self.trusted:
-            return  # the host was started anew, and somebody else has a directory of that name
+            return  # the host was restarted, and somebody else has a directory of that name
         self._as(
             None, filled(_END_JOBS, processes=PROCESSES, jobs=shlex.quote(str(directory)))
         )  # what sudo began, only root may end
@@ -135,7 +135,7 @@ class RemoteMachine(PosixMachine):
         for _ in range(2):
             home = self.jobs / str(next(self._numbers))
             done = self._asked(job(script, home, finished), timeout_s)
-            # a shell of a connection that dropped may come to it yet, and has to find that it was carried out
+            # a shell of a lost connection may still reach the job, and has to find that it was carried out
             asked_twice = self.thread.dropped
             there = done.status != LOST or self._asked(
                 f"[ -f {home}/status ] && echo ended; [ -d {self.jobs} ] || echo gone; [ -d {home} ]\n"
@@ -149,7 +149,7 @@ class RemoteMachine(PosixMachine):
                 self.connection.lost = lost
                 raise lost
             if there.status == 0:
-                break  # begun, and nobody knows how it ended
+                break  # the job was begun, and nobody knows how it ended
         raise HostError(f"{self.label} lost a command: {self.jobs} cannot be written to, or the disk there is full")
 
     def read_from(self, path: Path, begin: int, user: str | None = None) -> bytes:
@@ -251,7 +251,7 @@ def uname(connection: Connection) -> tuple[str | None, str]:
     """Returns the system's name, or None if it is no POSIX system, and the end of what the host said."""
     status, output, errors = asked(connection, "uname -s")
     lines = output.split()
-    # start-up files may have had their say before
+    # start-up files may have printed something before
     system = lines[-1] if status == 0 and lines else ""
     known = system and not system.upper().startswith(_POSIX_ON_WINDOWS)
     return system if known else None, short(errors + output)

@@ -41,7 +41,7 @@ class Shell:
     async def run(self, script: bytes) -> tuple[int, bytes, bytes]:
         """Runs a script and returns its status, output and errors. Raises Ended if the shell is gone."""
         if not self._answered:
-            await self._answer(b":")  # with whatever the user's start-up files have to say
+            await self._answer(b":")  # drops what the user's start-up files print
         return await self._answer(script)
 
     async def _answer(self, script: bytes) -> tuple[int, bytes, bytes]:
@@ -70,7 +70,7 @@ class Shell:
         with suppress(TimeoutError):  # the end of its output may come before its status
             await asyncio.wait_for(self._process.wait_closed(), _STATUS_TIMEOUT_S)
         status = self._process.exit_status
-        if status is None or status < 0:  # one that was killed, as when its host shuts down, has refused nothing
+        if status is None or status < 0:  # a shell that was killed has refused nothing
             return Ended()
         words = (await self._process.stderr.read() + await self._process.stdout.read()).decode(errors="replace")
         return Ended(status, " ".join(words.split())[:200])
@@ -85,7 +85,7 @@ async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes) -> tuple[bytes,
         if not chunk:
             raise EOFError
         content += chunk
-        # only what is new, and as much before it as a mark takes
+        # search only the new bytes, and as many before them as a mark has
         match = end.search(content, max(0, len(content) - len(mark) - 16))
         if match is not None:
             return bytes(content[: match.start()]), int(match[1])

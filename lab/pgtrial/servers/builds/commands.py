@@ -58,7 +58,7 @@ _MISSING = (
         "install the headers of this server (postgresql-server-dev-NN, postgresqlNN-devel)",
     ),
 )
-"""What to install, by a pattern of what a configure script or a compiler says about something that is missing."""
+"""Patterns of messages of configure scripts and compilers about something missing, each with what to install."""
 
 
 class Commands:
@@ -152,7 +152,7 @@ def last_words(lines: Sequence[str]) -> str:
     """Returns why a build failed, from its last lines, and what to install if a known library or tool is missing."""
     plain = (_COLOUR.sub("", line).strip() for line in lines)
     own = [line for line in plain if line and not _OF_MAKE.match(line)]
-    # programs in Rust print `Error:`, and the words below it
+    # programs in Rust print `Error:`, and the message on the next line
     own = [_NUMBER.sub("", line) for above, line in zip(["", *own], own, strict=False) if above == "Error:"] or own
     words = next((line for line in own if _WORDS.search(line)), own[-1] if own else "")
     text = shortened(words.rstrip("."), 300)

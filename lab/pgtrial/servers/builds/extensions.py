@@ -64,7 +64,7 @@ def extension_order(
     origin = first.repository if isinstance(first, GitSource) else first.directory
 
     def make(home: Path, log: Path, earlier: BuildRecord | None) -> Made:
-        del earlier  # extensions are small
+        del earlier  # extensions are small: their progress is not estimated
         return _make(recipe, home, log, say)
 
     return Order(f"pg{server.version}-with-{recipe.digest}", recipe.label, origin, make)
@@ -105,7 +105,7 @@ def _build(recipe: _Recipe, source: Source, commands: Commands, folder: Path, co
     elif (folder / "Cargo.toml").is_file():
         if shutil.which("cargo-pgrx") is None:
             raise BuildError(f"{source.short} is built by pgrx, which is not installed; run cargo install cargo-pgrx")
-        # it asks for what `cargo pgrx init` leaves, which makes clusters, and as root cannot
+        # cargo pgrx needs the file that `cargo pgrx init` writes; that command makes clusters too, which fails as root
         home = folder.with_name(f"{folder.name}-pgrx")
         home.mkdir()
         (home / "config.toml").write_text(f"[configs]\npg{recipe.server.major} = {json.dumps(str(config))}\n")
@@ -159,7 +159,7 @@ def _copied(server: ServerBinaries, root: Path) -> Path:
     system = common in _SYSTEM
     for path in chosen:
         if system and not any(path.is_relative_to(part) or part.is_relative_to(path) for part in (*written, headers)):
-            continue  # libraries of the whole system are found where they are
+            continue  # the copy finds libraries of the whole system in their own place
         shutil.copytree(path, place / path.relative_to(common), symlinks=True, dirs_exist_ok=True)
     if beside.is_dir():
         shutil.copytree(beside, root / beside.name, symlinks=True)

@@ -49,7 +49,7 @@ def make_layouts(count: int, commands: Commands, work: Path, prefix: Path, *, by
     as_built = installed.rename(work / "postgres")
     for layout in range(1, count + 1):
         commands.run(link.shuffled(layout), link.directory)
-        if by_meson:  # which changes the paths of libraries in what it installs
+        if by_meson:  # meson changes the paths of libraries in programs that it installs
             commands.run(["meson", "install", "--no-rebuild", "--quiet", "--only-changed"], work / OBJECTS)
         else:
             shutil.copy(work / SOURCE / _PROGRAM, installed)

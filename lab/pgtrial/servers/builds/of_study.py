@@ -61,7 +61,7 @@ def facts_of_build(setup: object) -> dict[str, Any]:
         return {}
     if setup.layouts is None:
         return record.facts
-    # which of the layouts was served is in the trials
+    # each trial records which of the layouts it had
     program = {"program": str(programs / "postgres"), "program_sha256": program_digest(LOCAL, programs)}
     return {**record.facts, **program}
 

@@ -106,7 +106,7 @@ def _make(
         profile = Profile(work / "profile", clang=recipe.clang)
         profile.check()
         counting = Commands(f"{recipe.source.short} with counters", log, say, expected)
-        # GCC's counters call exit(); PostgreSQL's check that libpq does not leaves out builds for coverage alone
+        # GCC's counters call exit(); PostgreSQL checks that libpq does not, except in builds for coverage
         system.install(counting, profile.counting, for_coverage=not recipe.clang)
         _check_installed(recipe, prefix)
         open_to_all(prefix)
@@ -210,9 +210,9 @@ class _Make:
         make = [make_program(), *(["enable_coverage=yes"] if for_coverage else [])]
         contrib = self.source / "contrib"
         folders = [self.source, *([contrib] if (contrib / "Makefile").is_file() else [])]
-        # which PostgreSQL's makefiles take for compiling and linking, and keep from what extensions are built with
+        # PostgreSQL's makefiles use COPT for compiling and linking, and do not pass it on to the builds of extensions
         extra = {"COPT": " ".join(flags)} if flags else {}
-        if flags:  # make looks at times alone
+        if flags:  # make compares only times, and would not see other flags
             commands.run([make_program(), "clean"], self.source)
         for folder in folders:
             commands.run([*make, jobs()], folder, extra)

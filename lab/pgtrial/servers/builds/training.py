@@ -45,7 +45,7 @@ class Profile:
         """The options of a build that uses the counters, for compiling and linking."""
         if self.clang:
             return [f"-fprofile-use={self._merged}", "-Wno-profile-instr-unprofiled", "-Wno-profile-instr-out-of-date"]
-        # a process that execs another, or is killed, has begun what it does not end: counts need not agree
+        # a process that execs another program, or is killed, leaves functions unfinished, so its counts may not add up
         of_gcc = ["-fprofile-correction", "-fprofile-partial-training", "-Wno-missing-profile"]
         return [f"-fprofile-use={self.directory}", *of_gcc]
 
@@ -61,7 +61,7 @@ class Profile:
 
     def collect(self, server: ServerBinaries, room: Room, log: Path, say: Callable[[str], None]) -> None:
         """Runs the load on a server that counts. Raises BuildError."""
-        # what programs that root ran have counted, the servers' account could not add to
+        # the servers' account could not write to counters of programs that root has run
         shutil.rmtree(self.directory, ignore_errors=True)
         room.private_directory(self.directory)
         data = room.directory("training")
