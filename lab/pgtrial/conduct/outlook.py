@@ -1,4 +1,4 @@
-"""What a study will be able to tell, known before its first trial if studies like it have run on this machine."""
+"""The outlook of a study before its first trial, from the noise of similar studies on this machine."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What makes loads and data: the engine as a process, the fleet, the data sets."""
+"""Makes loads and data: the engine as a process, the fleet, the data sets."""

@@ -1,4 +1,4 @@
-"""Client processes of a database: how many there are besides the lab's own, and until those of a load are gone."""
+"""Counts the client processes of a database besides the lab's own, and waits until those of a load are gone."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pgtrial.loads.target import Session, backend_type, value
 _CLIENTS = """SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND {backend_type} = 'client backend' AND pid <> pg_backend_pid()"""
 _COLLECTOR_DELAY_S = 0.6
-"""Before PostgreSQL 15 what a session reads of the counters may be half a second old."""
+"""How old the counters may be that a session reads before PostgreSQL 15, rounded up from half a second; seconds."""
 
 
 def count_clients(session: Session) -> int:
-    """Client processes of this database besides this session; 0 where the role may not see any."""
+    """Returns the number of client processes of this database besides this session; 0 if the role may not see any."""
     with suppress(psycopg.errors.InsufficientPrivilege):
         return int(value(session, _CLIENTS.format(backend_type=backend_type(session))))
     return 0

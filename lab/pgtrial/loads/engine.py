@@ -26,19 +26,19 @@ from pgtrial.model.errors import StudyError, TrialError
 from pgtrial.store.files import cannot_write
 
 PROTOCOL = 2
-"""Version of the event protocol that this lab reads."""
+"""The version of the event protocol that this lab reads."""
 
 _STOP_GRACE_S = 5.0
 _NOTICE_S = 0.2
 _HELP_TIMEOUT_S = 30.0
 _PROGRAM = re.compile(r"((pgbench|pgtrial-engine replay): error|FATAL): ")
-"""How front ends begin their complaints."""
+"""Matches the beginnings of complaints of the front ends."""
 
 FrontEnd = Literal["pgbench", "sysbench", "tasks", "order-entry", "replay", "suite"]
 
 
 def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str]) -> str | None:
-    """What the engine has against the options of a sysbench test or against its script, in its words, or None."""
+    """Returns the engine's objection to the options or the script of a sysbench test, in its words, or None."""
     try:
         with starting() as engine:
             command = [engine, "sysbench", test, *options, "help"]
@@ -62,7 +62,7 @@ class Example:
 
 
 def recorded_examples(capture: Path, templates: Sequence[int]) -> dict[int, Example]:
-    """By template the first statement that did not fail. Raises StudyError in the engine's words."""
+    """Returns for each template its first statement that did not fail. Raises StudyError in the engine's words."""
     numbers = ",".join(map(str, templates))
     with begun(["replay", str(capture), f"--examples={numbers}"], {}, stderr=subprocess.PIPE) as engine:
         output, complaint = engine.communicate()
@@ -73,7 +73,7 @@ def recorded_examples(capture: Path, templates: Sequence[int]) -> dict[int, Exam
 
 
 class NotInTime(TrialError):
-    """A load had not ended at its deadline, and was ended."""
+    """A load had not ended at its deadline, and was ended by the lab."""
 
 
 class EngineRun(LoadRun):
@@ -128,11 +128,11 @@ class EngineRun(LoadRun):
 
     @property
     def notice_s(self) -> float:
-        """How long before it the engine must get the instant at which it begins."""
+        """How long before its start the engine must get the instant of the start, seconds."""
         return _NOTICE_S
 
     def begin_at(self, at: float) -> None:
-        """Give an engine that waits for it the instant at which it begins, a time of time.monotonic().
+        """Gives an engine that waits for it the instant of its start, a time of time.monotonic().
 
         The engine has it by this machine's monotonic clock: the other clock may be set meanwhile.
         """
@@ -140,11 +140,11 @@ class EngineRun(LoadRun):
 
     @property
     def pid(self) -> int | None:
-        """Process id of the engine that makes the load; None where there are several."""
+        """The process id of the engine that makes the load; None if there are several."""
         return self._process.pid
 
     def feed(self, text: str) -> None:
-        """Write to a fed process; one that has ended takes nothing any more."""
+        """Writes to the standard input of a fed process. One that has ended takes nothing any more."""
         stream = self._process.stdin
         if stream is not None and not stream.closed:
             with suppress(BrokenPipeError):
@@ -159,7 +159,7 @@ class EngineRun(LoadRun):
                 stream.close()
 
     def events(self, deadline: float) -> Iterator[Event]:
-        """The events up to the end of the output; as events_of, but for its TrialError, which is raised."""
+        """Yields the events up to the end of the output, as events_of does, but raises its TrialError."""
         for _, event in events_of([self], deadline):
             if isinstance(event, TrialError):
                 raise event
@@ -176,7 +176,7 @@ class EngineRun(LoadRun):
         self._process.kill()
 
     def finish(self) -> int:
-        """Wait for the end of the process; the exit status, negative for a signal."""
+        """Waits for the end of the process. Returns the exit status, negative for a signal."""
         status = wait_or_kill(self._process, _STOP_GRACE_S)
         self._end_what_it_left()
         for reader in self._readers:
@@ -187,11 +187,11 @@ class EngineRun(LoadRun):
         """Ends what the process has left running and what may hold its output open. An engine leaves nothing."""
 
     def last_words(self) -> str:
-        """Why the engine ended, in one sentence: its last message, or the signal that killed it."""
+        """Returns why the engine ended, in one sentence: its last message, or the signal that killed it."""
         return last_words(self._tail, self._process.poll())
 
     def message_about(self, name: str) -> str | None:
-        """The first of the last messages that speaks of `name`, without the program's name; None if there is none."""
+        """Returns the first of the last messages that contains `name`, without the program's name; or None."""
         message = next((line for line in self._tail if name in line), None)
         return message and _PROGRAM.sub("", message)
 
@@ -215,7 +215,7 @@ PAUSE = "--pause"
 
 
 def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRun, Event | TrialError | None]]:
-    """The events of loads that share an inbox, as they arrive; None for the end of the events of a load.
+    """Yields the events of loads that share an inbox, as they arrive; None for the end of the events of a load.
 
     `deadline` is a time of time.monotonic(); loads still running then are asked to stop, which makes them report what
     they measured, and killed if they do not. The TrialError for that, or for a line that is not an event, comes in
@@ -253,7 +253,7 @@ def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRu
 
 
 def own_s(part: Mapping[str, Any], clients: int) -> float:
-    """Seconds of a tick or a summary; with slices the mean time for which a client was active."""
+    """Returns the seconds of a tick or a summary; with slices, the mean time for which a client was active."""
     times = part.get("slice", part)
     if "client_s" in times:
         return float(times["client_s"]) / max(1, clients)
@@ -261,7 +261,7 @@ def own_s(part: Mapping[str, Any], clients: int) -> float:
 
 
 def load_command(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """The words after the engine's path for a load on the server that the PG* values of `env` name.
+    """Returns the words after the engine's path for a load on the server that the PG* values of `env` name.
 
     The events come on standard output.
     """
@@ -271,7 +271,7 @@ def load_command(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, 
 
 
 def server_options(env: Mapping[str, str]) -> list[str]:
-    """sysbench's options for an address, which have defaults of their own; the password stays in the environment."""
+    """Returns the options for an address, for which sysbench has its own defaults, without the password."""
     named = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "db": "PGDATABASE"}
     return [f"--pgsql-{option}={env[variable]}" for option, variable in named.items() if variable in env]
 

@@ -1,5 +1,7 @@
-"""A job that is a program: run once beside the lab, with the PG* variables of its server, and reported as the engine
-reports a load."""
+"""A job that is a program: runs it once on the lab's machine, and reports it as the engine reports a load.
+
+The program has the PG* variables of its server.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,11 @@ from pgtrial.model.errors import ArmError
 _TICK_S = 1.0
 _END_S = 10.0
 _RUN = "PGTRIAL_JOB"
-"""In the environment of a job's processes: which run of it they belong to."""
+"""The variable in the environment of a job's processes that says to which run of the job they belong."""
 
 
 def command_environment(target: Target) -> dict[str, str]:
-    """The environment of a program; those of the server's own installation come first."""
+    """Returns the environment of a program. On its PATH the programs of the server's own installation come first."""
     variables = environment(target.environment())
     if target.programs is not None:
         variables["PATH"] = f"{target.programs}{os.pathsep}{variables.get('PATH', os.defpath)}"
@@ -39,7 +41,7 @@ def command_environment(target: Target) -> dict[str, str]:
 
 
 def missing_program(words: Sequence[str], env: Mapping[str, str]) -> str | None:
-    """The first word of a command if it is no program that can be run, else None."""
+    """Returns the first word of a command if it is no program that can be run, else None."""
     return words[0] if shutil.which(words[0], path=env.get("PATH")) is None else None
 
 
@@ -62,7 +64,7 @@ def end_programs(variable: str, value: str) -> None:
 
 
 class CommandRun(EngineRun):
-    """One run of a program; its time is that from its start to its end."""
+    """One run of a program. Its time is measured from its start to its end."""
 
     def __init__(self, words: Sequence[str], target: Target, *, events_file: Path, inbox: Inbox | None) -> None:
         """Its events arrive in the `inbox`, as those of an engine."""
@@ -75,19 +77,19 @@ class CommandRun(EngineRun):
 
     @property
     def maker(self) -> str:
-        """The program of the job."""
+        """The program of the job, for sentences about its end."""
         return f"the program {self._words[0]!r}"
 
     def interrupt(self) -> None:
-        """Ask the program to stop, and all that it has started."""
+        """Asks the program to stop, and all that it has started."""
         self._signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """End them by force."""
+        """Kills the program, and all that it has started."""
         self._signal(signal.SIGKILL)
 
     def last_words(self) -> str:
-        """What the program said last on its standard error, or the signal that ended it."""
+        """Returns the last line of the program's standard error, or the signal that ended it."""
         status = self._process.poll()
         if status is not None and status < 0:
             return f"it was ended by {signal.Signals(-status).name}"
@@ -123,7 +125,7 @@ class CommandRun(EngineRun):
                 os.killpg(self._process.pid, number)
 
     def _read_events(self, stream: Iterable[str]) -> None:
-        """The program has no output that says them."""
+        """Reads events that the lab makes itself, since the program writes none."""
         super()._read_events(f"{json.dumps(event)}\n" for event in self._events())
 
     def _wait(self, ended: list[float], over: threading.Event) -> None:
@@ -147,7 +149,7 @@ class CommandRun(EngineRun):
 
 
 def _summary(took_s: float, *, committed: int) -> Event:
-    """The measured part, in the form of the engine's summaries."""
+    """Returns the measured part in the form of the engine's summaries."""
     names = ("mean", "min", "p50", "p90", "p95", "p99", "p99.9", "max")
     latency = {**dict.fromkeys(names, 1e6 * took_s), "stddev": 0.0}
     return {

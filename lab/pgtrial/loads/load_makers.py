@@ -1,4 +1,4 @@
-"""Loads and data as a study asks for them, and who makes them: one engine on this machine, or a fleet."""
+"""The loads and data that a study asks for, and their makers: one engine on this machine, or a fleet."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, StudyError
 
 _UNANSWERED_MS = 300_000
-"""So long may rows be under way: a server may well stop reading for a while when its disk is slow."""
+"""How long rows may be under way, milliseconds: a server may stop reading for a while when its disk is slow."""
 
 OnLine = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Each:
-    """What each engine of a load has: how many there are, and how many threads of its own are worth while.
+    """The engines of a load: their number, and the number of CPUs for the threads of each.
 
-    By default it shares this machine with the server, which needs half of the CPUs.
+    By default one engine shares this machine with the server, which needs half of the CPUs.
     """
 
     engines: int = 1
@@ -38,29 +38,32 @@ class Each:
 
 @dataclass(frozen=True)
 class LoadOrder:
-    """One load. `options` gives the front end's, as a person would write them; engines that share it say their part."""
+    """One load. `options` returns those of the front end, as a person would write them.
+
+    Engines that share the load add which part is theirs.
+    """
 
     front_end: FrontEnd
     options: Callable[[Each], Sequence[str]]
     target: Target
     events_file: Path
     most_parts: int = 1
-    """How many engines can share it."""
+    """The number of engines that can share the load."""
     folder: Path | None = None
-    """Where the files of a workload of the study's own are: a script and what it requires, or those of a pack."""
+    """The folder with the files of a workload of the study's own: a script and what it requires, or those of a pack."""
     cpus: str | None = None
-    """CPUs that an engine may run on; None: all."""
+    """The CPUs on which an engine may run; None for all of them."""
     inbox: Inbox | None = None
-    """Where its events arrive, together with those of loads that run at the same time."""
+    """The queue in which the load's events arrive, together with those of loads that run at the same time."""
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment that leads to the server, with its password, and to a script's modules."""
+        """The environment that leads to the server, with its password, and to the modules of a script."""
         lua = lua_environment(self.folder) if self.folder else {}
         return {**self.target.environment(), **lua}
 
     def command(self, engine: Each) -> list[str]:
-        """The words after the engine's path."""
+        """Returns the words after the engine's path."""
         return load_command(self.front_end, self.options(engine), self.variables)
 
 
@@ -69,27 +72,27 @@ class DataOrder:
     """A command of the engine that makes data, which ends when the data is there."""
 
     what: str
-    """For messages: `loading the tables at scale 10`."""
+    """The words for the order in messages, such as `loading the tables at scale 10`."""
     command: Sequence[str]
     """The words after the engine's path, the front end first. Engines that share the order get `--shard` after that."""
     env: Mapping[str, str] = field(repr=False)
     """PG* values of the server, with its password, and what else the engine has to find in its environment."""
     most_parts: int = 1
-    """How many engines can share it, at most."""
+    """The largest number of engines that can share the order."""
     folder: Path | None = None
-    """Where the files are that the command and the environment speak of."""
+    """The folder with the files to which the command and the environment refer."""
 
 
 class LoadMaker:
-    """Who makes the loads of a study, and its data: one engine on this machine, unless a fleet does."""
+    """The maker of a study's loads and its data: one engine on this machine, unless a fleet makes them."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Where loads come from, where that is not this machine alone."""
+        """The addresses from which loads come; empty if they come from this machine alone."""
         return ()
 
     def check_cpus(self, cpus: str) -> None:
-        """Find out whether engines can have these CPUs. Raises StudyError."""
+        """Finds out whether engines can have these CPUs. Raises StudyError if not."""
         try:
             parse_numbers(cpus, usable_cpus(LOCAL))
         except ValueError as error:
@@ -108,12 +111,12 @@ class LoadMaker:
         """
 
     def ready(self, report: OnLine) -> list[str]:
-        """Be ready for the next load; what a reader of its trial should know. Raises ArmError when none is possible."""
+        """Prepares the next load. Returns notes for its trial. Raises ArmError if no load is possible."""
         return []
 
     @contextmanager
     def started(self, order: LoadOrder) -> Iterator[EngineRun]:
-        """A load from its start to its end. Raises TrialError, and ArmError for what no repetition mends."""
+        """Runs a load from its start to its end. Raises TrialError, and ArmError for what no repetition mends."""
         command = order.command(Each())
         fed = AT_A_WORD in command or PAUSE in command
         load = EngineRun(command, order.variables, events_file=order.events_file, inbox=order.inbox, fed=fed)
@@ -124,7 +127,7 @@ class LoadMaker:
 
     @property
     def engines(self) -> int:
-        """How many engines share what can be shared."""
+        """The number of engines that share what can be shared."""
         return 1
 
     def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
@@ -148,7 +151,7 @@ _MESSAGES = tuple(f"{word}:" for word in (*_LEVELS, "DETAIL", "HINT", "CONTEXT",
 """The beginnings of messages of a server that report no trouble; client_min_messages may ask for all of them."""
 
 ENGINE_HERE = LoadMaker()
-"""Who makes loads and data where nobody else is named."""
+"""The maker of loads and data where no other is named."""
 
 
 def is_progress(line: str) -> bool:
@@ -157,9 +160,10 @@ def is_progress(line: str) -> bool:
 
 
 def noticing(env: Mapping[str, str]) -> Mapping[str, str]:
-    """The same server, with sessions that end some minutes after it has fallen silent: an order has no deadline.
+    """Returns the variables for the same server, with sessions that end some minutes after it has fallen silent.
 
-    libpq has no variables for that, but takes a database's name that is a connection string for one.
+    An order has no deadline. libpq has no variables for that, but takes a database's name that is a connection string
+    for one.
     """
     host, database = env.get("PGHOST", "/"), env.get("PGDATABASE")
     if database is None or host.startswith(("/", "@")):

@@ -12,7 +12,7 @@ from pgtrial.model.records.where_it_ran import MachineShare
 
 Event = dict[str, Any]
 Inbox = queue.SimpleQueue[tuple["LoadRun", str | None]]
-"""Lines of events as they arrive, each with its load; None: the end of its events."""
+"""Lines of events as they arrive, each with its load; None stands for the end of a load's events."""
 
 
 class LoadRun(ABC):
@@ -23,51 +23,51 @@ class LoadRun(ABC):
         self._events_file = events_file
         self.inbox: Inbox = inbox or queue.SimpleQueue()
         self.trouble: str | None = None
-        """What broke the load, one sentence, where that is not in its events; None if nothing did."""
+        """The cause that broke the load, one sentence, if its events do not have it; None if nothing did."""
         self.notes: list[str] = []
-        """What a reader of its trial should know, a sentence each."""
+        """Notes for the reader of its trial, a sentence each."""
         self.copy_error: StoreError | None = None
-        """Why the copy of the events could not be written."""
+        """The error with which the copy of the events could not be written; None if there was none."""
 
     @property
     def maker(self) -> str:
-        """What makes the load, for sentences about its end."""
+        """The name of the program that makes the load, for sentences about its end."""
         return "the engine"
 
     @property
     @abstractmethod
     def pid(self) -> int | None:
-        """Process id of what makes the load; None where there are several."""
+        """The process id of the program that makes the load; None if there are several."""
 
     @property
     def notice_s(self) -> float:
-        """How long before it the load must get the instant at which it begins."""
+        """How long before its start the load must get the instant of the start, seconds."""
         return 0.0
 
     @abstractmethod
     def begin_at(self, at: float) -> None:
-        """Give a load that waits for it the instant at which it begins, a time of time.monotonic()."""
+        """Gives a load that waits for it the instant of its start, a time of time.monotonic()."""
 
     @abstractmethod
     def interrupt(self) -> None:
-        """Ask the load to stop; it still reports what it measured."""
+        """Asks the load to stop; it still reports what it measured."""
 
     @abstractmethod
     def kill(self) -> None:
-        """End it by force."""
+        """Ends the load by force."""
 
     @abstractmethod
     def finish(self) -> int:
-        """Wait for the end of what makes the load; its exit status, negative for a signal."""
+        """Waits for the end of the program that makes the load. Returns its exit status, negative for a signal."""
 
     def last_words(self) -> str:
-        """Why it ended, in one sentence."""
+        """Returns why the load ended, in one sentence."""
         return ""
 
     def message_about(self, name: str) -> str | None:
-        """The first of its last messages that contains `name`; None if there is none."""
+        """Returns the first of its last messages that contains `name`; None if there is none."""
         return None
 
     def machines(self, done: Event | None) -> list[MachineShare]:
-        """What each machine of a fleet did of it; [] where it was made here alone. `done` is the last event."""
+        """Returns what each machine of a fleet did; [] if the load was made here alone. `done` is the last event."""
         return []

@@ -1,4 +1,4 @@
-"""What SQL of packs, scripts and sysbench tests makes in a database: found, marked (`marks.py`), and dropped.
+"""Finds, marks (`marks.py`) and drops what SQL of packs, scripts and sysbench tests makes in a database.
 
 An object is marked in the transaction that makes it, so that a lab that is killed leaves none that nobody knows.
 """
@@ -48,7 +48,7 @@ _CATALOGS = (
 )
 
 TABLES = ("r", "p")
-"""Letters of pg_class."""
+"""The letters of pg_class.relkind for tables and partitioned tables."""
 _RELATIONS = "c.relkind IN ('r', 'p', 'v', 'm', 'S', 'f') AND c.relpersistence <> 't'"
 _SYSTEM = "'pg_catalog'::regnamespace, 'information_schema'::regnamespace, 'pg_toast'::regnamespace"
 _PART = (
@@ -79,7 +79,7 @@ _FIXED_PATH = (
     "'pgtrial.search_path', pg_catalog.current_setting('search_path'), true) IS NULL; "
     "SET LOCAL search_path = pg_catalog, pg_temp"
 )
-"""Has names found in pg_catalog alone, and keeps where they were found before. It returns no row."""
+"""Makes names be found in pg_catalog alone, and keeps the former search path. It returns no row."""
 _FORMER_PATH = "SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('pgtrial.search_path'), true)"
 
 _MAY_MAKE = re.compile(r"(CREATE|SELECT|WITH|DO|CALL|IMPORT|EXECUTE|COMMENT|ALTER\b.*\bRENAME)\b", re.I | re.S)
@@ -94,7 +94,7 @@ class MadeObject(NamedTuple):
     oid: int
     mark: Mark
     place: str
-    """As of `marks.place_in`."""
+    """The place of the object, in the form of `marks.place_in`."""
     kind: str
     identity: str
     name: str
@@ -105,7 +105,7 @@ class MadeObject(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int]:
-        """What it is known by."""
+        """The catalog and the OID, by which the object is known."""
         return self.catalog, self.oid
 
 
@@ -167,7 +167,7 @@ def marked_objects(session: Session, text: str) -> list[MadeObject]:
 
 
 def copied_objects(session: Session, beginnings: tuple[str, ...]) -> list[str]:
-    """The objects with marks of others, in the way of those that are made with such marks."""
+    """Returns the objects with copied marks that are in the way of the objects which are made with such marks."""
     copies = [made for made in _objects(session, "true") if made.mark.is_copy(beginnings)]
     schemas = {made.oid for made in copies if made.catalog == "pg_namespace"}
     return [made.identity for made in copies if made.reached or made.schema in schemas]
@@ -198,12 +198,12 @@ def _made_here(session: Session) -> str:
 
 
 def present(session: Session) -> frozenset[tuple[str, int]]:
-    """All objects that are there, whoever made them."""
+    """Returns all objects that are there, whoever made them."""
     return frozenset(made.key for made in _objects(session, "true", identify=False))
 
 
 def mark_objects(session: Session, objects: Iterable[MadeObject], text: str) -> None:
-    """Set the marks."""
+    """Marks each of these objects with the text."""
     marks = Marks(session)
     for made in objects:
         _comment(session, made, marks.comment(text, made.place))
@@ -252,7 +252,7 @@ class MarkingSession:
         return cursor
 
     def _mark_new(self, text: str) -> None:
-        """Mark what the statement has made in its transaction."""
+        """Marks what the statement has made in its transaction."""
         if _CHANGES_MARKS.match(text):
             there = {made.key: made for made in _objects(self.session, "true")}
             self._made = [there[made.key] for made in self._made if made.key in there]
@@ -311,7 +311,7 @@ def _locked(session: Session, marks: tuple[str, ...]) -> list[MadeObject]:
 def _drop_all(
     session: Session, left: list[MadeObject]
 ) -> tuple[list[MadeObject], psycopg.errors.DependentObjectsStillExist | None]:
-    """Drop these objects, those that others of them need later; what others need is left, and why."""
+    """Drops these objects, each after those that need it. Returns what others still need, and the error for that."""
     while left:
         tried = left
         left, error = _dropped_once(session, tried)
@@ -323,7 +323,10 @@ def _drop_all(
 def _dropped_once(
     session: Session, objects: list[MadeObject]
 ) -> tuple[list[MadeObject], psycopg.errors.DependentObjectsStillExist | None]:
-    """Drop what nothing depends on, tables together, since they may refer to each other; what is left, and why."""
+    """Drops what nothing depends on; tables together, since they may refer to each other.
+
+    Returns what is left, and the error for it.
+    """
     tables = [made for made in objects if made.letter in TABLES]
     left: list[MadeObject] = []
     why = None

@@ -1,4 +1,4 @@
-"""Marks: the comments by which pgtrial knows what it has made in a database, each with the place of its object.
+"""The marks of pgtrial: comments by which it knows what it has made in a database, each with its object's place.
 
 A place names the server, the database and the object. A restored dump and a copy of a database have the same comments
 on other objects, and an object that somebody has renamed is no longer where its mark says: neither is pgtrial's. The
@@ -16,10 +16,10 @@ from pgtrial.loads.names import is_reached, qualified
 from pgtrial.loads.target import Session, value
 
 _BEGIN = " [made as "
-"""With which the place begins, behind the text of a mark."""
+"""The beginning of the place, behind the text of a mark."""
 
 _UNKNOWN = "-"
-"""In the place of a server's identifier, where the role may not ask for it."""
+"""Stands in the place of a server's identifier where the role may not ask for it."""
 
 _MAY_ASK = """SELECT pg_catalog.has_function_privilege(
     pg_catalog.to_regprocedure('pg_catalog.pg_control_system()')::pg_catalog.oid, 'execute')"""
@@ -30,23 +30,23 @@ class Mark(NamedTuple):
     """The comment on an object."""
 
     text: str
-    """Without the place; "" without a comment."""
+    """The text of the mark without the place; empty if the object has no comment."""
     is_here: bool = True
-    """Whether the place is that of the object. Versions up to 0.2 wrote none: their marks count as pgtrial's."""
+    """True if the place is that of the object. Versions up to 0.2 wrote none: their marks count as pgtrial's."""
 
     def is_ours(self, beginnings: str | tuple[str, ...]) -> bool:
-        """Whether pgtrial has made this very object; its marks begin with one of these."""
+        """True if pgtrial has made this very object; its marks begin with one of these."""
         return self.is_here and self.text.startswith(beginnings)
 
     def is_copy(self, beginnings: str | tuple[str, ...]) -> bool:
-        """Whether the comment is that of another object, which pgtrial has made."""
+        """True if the comment is that of another object, which pgtrial has made."""
         return not self.is_here and self.text.startswith(beginnings)
 
 
 def place_in(name: str, oid: str) -> str:
-    """SQL of an object's place without the server's identifier; `name` and `oid` are expressions.
+    """Returns SQL of an object's place without the server's identifier; `name` and `oid` are expressions.
 
-    Plain letters alone: the same in every encoding, and nothing to quote.
+    The place consists of plain letters, so that it is the same in every encoding and needs no quotes.
     """
     return (
         "pg_catalog.concat('.', (SELECT d.oid FROM pg_catalog.pg_database d "
@@ -66,7 +66,7 @@ class Marks:
         self._system = str(value(session, _ASK)) if value(session, _MAY_ASK) else _UNKNOWN
 
     def read(self, comment: str, place: str) -> Mark:
-        """The mark that a comment is on the object at a place as by `place_in`."""
+        """Returns the mark that a comment is on the object at a place, in the form of `place_in`."""
         text, begun, named = comment.rpartition(_BEGIN)
         if not begun:
             return Mark(comment)
@@ -74,12 +74,12 @@ class Marks:
         return Mark(text, system in (self._system, _UNKNOWN) and named == system + place)
 
     def comment(self, text: str, place: str) -> str:
-        """The comment that marks the object at a place."""
+        """Returns the comment that marks the object at a place."""
         return f"{text}{_BEGIN}{self._system}{place}"
 
 
 def mark_on(connection: Session, relation: str) -> Mark | None:
-    """The mark on the relation that a name of the load reaches; None if there is no such relation."""
+    """Returns the mark on the relation that a name of the load reaches; None if there is no such relation."""
     row = connection.execute(
         f"SELECT coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class c "
         f"WHERE relname = %s AND {is_reached(connection)}".encode(),
@@ -89,7 +89,7 @@ def mark_on(connection: Session, relation: str) -> Mark | None:
 
 
 def table_marks(connection: Session) -> dict[str, Mark]:
-    """The mark on each table that unqualified names reach, by its name."""
+    """Returns the mark on each table that unqualified names reach, by its name."""
     rows = connection.execute(
         f"SELECT relname, coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class c "
         f"WHERE relkind IN ('r', 'p') AND {is_reached(connection)} AND relpersistence <> 't' AND relnamespace NOT IN "
@@ -100,7 +100,7 @@ def table_marks(connection: Session) -> dict[str, Mark]:
 
 
 def mark_tables(connection: Session, names: Iterable[str], text: str) -> None:
-    """Set the marks on tables that unqualified names reach."""
+    """Sets the marks on tables that unqualified names reach."""
     marks = Marks(connection)
     query = f"SELECT {place_in('relname', 'oid')} FROM pg_class c WHERE relname = %s AND {is_reached(connection)}"
     tables = list(names)
@@ -110,7 +110,7 @@ def mark_tables(connection: Session, names: Iterable[str], text: str) -> None:
 
 
 def marked_by(beginning: str, connection: Session) -> str:
-    """SQL condition for the tables that pgtrial has made with such a mark, of which pg_class is named `c`."""
+    """Returns an SQL condition for the tables that pgtrial has made with such a mark; pg_class is named `c`."""
     query = (
         f"SELECT c.oid::bigint, d.description, {place_in('c.relname', 'c.oid')} FROM pg_description d "
         "JOIN pg_class c ON c.oid = d.objoid WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0 "

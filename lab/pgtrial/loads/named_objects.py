@@ -155,7 +155,7 @@ def _kind(words: str) -> Kind:
 
 
 def _parts(statement: str, of: re.Pattern[str]) -> Iterator[Named]:
-    """The columns and constraints that ALTER TABLE adds or drops."""
+    """Yields the columns and constraints that ALTER TABLE adds or drops."""
     if alter := _ALTER.match(statement):
         for part in of.finditer(alter[2]):
             yield Named("constraint" if part[1] else "column", part[2], alter[1])

@@ -13,7 +13,7 @@ _QUALIFIED = "format('%%I.%%I', (SELECT n.nspname FROM pg_namespace n WHERE n.oi
 
 
 def is_reached(session: Session) -> str:
-    """SQL condition for relations that unqualified names of the load reach, of which pg_class is named `c`.
+    """Returns an SQL condition for relations that unqualified names of the load reach; pg_class is named `c` in it.
 
     Raises psycopg.Error.
     """
@@ -26,7 +26,7 @@ def is_reached(session: Session) -> str:
 
 
 def qualified(session: Session, names: Iterable[str]) -> list[str]:
-    """The relations that these names reach, qualified and quoted as SQL has them; a name without one as it is.
+    """Returns the relations that these names reach, qualified and quoted as SQL has them; other names as they are.
 
     Raises psycopg.Error.
     """
@@ -37,5 +37,5 @@ def qualified(session: Session, names: Iterable[str]) -> list[str]:
 
 
 def array_of(oids: Iterable[int]) -> str:
-    """SQL of an array of object identifiers."""
+    """Returns SQL of an array of object identifiers."""
     return f"'{{{','.join(map(str, oids))}}}'::oid[]"

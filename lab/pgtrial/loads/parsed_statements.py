@@ -1,4 +1,4 @@
-"""What a server says of statements that it parses and does not execute."""
+"""Examines statements without executing them: by the server that parses them, and by their first words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/|\()*([A-Za-z]+)", re.DOTA
 
 
 def first_refusal(session: Session, commands: Sequence[ScriptCommand], protocol: str) -> ScriptFailure | None:
-    """The first statement that the server refuses to parse. It executes none.
+    """Returns the failure of the first statement that the server refuses to parse. The server executes none.
 
     What follows a statement that makes something (a temporary table, a setting) is left out: it may need that. So is a
     text with variables in the simple protocol, where they may stand for any part of it. Raises psycopg.Error.
@@ -44,13 +44,13 @@ def first_refusal(session: Session, commands: Sequence[ScriptCommand], protocol:
 
 
 def changes_data(sql: str) -> bool:
-    """Whether the text of a statement says that it changes data; a function that it calls is not read."""
+    """True if the text of a statement says that it changes data; a function that it calls is not read."""
     word = first_word(sql)
     return word not in _READING or (word in ("with", "select") and _CHANGES.search(_without_quotes(sql)) is not None)
 
 
 def first_word(sql: str) -> str:
-    """The first word of a statement, in small letters."""
+    """Returns the first word of a statement, in small letters."""
     match = _WORD.match(sql)
     return match[1].lower() if match is not None else ""
 

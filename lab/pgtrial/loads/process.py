@@ -19,11 +19,11 @@ from pgtrial.model.errors import StudyError
 
 _NAME = "pgtrial-engine"
 TAIL_LINES = 40
-"""How many of an engine's last lines are kept for when it fails."""
+"""The number of an engine's last lines that are kept for the case that it fails."""
 
 
 def engine_path() -> Path:
-    """The engine's binary: $PGTRIAL_ENGINE, else beside this Python, else on PATH. Raises StudyError."""
+    """Returns the engine's binary: $PGTRIAL_ENGINE, else beside this Python, else on PATH. Raises StudyError."""
     if chosen := os.environ.get("PGTRIAL_ENGINE"):
         if not os.access(chosen, os.X_OK):
             raise StudyError(f"PGTRIAL_ENGINE names {chosen}, which is not an executable file; correct or unset it")
@@ -42,7 +42,7 @@ def engine_path() -> Path:
 
 @contextmanager
 def starting() -> Iterator[str]:
-    """The engine's path, for the command that starts it.
+    """Provides the engine's path to the command that starts it.
 
     Raises StudyError if there is none, or the system rejects it: it is built for another processor or C library.
     """
@@ -63,7 +63,7 @@ def starting() -> Iterator[str]:
 def begun(
     command: Sequence[str], target: Mapping[str, str], *, stdin: int = subprocess.DEVNULL, stderr: int, **options: Any
 ) -> subprocess.Popen[str]:
-    """An engine with these words after its path, in the environment of its server.
+    """Starts an engine with these words after its path, in the environment of its server.
 
     Ctrl-C in the terminal is for the lab, which ends it itself.
     """
@@ -84,7 +84,7 @@ def begun(
 def finished(
     command: Sequence[str | Path], target: Mapping[str, str], *, stderr: int = subprocess.PIPE, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """What a program said that has ended and was asked nothing, in the environment of its server."""
+    """Runs a program to its end without input, in the environment of its server. Returns output and status."""
     return subprocess.run(
         command,
         env=environment(target),
@@ -99,30 +99,30 @@ def finished(
 
 
 def environment(target: Mapping[str, str]) -> dict[str, str]:
-    """The engine's environment: this process's without stray PG* variables, then the target's PG* values."""
+    """Returns the engine's environment: this process's without stray PG* variables, then the target's PG* values."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PG") or key == "PGPASSFILE"}
     return kept | dict(target)
 
 
 def lua_environment(folder: Path) -> dict[str, str]:
-    """Variables with which the engine finds Lua modules beside a script, then where sysbench looks."""
+    """Returns the variables by which the engine finds Lua modules beside a script, then where sysbench looks."""
     return {"LUA_PATH": f"{folder}/?.lua;;"}
 
 
 def lines_of(stream: IO[str] | None) -> Iterator[str]:
-    """The lines of an engine's output that say something."""
+    """Yields the lines of an engine's output that are not empty."""
     # text mode ends a line at a carriage return too, with which progress is redrawn
     yield from (line.strip() for line in stream or () if line.strip())
 
 
 def last_words(tail: Sequence[str], status: int | None) -> str:
-    """Why an engine ended, in one sentence: its last complaint, else its last line, or the signal that killed it."""
+    """Returns why an engine ended: its last complaint, else its last line, or the signal that killed it."""
     if status is not None and status < 0:
         return f"the engine was killed by {signal.Signals(-status).name}"
     return last_complaint(tail) or f"the engine ended with status {status} and said nothing"
 
 
 def last_complaint(tail: Sequence[str]) -> str | None:
-    """The last line that speaks of an error, else the last one; None without lines."""
+    """Returns the last line that speaks of an error, else the last one; None without lines."""
     spoken = [line for line in tail if "error" in line.lower() or "fatal" in line.lower()] or list(tail)
     return spoken[-1] if spoken else None

@@ -1,4 +1,4 @@
-"""One run of each query of a suite, before a study begins."""
+"""Runs each query of a suite once, before a study begins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pgtrial.model.errors import TrialError
 
 
 def failed_queries(options: Sequence[str], env: Mapping[str, str], longest_s: float) -> dict[str, ScriptFailure]:
-    """The queries that fail, by name; one that is cancelled at its limit does not. `options` are the engine's.
+    """Returns the queries that fail, by name; a query that is cancelled at its limit does not. `options` are the
+    engine's.
 
     Raises TrialError when the engine cannot go on. Raises StudyError.
     """
@@ -29,4 +30,4 @@ def failed_queries(options: Sequence[str], env: Mapping[str, str], longest_s: fl
 
 
 _LENGTH = 5
-"""Characters of an SQLSTATE."""
+"""The number of characters of an SQLSTATE."""

@@ -1,4 +1,4 @@
-"""Values for variables of scripts: distinct ones of a column, which a seed has sampled."""
+"""Samples values for variables of scripts: distinct ones of a column, drawn by a seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgtrial.model.errors import StudyError, one_line
 from pgtrial.model.study.own_data import column_parts
 
 MOST = 100_000
-"""Values of a variable, at most."""
+"""The largest number of values of a variable."""
 
 _SAMPLE = """SELECT text
     FROM (SELECT DISTINCT {column}::pg_catalog.text AS text FROM {table} WHERE {column} IS NOT NULL) AS all_values
@@ -28,7 +28,7 @@ _IS_NUMBER = """SELECT typcategory OPERATOR(pg_catalog.=) 'N'::pg_catalog."char"
 def sample_values(
     session: Session, columns: Mapping[str, str], seed: int, folder: Path, *, as_text: bool
 ) -> dict[str, Path]:
-    """Draw values and write them. Raises what `draw_values` raises."""
+    """Draws values and writes them into files. Raises what `draw_values` raises."""
     return write_values(session, columns, draw_values(session, columns, seed), folder, as_text=as_text)
 
 
@@ -38,7 +38,7 @@ _ABSENT = """SELECT pg_catalog.count(*) FROM pg_catalog.unnest(%s::pg_catalog.te
 
 
 def draw_values(session: Session, columns: Mapping[str, str], seed: int) -> dict[str, list[str]]:
-    """Distinct values of each variable's column, drawn by a seed; `session` is one of `connect_as_load`.
+    """Returns distinct values of each variable's column, drawn by a seed; `session` is one of `connect_as_load`.
 
     Raises StudyError for a column that is not there, or without values.
     """
@@ -48,7 +48,7 @@ def draw_values(session: Session, columns: Mapping[str, str], seed: int) -> dict
 def check_values(
     session: Session, columns: Mapping[str, str], drawn: Mapping[str, Sequence[str]], first: str, arm: str
 ) -> None:
-    """Look for the values that were drawn on the first arm in the same columns of another one.
+    """Looks for the values that were drawn on the first arm in the same columns of another arm.
 
     Raises StudyError where some are missing: statements would find no rows there, and be faster for that.
     """
@@ -74,9 +74,10 @@ def _share(absent: int, of: int) -> str:
 def write_values(
     session: Session, columns: Mapping[str, str], drawn: Mapping[str, Sequence[str]], folder: Path, *, as_text: bool
 ) -> dict[str, Path]:
-    """Files with the values of each variable, one value a line, below a folder; `session` is one of `connect_as_load`.
+    """Writes the values of each variable into a file, one value a line; `session` is one of `connect_as_load`.
 
-    `as_text`: the values stand in the text of statements, where those that are no numbers need quotes.
+    Returns the files by variable. With `as_text` the values stand in the text of statements, where those that are no
+    numbers need quotes.
     """
     files = {}
     for name, column in columns.items():
@@ -118,6 +119,6 @@ def _is_number(session: Session, column: str) -> bool:
 
 
 def _filled(query: str, column: str) -> bytes:
-    """The query with table and column as the study writes them: names, quoted where that is needed."""
+    """Returns the query with table and column as the study writes them: names, quoted where that is needed."""
     table, name = column_parts(column) or ("", "")
     return query.format(table=table.replace("%", "%%"), column=name.replace("%", "%%")).encode()

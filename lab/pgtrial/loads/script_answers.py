@@ -86,7 +86,7 @@ def _executed(session: Session, statement: Bound) -> PGresult:
 
 
 def _answer(result: PGresult) -> Answer:
-    """A sum of the digests of the rows is the same in any order, and counts rows that are there several times."""
+    """Returns the number of rows, and a sum of their digests that is the same in any order and counts repetitions."""
     total = 0
     for row in range(result.ntuples):
         digest = hashlib.sha256(b"".join(_cells(result, row)))
@@ -101,5 +101,5 @@ def _cells(result: PGresult, row: int) -> Iterator[bytes]:
 
 
 def in_words(values: Mapping[str, str]) -> str:
-    """Values of variables for people: `id = 7, who = 'anna'`."""
+    """Returns values of variables for people: `id = 7, who = 'anna'`."""
     return ", ".join(f"{name} = {value}" for name, value in values.items())

@@ -14,7 +14,7 @@ from pgtrial.model.units import shortened
 
 _ERROR = "pgbench: error: "
 _SHOWN = 60
-"""Characters of a statement in a message."""
+"""The length to which a message shortens a statement, in characters."""
 
 
 @dataclass(frozen=True)
@@ -22,21 +22,23 @@ class ScriptCommand:
     """A statement or a backslash command."""
 
     line: int
-    """From 1."""
+    """The line of the script on which the command begins, counted from 1."""
     text: str
-    """Its first line."""
+    """The first line of the command."""
     sql: str | None
-    """A statement with parameters in the place of variables; None for a backslash command."""
+    """The statement with parameters in the place of variables; None for a backslash command."""
     variables: Sequence[str]
-    """Those of its parameters."""
+    """The variables for which its parameters stand."""
     values: Sequence[Sequence[str]] = ()
-    """The values of its parameters in the first transactions of a client, without those in which only a server or a
-    shell knows a value."""
+    """The values of its parameters in a client's first transactions.
+
+    Transactions in which only a server or a shell knows a value are left out.
+    """
     sent: Sequence[str] = ()
     """In the simple protocol, the whole text in these transactions."""
 
     def place_in(self, file: str) -> str:
-        """`orders.sql, line 3 (select 1;)`."""
+        """Returns where the command stands in a file: `orders.sql, line 3 (select 1;)`."""
         return f"{file}, line {self.line} ({shortened(' '.join(self.text.split()), _SHOWN)})"
 
 
@@ -46,13 +48,13 @@ class ScriptFailure:
 
     words: str
     sqlstate: str | None = None
-    """None: the server has not refused it."""
+    """The SQLSTATE with which the server has refused a statement; None if it has not refused one."""
     command: int | None = None
-    """The number of the command in the script, from 0; None if none was under way."""
+    """The number of the failed command in the script, counted from 0; None if none was under way."""
 
 
 def script_commands(options: Sequence[str]) -> list[ScriptCommand]:
-    """The commands of the scripts that pgbench's options name.
+    """Returns the commands of the scripts that pgbench's options name.
 
     Raises StudyError in the engine's words, which begin with the script's path.
     """
@@ -78,7 +80,7 @@ def script_commands(options: Sequence[str]) -> list[ScriptCommand]:
 def run_once(
     front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str], limit_s: float
 ) -> ScriptFailure | None:
-    """Run one transaction, which `options` ask for; why it failed, or None. Raises StudyError."""
+    """Runs one transaction, for which `options` ask. Returns why it failed, or None. Raises StudyError."""
     failure: ScriptFailure | None = None
     with EngineRun(load_command(front_end, options, env), env) as run:
         try:

@@ -15,9 +15,9 @@ from pgtrial.loads.engine import EngineRun, FrontEnd, load_command
 from pgtrial.model.errors import TrialError
 
 _LIMIT_S = 30.0
-"""The longest time that the run takes. What was sent until then counts, as it does if the run fails."""
+"""The longest time that the run takes, seconds. Statements that were sent until then count, also if the run fails."""
 _LONGEST = 10_000
-"""Characters of a longer statement, such as an INSERT of many rows, say nothing that its plan would show."""
+"""The longest statement that is kept, in characters; longer ones are such as an INSERT of many rows."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Files of plain SQL: their statements, with variables filled in as pgbench and psql write them, and running them."""
+"""Files of plain SQL: splits them into statements, fills in variables as pgbench and psql do, and runs them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pgtrial.model.units import shortened
 from pgtrial.store.files import first_line
 
 _GONE = "57P"
-"""SQLSTATEs of a server that ends sessions; a connection that broke has none."""
+"""The beginning of SQLSTATEs with which a server ends sessions; a connection that broke has none."""
 
 _SHOWN = 60
-"""Characters of a statement in a message."""
+"""The length to which a message shortens a statement, in characters."""
 
 _COPY = re.compile(r"(COPY\s.+?\sFROM\s+)'([^']+)'(.*)\Z", re.IGNORECASE | re.DOTALL)
 _COPY_STDIN = re.compile(r"COPY\b.+?\bFROM\s+STDIN\b", re.IGNORECASE | re.DOTALL)
@@ -30,14 +30,14 @@ _COMMAND = re.compile(r"\\\w+|\\\S")
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement without its semicolon, and the line on which it begins, from 1."""
+    """One statement without its semicolon, and the line on which it begins, counted from 1."""
 
     text: str
     line: int
 
 
 def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
-    """The statements of a file, variables filled in: `:name` as it is, `:'name'` as a quoted text.
+    """Returns the statements of a file, with variables filled in: `:name` as it is, `:'name'` as a quoted text.
 
     Other names after a colon stay as they are, as do those in quoted texts, comments and bodies of functions ($$).
     """
@@ -65,24 +65,24 @@ def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
 
 
 def _statement(parts: list[str], text: str, begin: int) -> list[Statement]:
-    """The statement that these parts make, if they are one; no comment stands before it from `begin` on."""
+    """Returns the statement that these parts make, if they are one; no comment stands before it from `begin` on."""
     whole = "".join(parts).strip()
     first = len(text) - len(text[begin:].lstrip())
     return [Statement(whole, text.count("\n", 0, first) + 1)] if whole else []
 
 
 def names_in(text: str) -> set[str]:
-    """The names of variables that a file may have filled in."""
+    """Returns the names of variables that a file may have filled in."""
     return {token.name for token in Scanner().tokens(text) if token.name}
 
 
 def reads_rows(statement: str) -> bool:
-    """Whether a statement, which no comment precedes, takes rows from its session: COPY ... FROM STDIN."""
+    """True if a statement, which no comment precedes, takes rows from its session: COPY ... FROM STDIN."""
     return _COPY_STDIN.match(statement) is not None
 
 
 def objection(statement: str) -> str | None:
-    """Why a session cannot run a statement alone: the rest of a sentence; None if nothing is known against that."""
+    """Returns why a session cannot run a statement alone, as the rest of a sentence; None if no reason is known."""
     if (command := _COMMAND.match(statement)) is not None:
         return f"{command[0]} is a command of psql, which pgtrial does not run; write SQL in its place"
     if _COPY_STDOUT.match(statement) is not None:
@@ -114,12 +114,12 @@ class SqlFiles:
             self._run(session, file, statement)
 
     def rows(self, session: Session, file: str) -> list[tuple[object, ...]]:
-        """Run a file; all rows that its statements return. Raises as `run` does."""
+        """Runs a file, and returns all rows that its statements return. Raises as `run` does."""
         todo = statements(self.files[file], self.variables)
         return [row for statement in todo for row in self._run(session, file, statement)]
 
     def _run(self, session: Session | MarkingSession, file: str, statement: Statement) -> list[tuple[object, ...]]:
-        """Run one statement; the rows that it returns."""
+        """Runs one statement, and returns the rows that it returns."""
         try:
             if (against := objection(statement.text)) is not None:
                 raise StudyError(f"the pack {self.pack}: {file}, line {statement.line}: {against}")

@@ -1,4 +1,4 @@
-"""Where statements of SQL end, by the rules of psql (psqlscan.l): quotes, comments, parentheses and BEGIN ATOMIC.
+"""Finds where statements of SQL end, by the rules of psql (psqlscan.l): quotes, comments, parentheses, BEGIN ATOMIC.
 
 A semicolon ends no statement within parentheses (`CREATE RULE ... DO (a; b)`) and within the body of a function or
 procedure in standard SQL (`BEGIN ATOMIC ... END`). The text may come in pieces, as lines of a large file do.
@@ -59,33 +59,33 @@ class Scanner:
 
     def __init__(self) -> None:
         self._inside: str | None = None
-        """What ends the comment or quoted text that a piece left open."""
+        """The kind of comment or quoted text that a piece left open; None if nothing is open."""
         self._comments = 0
-        """Block comments that are open; they nest."""
+        """The number of block comments that are open; they nest."""
         self._dollar = ""
         self._escapes = False
-        """Whether a backslash in plain quotes escapes: SET standard_conforming_strings = off, as old dumps have it."""
+        """True if a backslash in plain quotes escapes: SET standard_conforming_strings = off, as old dumps have it."""
         self.ended: list[str] = []
         """The first words of the statement that ended last, in small letters."""
         self._begin()
 
     def _begin(self) -> None:
-        """A new statement."""
+        """Resets what is known about the statement, since a new one begins."""
         self.under_way = False
-        """Whether a statement has begun: anything but white space and comments."""
+        """True if a statement has begun: there was anything but white space and comments."""
         self._parentheses = 0
         self._bodies = 0
-        """BEGIN and CASE that are open in the body of a function."""
+        """The number of BEGIN and CASE that are open in the body of a function."""
         self._words: list[str] = []
         """The first words of the statement, in small letters."""
 
     @property
     def between(self) -> bool:
-        """Whether what comes next begins a statement."""
+        """True if what comes next begins a statement."""
         return not self.under_way and self._inside is None
 
     def tokens(self, text: str) -> Iterator[Token]:
-        """The tokens of the next piece; what is not told belongs to the statement as it is."""
+        """Yields the tokens of the next piece; text between them belongs to the statement as it is."""
         place = 0
         if self._inside is not None:
             kind: Kind = "comment" if self._inside == "comment" else "quoted"
@@ -104,7 +104,7 @@ class Scanner:
             self.under_way = True
 
     def _token(self, match: re.Match[str]) -> Token:
-        """One token; of a block comment or a quoted text it is the opening, behind which `_inside` is set."""
+        """Returns one token. Of a block comment or a quoted text it is the opening, and `_inside` is set then."""
         start, end = match.span()
         group = match.lastgroup or ""
         if group in ("line_comment", "comment"):
@@ -144,7 +144,7 @@ class Scanner:
             self._bodies -= 1
 
     def _close(self, text: str, place: int) -> int:
-        """The place behind what is open, or the end of the piece, which leaves it open."""
+        """Returns the place behind the end of what is open, or the end of the piece, which leaves it open."""
         if self._inside == "dollar":
             at = text.find(self._dollar, place)
             if at < 0:
@@ -161,6 +161,6 @@ class Scanner:
 
 
 def _creates_routine(words: list[str]) -> bool:
-    """Whether a statement that begins so is CREATE [OR REPLACE] FUNCTION or PROCEDURE."""
+    """True if a statement that begins with these words is CREATE [OR REPLACE] FUNCTION or PROCEDURE."""
     rest = words[3:] if words[1:3] == ["or", "replace"] else words[1:]
     return words[:1] == ["create"] and rest[:1] in (["function"], ["procedure"])

@@ -1,4 +1,4 @@
-"""Where a server is reached: for the engine as PG* variables, for the lab as a psycopg connection."""
+"""The address of a server: for the engine as PG* variables, for the lab as a psycopg connection."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _WITH_VARIABLE = frozenset(
         *("client_encoding", "connect_timeout", "target_session_attrs"),
     )
 )
-"""Connection parameters beyond the address that have a variable, as in libpq's documentation."""
+"""The connection parameters beyond the address that have an environment variable, as in libpq's documentation."""
 
 _NAMED_OTHERWISE = {"application_name": "PGAPPNAME", "connect_timeout": "PGCONNECT_TIMEOUT"}
-"""The others' variables are their names without underscores."""
+"""The parameters whose variable is not `PG` and their name in capitals without underscores."""
 
 CONNECT_TIMEOUT_S = 10
 
@@ -50,10 +50,12 @@ KEEPALIVES = {"keepalives_idle": 20, "keepalives_interval": 5, "keepalives_count
 system's own default is hours."""
 
 _UNANSWERED_MS = 40_000
-"""The same for a session of the lab's with a statement under way; the system's own default is a quarter of an hour."""
+"""The time, in milliseconds, after which a network that is cut ends a session of the lab's with a statement under way;
+the system's own default is a quarter of an hour."""
 
 _MOMENTS = ("timestamptz", "timestamp", "date", "time", "timetz", "interval")
-"""Kept as text: how the server writes them depends on its settings, and the lab calculates with none of them."""
+"""The types of moments, which are kept as text: how the server writes them depends on its settings, and the lab
+calculates with none of them."""
 
 _TEXTS = ("text", "varchar", "bpchar", "name", '"char"')
 
@@ -64,8 +66,7 @@ TIME_LIMITS = (
     "idle_session_timeout",
     "transaction_timeout",
 )
-"""Settings that end what takes long. They are for those who use a server: the lab's own sessions wait through a load,
-and vacuum."""
+"""Settings that end what takes long. The lab's own sessions do not have them: they wait through a load, and vacuum."""
 
 _WITHOUT_LIMIT = """SELECT pg_catalog.set_config('statement_timeout', '0', false)
     WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) :process"""
@@ -116,13 +117,16 @@ _FOR_LAB = _HAS_OTHERWISE.replace(
 
 _SCHEMAS = """SELECT n.oid FROM pg_catalog.unnest(pg_catalog.current_schemas(true)) WITH ORDINALITY AS s (name, place)
     JOIN pg_catalog.pg_namespace n ON n.nspname OPERATOR(pg_catalog.=) s.name ORDER BY s.place"""
-"""Also under the search path of the load: all is qualified."""
+"""Finds the schemas of the search path. All names in it are qualified, since it also runs under the load's own path."""
 
 _ALONE = re.compile(rb"\s*(VACUUM|CHECKPOINT|ALTER\s+SYSTEM|COMMENT|SET|RESET|SHOW|DEALLOCATE)\b", re.IGNORECASE)
 """Statements that call nothing by name, among them those that run in no transaction block."""
 
 _SPLITS = re.compile(r"[\\ \t\n\r\f\v]")
-"""Where the server splits the parameter `options`, and what escapes that (pg_split_opts)."""
+"""Matches characters at which the server splits the parameter `options`, and backslashes, which escape them.
+
+See pg_split_opts in PostgreSQL.
+"""
 
 _environment = threading.Lock()
 
@@ -131,8 +135,9 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 class _AnyText(Loader):
-    """Reads text of any bytes, U+FFFD for what is no UTF-8: a database in SQL_ASCII and a value of a setting may have
-    others.
+    """Reads text of any bytes, with U+FFFD for what is no UTF-8.
+
+    A database in SQL_ASCII and a value of a setting may have other bytes.
     """
 
     def load(self, data: Buffer) -> str:
@@ -176,30 +181,33 @@ class Target:
     programs: Path | None = None
     """The directory of the server's own programs, if the lab runs it on this machine."""
     load_name: str | None = None
-    """The application_name of the load's sessions; None: their own."""
+    """The application_name of the load's sessions; None if they name themselves."""
     owner: str | None = None
-    """The role without superuser that owns the data and runs what the user has written; None: `user` does."""
+    """The role without superuser that owns the data and runs what the user has written; None if that is `user`."""
     owner_password: str | None = field(default=None, repr=False)
 
     @property
     def label(self) -> str:
-        """For messages: `user@host:port/dbname`, without the password."""
+        """The address for messages: `user@host:port/dbname`, without the password."""
         return f"{self.user}@{self.host}:{self.port}/{self.dbname}"
 
     @property
     def local(self) -> bool:
-        """Whether the server is on this machine: a Unix socket or the loopback address."""
+        """True if the server is on this machine: at a Unix socket or a loopback address."""
         return self.host.startswith(("/", "@", "127.")) or self.host in ("localhost", "::1")
 
     def without_secrets(self) -> dict[str, Any]:
-        """Its fields for a record in a file, without any secret."""
+        """Returns the fields of the target for a record in a file, without any secret."""
         fields = {"host": self.host, "port": self.port, "user": self.user, "dbname": self.dbname, "name": self.name}
         extra = {name: value for name, value in self.extra.items() if name not in SECRETS}
         return {**{name: value for name, value in fields.items() if value is not None}, "extra": extra}
 
     @classmethod
     def from_record(cls, fields: Mapping[str, Any]) -> Target:
-        """The target of such a record, with the password of PGPASSWORD. Raises TypeError for fields that are none."""
+        """Returns the target of such a record, with the password of PGPASSWORD.
+
+        Raises TypeError for fields that are none of a target.
+        """
         return cls(**fields, password=os.environ.get("PGPASSWORD"))
 
     @property
@@ -213,7 +221,7 @@ class Target:
         return replace(self, user=self.owner, password=self.owner_password, owner=None, owner_password=None)
 
     def environment(self) -> dict[str, str]:
-        """The PG* variables that lead a client here, as the load's role; the password travels by PGPASSWORD alone."""
+        """Returns the PG* variables that lead a client here, as the load's role; PGPASSWORD alone has the password."""
         if self.owner is not None:
             return self.for_load.environment()
         variables = {"PGHOST": self.host, "PGPORT": str(self.port), "PGUSER": self.user, "PGDATABASE": self.dbname}
@@ -226,7 +234,7 @@ class Target:
         return variables if self.password is None else {**variables, "PGPASSWORD": self.password}
 
     def with_settings(self, settings: Mapping[str, str]) -> Target:
-        """The same server, for sessions that have these settings from their beginning."""
+        """Returns the same server, for sessions that have these settings from their beginning."""
         if not settings:
             return self
         escaped = {name: _SPLITS.sub(r"\\\g<0>", value) for name, value in settings.items()}
@@ -283,25 +291,25 @@ class Target:
 
 
 def value(session: Session, query: str, *parameters: object) -> Any:
-    """First column of the first row; None without a row. Raises psycopg.Error."""
+    """Returns the first column of the first row; None without a row. Raises psycopg.Error."""
     row = session.execute(query.encode(), parameters or None).fetchone()
     return row[0] if row else None
 
 
 def has_data_in(session: Session, directory: Path) -> bool:
-    """Whether the server is the one of this data directory: at an address in use it is another that answers."""
+    """True if the server is the one of this data directory: at an address in use it is another that answers."""
     return Path(str(value(session, "SHOW data_directory"))) == directory
 
 
 def backend_type(connection: Session) -> str:
-    """SQL of the kind of a session in pg_stat_activity; before PostgreSQL 10 that lists clients alone."""
+    """Returns SQL of the kind of a session in pg_stat_activity; before PostgreSQL 10 that lists clients alone."""
     return "backend_type" if connection.info.server_version >= 100000 else "'client backend'"
 
 
 def open_session(conninfo: str = "", *, as_load: bool = False, **parameters: Any) -> Session:
-    """A session as the lab needs it, also where a limit of milliseconds ends most of them at once.
+    """Opens a session as the lab needs it, also where a limit of milliseconds ends most of them at once.
 
-    `as_load`: names mean what they mean in the load's sessions. Raises psycopg.OperationalError.
+    With `as_load` names mean what they mean in the load's sessions. Raises psycopg.OperationalError.
     """
     deadline = time.monotonic() + CONNECT_TIMEOUT_S
     while True:
@@ -353,7 +361,7 @@ def lab_path(session: Session) -> Iterator[None]:
 
 
 def schemas_of_load(session: Session) -> list[int]:
-    """The schemas in which unqualified names of the load are looked up, in turn. Raises psycopg.Error."""
+    """Returns the schemas in which unqualified names of the load are looked up, in turn. Raises psycopg.Error."""
     cursor = psycopg.Cursor(session)
     # a transaction that is under way has the path of the lab again afterwards
     cursor.execute(f"SET LOCAL search_path TO DEFAULT; {_SCHEMAS}; {_PATH_OF_LAB}".encode())
@@ -366,12 +374,12 @@ def _with_process(query: str, connection: Session) -> bytes:
 
 
 def is_pooled(session: Session) -> bool:
-    """Whether a pooler is between: the next statement may be in another session. Raises psycopg.OperationalError."""
+    """True if a pooler is between: the next statement may be in another session. Raises psycopg.OperationalError."""
     return bool(session.info.backend_pid != value(session, "SELECT pg_catalog.pg_backend_pid()"))
 
 
 def rows_for_users(session: Session, query: str) -> list[tuple[Any, ...]]:
-    """The rows of a query in a session with the values that all others have. Raises psycopg.Error.
+    """Returns the rows of a query in a session with the values that all others have. Raises psycopg.Error.
 
     It is one message to the server and one transaction: a limit of milliseconds leaves no time for another. The query
     runs under the search path of all others, so that all that it names must be qualified.
@@ -383,7 +391,8 @@ def rows_for_users(session: Session, query: str) -> list[tuple[Any, ...]]:
 
 
 def values_for_users(session: Session, query: str, names: Iterable[str], *parameters: object) -> list[tuple[Any, ...]]:
-    """The rows of a query, with the values of these settings that all other sessions have. Raises psycopg.Error.
+    """Returns the rows of a query, with the values of these settings that all other sessions have. Raises
+    psycopg.Error.
 
     All that it names must be qualified.
     """
@@ -396,7 +405,7 @@ def values_for_users(session: Session, query: str, names: Iterable[str], *parame
 
 
 def sql_bytes(session: Session, query: Any) -> bytes:
-    """The text of a statement without parameters."""
+    """Returns the text of a statement without parameters."""
     if isinstance(query, Composable):
         return query.as_bytes(session)
     return query if isinstance(query, bytes) else str(query).encode()

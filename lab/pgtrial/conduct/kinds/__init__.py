@@ -1,4 +1,4 @@
-"""What the lab does beside the load of a trial and how a load is rehearsed, with one module for each kind of load."""
+"""The lab's work beside the load of a trial and the rehearsals of loads, with one module for each kind of load."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _OF_A_KIND: Mapping[str, CommandLine] = {
     SuiteLoad.key: SuiteLine(),
     JobLoad.key: JobLine(),
 }
-"""By the key of a kind of load; of others the workload decides."""
+"""The command lines of kinds of load, by their key; for other loads the workload decides."""
 
 _PGBENCH, _SYSBENCH, _ORDER_ENTRY = PgbenchLine(), SysbenchLine(), OrderEntryLine()
 
@@ -44,7 +44,7 @@ def command_line(point: LoadPoint) -> CommandLine:
 
 
 def front_end(point: LoadPoint) -> FrontEnd:
-    """Returns which of the engine's front ends has the workload."""
+    """Returns the name of the engine's front end that runs the workload."""
     return command_line(point).front_end
 
 
@@ -58,15 +58,16 @@ def engine_options(
     turn: Turn = ALONE,
     values: Mapping[str, Path] | None = None,
 ) -> list[str]:
-    """Returns the options; `script` is the file of a workload of the study's own or the folder of a pack, else None.
+    """Returns the options of the engine for the whole load.
 
-    `values` are the files of which variables have values. The options say the whole load, all but the threads, which
-    are those of each engine (`machine`): by default of one here.
+    `script` is the file of a workload of the study's own or the folder of a pack, else None. `values` are the files
+    from which variables take their values. The number of threads is that of one engine (`machine`): by default of a
+    single one here.
     """
     asked = Asked(load, point, seed, script, machine or Each(), turn, values or {})
     return command_line(point).options(asked)
 
 
 def short_options(load: LoadSection, point: LoadPoint, seed: int, script: Path | None) -> list[str]:
-    """Returns the options of a short run of one client, of a load that is no script of pgbench, suite or replay."""
+    """Returns the options of a short run of one client, for a load that is no script of pgbench, suite or replay."""
     return command_line(point).short_options(Asked(load, point, seed, script))

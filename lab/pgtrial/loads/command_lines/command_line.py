@@ -23,15 +23,15 @@ class Asked:
     point: LoadPoint
     seed: int
     script: Path | None
-    """The file of a workload of the study's own or the folder of a pack or suite; None: a built-in one."""
+    """The file of a workload of the study's own, or the folder of a pack or suite; None for a built-in workload."""
     machine: Each = field(default_factory=Each)
     turn: Turn = ALONE
     values: Mapping[str, Path] = field(default_factory=dict)
-    """By variable the file of which it has values."""
+    """For each variable, the file from which it takes its values."""
 
     @property
     def seeded(self) -> list[str]:
-        """The option of pgbench's front end, and of those that are like it, for the seed."""
+        """The option for the seed of pgbench's front end, and of the front ends that are like it."""
         return ["--random-seed", str(self.seed)]
 
 
@@ -39,16 +39,16 @@ class CommandLine:
     """The command lines of a kind of load."""
 
     front_end: ClassVar[FrontEnd]
-    """Which of the engine's front ends has it."""
+    """The name of the engine's front end that runs this kind of load."""
     lists_statements: ClassVar[bool] = False
-    """True if files list what it sends."""
+    """True if files list the statements that the load sends."""
 
     def options(self, asked: Asked) -> list[str]:
-        """Returns the options of a trial, which say the whole load."""
+        """Returns the options for the load of a trial. They describe the whole load."""
         raise NotImplementedError
 
     def short_options(self, asked: Asked) -> list[str]:
-        """Returns the options of a short run of one client, of a load whose statements no file lists."""
+        """Returns the options of a short run of one client, for a load whose statements no file lists."""
         raise NotImplementedError
 
     def sessions(self, asked: Asked) -> int:

@@ -14,7 +14,7 @@ from pgtrial.model.study.load_section import LoadSection
 
 
 class JobLine(CommandLine):
-    """The statements of a job, once, in one session."""
+    """The command line for a job: its statements run once, in one session."""
 
     front_end = "pgbench"
 
@@ -23,7 +23,7 @@ class JobLine(CommandLine):
 
 
 def job_options(script: Path | None, point: LoadPoint) -> list[str]:
-    """pgbench's options that run the statements of a job once, one after the other."""
+    """Returns pgbench's options that run the statements of a job once, one after the other."""
     return [*scripts_of(point, script), "-M", point.protocol, "-c", "1", "-t", "1"]
 
 
@@ -36,7 +36,7 @@ def beside_options(
     script: Path | None,
     lengths: tuple[float, float],
 ) -> list[str]:
-    """The engine's options for the load beside a job; `script` is its file, None: one of pgbench's own.
+    """Returns the engine's options for the load beside a job; `script` is its file, None for one of pgbench's own.
 
     `lengths` are the warm-up and the longest measured part, seconds.
     """

@@ -11,7 +11,7 @@ from pgtrial.model.units import patience_s
 
 
 class PgbenchLine(CommandLine):
-    """Scripts of pgbench, by clients that repeat them."""
+    """The command line for scripts of pgbench and packs, by clients that repeat them."""
 
     front_end = "pgbench"
     lists_statements = True
@@ -24,7 +24,7 @@ class PgbenchLine(CommandLine):
 
 
 class OrderEntryLine(CommandLine):
-    """The transactions of order entry."""
+    """The command line for the transactions of order entry."""
 
     front_end = "order-entry"
 
@@ -59,7 +59,7 @@ def closed_loop(asked: Asked, threads: int) -> list[str]:
 
 
 def scripts_of(point: LoadPoint, script: Path | None) -> list[str]:
-    """pgbench's options for the scripts of a load point."""
+    """Returns pgbench's options for the scripts of a load point."""
     if script is None:
         return ["-b", point.workload]
     # only of built-in scripts pgbench finds out the scale
@@ -73,7 +73,7 @@ def scripts_of(point: LoadPoint, script: Path | None) -> list[str]:
 
 
 def pack_options(pack: PackLoad, folder: Path, scale: int) -> list[str]:
-    """The scripts of a pack whose files are in a folder, with their weights, and its variables."""
+    """Returns pgbench's options for the scripts of a pack in a folder, with their weights, and for its variables."""
     scripts = [word for file, weight in pack.scripts.items() for word in ("-f", f"{folder / file}@{weight}")]
     variables = [word for name, value in pack.variables.items() for word in ("-D", f"{name}={value}")]
     return [*scripts, "-s", str(scale), *variables]

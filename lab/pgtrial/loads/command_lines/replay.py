@@ -7,7 +7,7 @@ from pgtrial.store.replay_files import capture_of
 
 
 class ReplayLine(CommandLine):
-    """The sessions of a capture."""
+    """The command line for a replay of the sessions of a capture."""
 
     front_end = "replay"
 

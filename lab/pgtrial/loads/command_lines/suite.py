@@ -10,7 +10,7 @@ from pgtrial.model.records.load_point import LoadPoint
 
 
 class SuiteLine(CommandLine):
-    """The queries of a suite, in one session."""
+    """The command line for the queries of a suite, in one session."""
 
     front_end = "suite"
     lists_statements = True
@@ -20,7 +20,7 @@ class SuiteLine(CommandLine):
 
 
 def suite_options(point: LoadPoint, folder: Path | None) -> list[str]:
-    """The options for the suite of a load point, whose files are in a folder."""
+    """Returns the options for the suite of a load point, whose files are in a folder."""
     suite = point.suite
     if suite is None or folder is None:
         return []

@@ -16,7 +16,7 @@ _SHORT_RUN_S = 5
 
 
 class SysbenchLine(CommandLine):
-    """A test of sysbench, by clients that repeat it."""
+    """The command line for a test of sysbench, by clients that repeat it."""
 
     front_end = "sysbench"
 

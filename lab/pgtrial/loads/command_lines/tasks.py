@@ -5,11 +5,11 @@ from __future__ import annotations
 from pgtrial.loads.command_lines.command_line import Asked, CommandLine
 
 _EXECUTIONS = 6
-"""The executions after which PostgreSQL has chosen the kind of plan of a prepared statement."""
+"""The number of executions after which PostgreSQL has chosen the kind of plan of a prepared statement."""
 
 
 class TasksLine(CommandLine):
-    """All tasks on their pools; each application is on one thread."""
+    """The command line for all tasks on their pools; each application is on one thread."""
 
     front_end = "tasks"
 

@@ -17,21 +17,21 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 CLUSTER_MB = 50
-"""A cluster without tables, rounded up."""
+"""The size of a cluster without tables, rounded up, megabytes."""
 
 SEGMENT_MB = 16
 LOADING_WAL_MB = 1024
-"""WAL that may stand around while loading, at most; see `max_wal_size` of the loading settings."""
+"""The most WAL that may stand around while loading, megabytes; see `max_wal_size` of the loading settings."""
 
 
 class Data(abc.ABC):
     """Data of one kind. Two that are equal are the same on a server, and share a template."""
 
     marks: ClassVar[tuple[str, ...]]
-    """With which the marks on its tables begin, complete and unfinished ones: what pgtrial has made and may drop."""
+    """The beginnings of the marks on its tables, complete and unfinished ones: what pgtrial has made and may drop."""
 
     making_is_measured: ClassVar[bool] = False
-    """Whether reports say how long it took to be made: then each study makes its own."""
+    """True if reports say how long the data took to be made. Each study then makes its own."""
 
     @property
     def has_users_rows(self) -> bool:
@@ -41,81 +41,88 @@ class Data(abc.ABC):
     @classmethod
     @abc.abstractmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
-        """The data of this kind that a load point needs; None if it needs another kind."""
+        """Returns the data of this kind that a load point needs; None if it needs another kind."""
 
     @property
     @abc.abstractmethod
     def label(self) -> str:
-        """For people: `scale 20`, `sysbench, 250 x 450,000 rows`."""
+        """The name of the data for people, such as `scale 20` or `sysbench, 250 x 450,000 rows`."""
 
     @property
     @abc.abstractmethod
     def relations_made(self) -> str:
-        """What making it creates in a database, for people: `pgbench_accounts, ...`."""
+        """The objects that making the data creates in a database, for people: `pgbench_accounts, ...`."""
 
     @property
     @abc.abstractmethod
     def short_name(self) -> str:
-        """For directories: `s20`, `sysbench-1a2b3c4d`, `table_a-10x100000`."""
+        """The name of the data for directories, such as `s20`, `sysbench-1a2b3c4d` or `table_a-10x100000`."""
 
     @property
     @abc.abstractmethod
     def mb(self) -> int:
-        """Megabytes of tables and indexes, roughly; 0 if unknown."""
+        """The approximate size of tables and indexes, megabytes; 0 if unknown."""
 
     @property
     @abc.abstractmethod
     def digest(self) -> str:
-        """Everything that the data depends on. A text that begins with a word and a space names the kind by it."""
+        """A text that stands for everything on which the data depends.
+
+        A text that begins with a word and a space names the kind of data by this word.
+        """
 
     @abc.abstractmethod
     def relations(self, connection: Session) -> str:
-        """SQL condition for its tables on a server, of which pg_class is named `c`."""
+        """Returns an SQL condition for the tables of the data on a server, of which pg_class is named `c`."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tables, indexes and views that making it creates, as far as their names are known before."""
+        """The names of the tables, indexes and views that making the data creates, as far as they are known before."""
         return ()
 
     @property
     def key(self) -> dict[str, Any]:
-        """Its part of a template's key."""
+        """The part of the data in a template's key."""
         return {"scale": 0, "prepared": self.digest}
 
     def objection(self, connection: Session) -> str | None:
-        """Why a server cannot hold it, one sentence without a full stop; None if nothing is known against that."""
+        """Returns why a server cannot hold the data, one sentence without a full stop; None if no reason is known."""
         return None
 
     @abc.abstractmethod
     def find(self, connection: Session) -> bool:
-        """Whether this very data is there, complete. Raises StudyError for data of others in its place."""
+        """True if this very data is there, complete. Raises StudyError for data of others in its place."""
 
     def used_as_found(self, connection: Session) -> str | None:
-        """The tables of others that serve in the place of this data, for people; None: it is pgtrial's own.
+        """Returns the tables of others that serve in the place of this data, for people; None if the data is pgtrial's
+        own.
 
         The load runs on them, and nothing else is done to them. Asked after `find` has found it.
         """
         return None
 
     def clear(self, connection: Session) -> bool:
-        """Drop what pgtrial made in its place and the engine does not replace; whether the next load resumes one."""
+        """Drops what pgtrial made in its place. Returns true if the next load resumes one that was interrupted.
+
+        What the engine itself replaces stays.
+        """
         return False
 
     @abc.abstractmethod
     def make(
         self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False
     ) -> list[str] | None:
-        """Make it, mark it as pgtrial's, freeze and analyse it; sentences that the user should read. Raises ArmError.
+        """Makes the data, marks it as pgtrial's, freezes and analyses it. Returns sentences that the user should read.
 
-        With `in_steps` a load that was interrupted can be resumed, where the kind supports that.
+        Raises ArmError. With `in_steps` a load that was interrupted can be resumed, where the kind supports that.
         """
 
     def reset(self, connection: Session) -> None:
-        """Bring it near its first state: no dead rows. Rows that trials wrote stay."""
+        """Brings the data near its first state: it has no dead rows afterwards. Rows that trials wrote stay."""
         vacuum(connection, self.table_names(connection))
 
     def table_names(self, connection: Session) -> list[str]:
-        """The names of its tables on a server, qualified and quoted as SQL has them."""
+        """Returns the names of its tables on a server, qualified and quoted as SQL has them."""
         rows = connection.execute(
             "SELECT format('%I.%I', n.nspname, c.relname) "
             "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -126,10 +133,10 @@ class Data(abc.ABC):
 
 
 class MarkedTables(Data):
-    """Data whose tables only a script knows: the mark on each new one says that pgtrial made it, and its digest."""
+    """Data whose tables only a script knows. The mark on a new table says that pgtrial made it, and has its digest."""
 
     mark: ClassVar[str]
-    """With which the mark on a complete table begins, before the digest; one of `marks`."""
+    """The beginning of the mark on a complete table, before the digest; one of `marks`."""
     unfinished: ClassVar[str]
     """The mark on a table of data that is not complete."""
 
@@ -138,7 +145,7 @@ class MarkedTables(Data):
 
     @property
     def replaced(self) -> str:
-        """With which the marks begin on complete tables in the place of which it is made."""
+        """The beginning of the marks on those complete tables that this data replaces."""
         return self.mark
 
     def refuse_copies(self, connection: Session) -> None:
@@ -150,7 +157,7 @@ class MarkedTables(Data):
 
     @abc.abstractmethod
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
-        """Make the tables, each thing marked as unfinished in the transaction that makes it. Raises ArmError."""
+        """Makes the tables, and marks each object as unfinished in the transaction that makes it. Raises ArmError."""
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Make the tables, freeze and analyse those that `fill` has marked, and mark them as complete.
@@ -169,13 +176,16 @@ class MarkedTables(Data):
                 mark_objects(connection, marked_objects(connection, self.unfinished), self.mark + self.digest)
 
     def clear(self, connection: Session) -> bool:
-        """Drop what pgtrial made in its place, and what was not finished. Raises StudyError if others depend on it."""
+        """Drops what pgtrial made in its place. Raises StudyError if objects of others depend on it.
+
+        That includes data that was not finished.
+        """
         drop_marked(connection, (self.replaced, self.unfinished))
         return False
 
 
 def too_old(connection: Session, what: str, since: int, otherwise: str) -> str | None:
-    """Why `what` cannot run on a server, one sentence without a full stop; None if it has at least this version."""
+    """Returns why a server is too old for `what`, one sentence without a full stop; None if it is not."""
     major = connection.info.server_version // 10000
     if major >= since:
         return None
@@ -212,7 +222,10 @@ def refuse_foreign(connection: Session, marks: Mapping[str, Mark], beginning: st
 
 
 def tables_of_others(connection: Session, tables: str, cure: str, *, copied: bool = False) -> StudyError:
-    """That `tables` which pgtrial did not make are in the place of its own; `copied`: they have its comments."""
+    """Returns the error that `tables` which pgtrial did not make are in the place of its own.
+
+    `copied` is true if they have its comments.
+    """
     copies = " (a copy of what it made elsewhere)" if copied else ""
     return StudyError(
         f"the database {connection.info.dbname} already holds {tables} that pgtrial did not make and will not replace"
@@ -252,7 +265,7 @@ def freeze(connection: Session, tables: Iterable[str], clients_before: int) -> N
 
 
 def prefilled_wal_mb(data: Data) -> int:
-    """WAL segments kept ready in a template, as much as its data within 64 MB to 512 MB.
+    """Returns the megabytes of WAL segments to keep ready in a template: as many as its data, within 64 to 512.
 
     New segments cost more than recycled ones; ready-made ones spare the first trials after initdb that cost.
     """
@@ -260,18 +273,18 @@ def prefilled_wal_mb(data: Data) -> int:
 
 
 def needed_mb(data: Data, *, templates: int = 1, copies: int = 1) -> int:
-    """Megabytes to load and to run: the templates, their copies, and the WAL of loading or of a trial."""
+    """Returns the megabytes to load and to run: the templates, their copies, and the WAL of loading or of a trial."""
     return (templates + copies) * (CLUSTER_MB + data.mb + prefilled_wal_mb(data)) + wal_mb(data)
 
 
 def volume_bytes(data: Data) -> tuple[int, int]:
-    """Bytes of a volume that holds one copy of the data and the WAL of a trial, and of one for such WAL alone."""
+    """Returns the bytes of a volume for one copy of the data and the WAL of a trial, and of one for such WAL alone."""
     wal = prefilled_wal_mb(data) + wal_mb(data)
     return (CLUSTER_MB + data.mb + wal) * 1_000_000, wal * 1_000_000
 
 
 def wal_mb(data: Data) -> int:
-    """Megabytes of WAL that loading or a trial leaves standing, as far as nothing is known of the server."""
+    """Returns the megabytes of WAL that loading or a trial leaves standing, if nothing is known of the server."""
     return min(LOADING_WAL_MB, max(64, data.mb))
 
 

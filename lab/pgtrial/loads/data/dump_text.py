@@ -13,9 +13,9 @@ from pgtrial.model.errors import ArmError
 
 _END = rb"\."
 _TOGETHER = 1 << 20
-"""Bytes of statements that are sent together, or a longer statement: a dump with --inserts has all its rows in them."""
+"""The number of bytes after which statements are sent together; with --inserts a dump has all rows in statements."""
 _LONGEST = 1 << 20
-"""Bytes of a statement that is looked at, at most: a COPY without its rows has 1,600 columns at most."""
+"""The longest statement that is looked at, in bytes: a COPY without its rows has 1,600 columns at most."""
 _COMMAND = re.compile(rb"\s*(\\\S+)")
 _RESTRICTS = (rb"\restrict", rb"\unrestrict")
 _CONNECTS = (rb"\c", rb"\connect")
@@ -29,7 +29,7 @@ class Part:
 
     text: bytes
     line: int
-    """The line on which it begins, from 1."""
+    """The line of the dump on which the part begins, counted from 1."""
     has_rows: bool = False
     """True for a COPY whose rows follow in the lines of the dump."""
     may_fail: bool = False
@@ -47,7 +47,7 @@ class DumpText:
         """
         self.named = named
         self.left_out: list[str] = []
-        """Returns what the statements that were left out would have made, for people."""
+        """The objects that the statements which were left out would have made, for people."""
         self._lines = lines
         self._treat = treat
         self._together = together
@@ -60,7 +60,7 @@ class DumpText:
         self._of_a_server = False
 
     def parts(self) -> Iterator[Part]:
-        """All parts in their order. Whoever gets one with rows takes all of `rows` before the next part."""
+        """Yields all parts in their order. Whoever gets a part with rows takes all of `rows` before the next part."""
         for number, line in enumerate(self._lines):
             text = line.removeprefix(BYTE_ORDER_MARK.encode()) if number == 0 else line
             self._of_a_server = self._of_a_server or text.startswith(_OF_A_SERVER)
@@ -72,7 +72,7 @@ class DumpText:
         yield from self._take()
 
     def rows(self) -> Iterator[bytes]:
-        """The rows of the COPY that was the last part. Raises ArmError where the dump ends within them."""
+        """Yields the rows of the COPY that was the last part. Raises ArmError if the dump ends within them."""
         for line in self._lines:
             self._line += 1
             if line.rstrip(b"\r\n") == _END:
@@ -102,7 +102,7 @@ class DumpText:
             yield from self._take()
 
     def _end(self, statement: bytes, words: list[str]) -> Iterator[Part]:
-        """Take a complete statement, or what becomes of it."""
+        """Takes a complete statement, or what replaces it."""
         if not is_looked_at(words) or len(statement) > _LONGEST:
             self._complete.append(statement)
             return
@@ -121,7 +121,7 @@ class DumpText:
             self._complete.append(statement)
 
     def _take(self) -> Iterator[Part]:
-        """All that there is, which is no longer here then."""
+        """Yields all text that was taken so far as a part, and forgets it."""
         text = b"".join((*self._complete, *self._begun))
         self._complete, self._begun, self._size = [], [], 0
         part = self._next(Part(text, self._line))

@@ -27,11 +27,11 @@ KINDS: tuple[type[Data], ...] = (
     SuiteTables,
     PgbenchTables,
 )
-"""The first that a load point needs is its data."""
+"""The kinds in the order in which they are tried: the first one that a load point needs is its data."""
 
 
 def data_of(spec: StudySpec, point: LoadPoint) -> Data:
-    """What a load point needs on its server."""
+    """Returns the data that a load point needs on its server."""
     return next((data for kind in KINDS if (data := kind.needed(spec, point)) is not None), NO_TABLES)
 
 
@@ -61,7 +61,7 @@ class NoTables(Data):
         return True
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Nothing is made."""
+        """Makes nothing, since there are no tables."""
 
 
 NO_TABLES = NoTables()

@@ -1,6 +1,7 @@
-"""What a superuser makes in a new database before the statements of a dump run: roles, schemas and extensions.
+"""Makes what a dump needs in a new database before its statements run, as a superuser: roles, schemas, extensions.
 
-Nothing of the dump is there yet that its statements could call, and the rows come later, by the role that owns them.
+The database has no function of the dump yet that these statements could call. The rows come later, by the role that
+owns them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _PUBLIC = "public"
 
 
 def make_ready(session: Session, needs: DumpNeeds, owner: str | None) -> list[str]:
-    """Make what dumps need, for the role that owns the database; None: the session's own role restores them.
+    """Makes what dumps need, for the role that owns the database; None if the session's own role restores them.
 
     Returns the roles that were made. Raises ArmError for an extension that PostgreSQL cannot create.
     """

@@ -1,4 +1,4 @@
-"""Which relations of a server the SQL of a load uses: those that it names, and those that these depend on.
+"""Finds the relations of a server that the SQL of a load uses: those that it names, and those on which these depend.
 
 PostgreSQL knows what views, and functions with a body BEGIN ATOMIC, depend on. Other functions are texts to it, in
 which names are looked for as in the load's own SQL. A name that a program puts together is not found.
@@ -28,7 +28,7 @@ _DEPENDENCIES = """SELECT 'relation', r.ev_class, d.refclassid = 'pg_proc'::regc
     WHERE d.classid = 'pg_proc'::regclass AND d.refclassid IN ('pg_class'::regclass, 'pg_proc'::regclass)
     UNION SELECT 'relation', inhparent, false, inhrelid FROM pg_inherits
     UNION SELECT 'changed', tgrelid, true, tgfoid FROM pg_trigger WHERE NOT tgisinternal"""
-"""What uses what: the kind and the OID of the user, whether it uses a function, and the OID of what it uses."""
+"""Finds which object uses which: the kind and OID of the user, whether it uses a function, the OID of the used one."""
 
 _CHANGES = re.compile(
     r"\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate(?:\s+table)?|refresh\s+materialized\s+view"
@@ -67,7 +67,7 @@ def used_relations(session: Session, texts: Iterable[str]) -> UsedRelations:
 
 
 def changed_in(texts: Iterable[str]) -> set[str]:
-    """The names of the tables, without their schemas, that texts of SQL say they change or make."""
+    """Returns the names of the tables, without their schemas, that texts of SQL say they change or make."""
     names = (re.findall(NAME, qualified)[-1] for text in texts for qualified in _CHANGES.findall(text))
     return {_as_stored(name) for name in names}
 
@@ -78,7 +78,7 @@ def _as_stored(name: str) -> str:
 
 @dataclass
 class _Search:
-    """What was found on a server, and what it may still lead to."""
+    """A search on one server: the objects that were found, and those to which they may still lead."""
 
     session: Session
     found: set[_Object] = field(default_factory=set)

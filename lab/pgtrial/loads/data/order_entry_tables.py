@@ -23,16 +23,16 @@ TABLES = ("customer", "district", "history", "item", "new_order", "order_line", 
 _PROCEDURES = tuple(f"pgtrial_{name}" for name in ("new_order", "payment", "order_status", "delivery", "stock_level"))
 
 MB_PER_WAREHOUSE = 105
-"""Tables and indexes, at fill factor 100."""
+"""The size of tables and indexes of a warehouse at fill factor 100, megabytes."""
 
 _MADE = "pgtrial order entry"
-"""With which the engine's marks on tables and procedures of its own begin."""
+"""The beginning of the engine's marks on tables and procedures of its own."""
 
 _SINCE = 11
-"""The first version with procedures."""
+"""The first major version of PostgreSQL with procedures."""
 
 _SEED = 1
-"""The seed of the rows: all arms get the same."""
+"""The seed of the rows, so that all arms get the same."""
 
 _VIOLATED = 2
 """The engine's exit status where a condition does not hold."""
@@ -40,7 +40,7 @@ _VIOLATED = 2
 
 @dataclass(frozen=True)
 class OrderEntryTables(Data):
-    """The nine tables of so many warehouses; `fillfactor` in percent."""
+    """The nine tables of order entry with a number of warehouses; `fillfactor` in percent."""
 
     marks: ClassVar[tuple[str, ...]] = (_MADE,)
 
@@ -48,7 +48,7 @@ class OrderEntryTables(Data):
     fillfactor: int = 100
     foreign_keys: bool = False
     procedures: bool = field(default=False, compare=False)
-    """Whether the transactions are stored procedures, which the run makes: nothing of the tables depends on it."""
+    """True if the transactions are stored procedures, which the run makes: nothing of the tables depends on it."""
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
@@ -93,13 +93,13 @@ class OrderEntryTables(Data):
         return f"{_MADE}: {warehouses}, seed {_SEED}, fillfactor {self.fillfactor}, {keys} foreign keys"
 
     def objection(self, connection: Session) -> str | None:
-        """A server without procedures, if they are asked for."""
+        """Returns the objection to a server without procedures, if the study asks for procedures."""
         if not self.procedures:
             return None
         return too_old(connection, "the procedures of order-entry need", _SINCE, "remove procedures from [load]")
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Have one engine make the tables over several connections, and freeze their rows. Raises ArmError."""
+        """Makes the tables by one engine over several connections, and freezes their rows. Raises ArmError."""
         with server.connect() as connection:
             self.find(connection)  # what is there already is ours, or this is as far as we go
             clients = count_clients(connection)
@@ -110,14 +110,14 @@ class OrderEntryTables(Data):
             freeze(connection, qualified(connection, TABLES), clients)
 
     def find(self, connection: Session) -> bool:
-        """Whether these very tables are there. Raises StudyError for a table of others in the place of one."""
+        """True if these very tables are there. Raises StudyError for a table of others in the place of one."""
         marks = {name: mark for name in TABLES if (mark := mark_on(connection, name)) is not None}
         refuse_foreign(connection, marks, _MADE)
         return len(marks) == len(TABLES) and marks["warehouse"] == Mark(self._mark)
 
 
 def violated_condition(server: Target) -> str | None:
-    """The first consistency condition that does not hold, with its number and both values; None if all hold.
+    """Returns the first consistency condition that does not hold, with its number and both values; None if all hold.
 
     Raises TrialError, and StudyError for an engine that is built for another platform.
     """

@@ -28,7 +28,10 @@ from pgtrial.store.workloads import digest
 
 @dataclass(frozen=True)
 class PackTables(MarkedTables):
-    """What schema.sql and data.sql of a pack make at a scale. Mixes of a pack that make the same are equal here."""
+    """The tables that schema.sql and data.sql of a pack make at a scale.
+
+    Mixes of a pack that make the same tables are equal here.
+    """
 
     mark: ClassVar[str] = "made by pgtrial for a pack: "
     unfinished: ClassVar[str] = "being made by pgtrial for a pack"
@@ -41,9 +44,9 @@ class PackTables(MarkedTables):
     """The oldest major version of PostgreSQL that the pack runs on."""
     extensions: tuple[str, ...]
     files: tuple[tuple[str, str], ...] = field(repr=False)
-    """Those that the data depends on, by their names: not the scripts of the load, nor the checks."""
+    """The names and texts of the files on which the data depends, without the scripts of the load and the checks."""
     variables: tuple[tuple[str, str], ...]
-    """Those that these files have filled in."""
+    """The names and values of the variables that are filled in in these files."""
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
@@ -100,7 +103,7 @@ class PackTables(MarkedTables):
         return f"pack-{self.name}-s{self.scale}-{self.digest.partition(' ')[2][:8]}"
 
     def objection(self, connection: Session) -> str | None:
-        """A server that is too old, or has no such extension to create."""
+        """Returns the objection to a server that is too old, or has no such extension to create."""
         old = too_old(connection, f"the pack {self.name} needs", self.server, "another workload")
         if old is not None:
             return old
@@ -117,7 +120,7 @@ class PackTables(MarkedTables):
 
     @property
     def replaced(self) -> str:
-        """The tables of this pack with other data."""
+        """The beginning of the marks on tables of this pack with any data."""
         return f"{self.mark}pack-{self.name} "
 
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
@@ -148,7 +151,7 @@ class PackTables(MarkedTables):
                 ) from None
 
     def find(self, connection: Session) -> bool:
-        """Whether tables of this very data are there. Raises StudyError for a copy of such tables in their place."""
+        """True if tables of this very data are there. Raises StudyError for a copy of such tables in their place."""
         if Mark(self.mark + self.digest) in table_marks(connection).values():
             return True
         self.refuse_copies(connection)
@@ -156,7 +159,7 @@ class PackTables(MarkedTables):
 
 
 def sql_files(spec: StudySpec, point: LoadPoint) -> SqlFiles | None:
-    """The files of the pack that a load point has, with its variables; None: its workload is no pack."""
+    """Returns the files of a load point's pack, with its variables; None if its workload is no pack."""
     if point.pack is None:
         return None
     return SqlFiles(
@@ -165,5 +168,5 @@ def sql_files(spec: StudySpec, point: LoadPoint) -> SqlFiles | None:
 
 
 def _variables_of(load: PackLoad, scale: int) -> dict[str, str]:
-    """The values that SQL files of a pack have filled in: its variables, the scale and the name of the mix."""
+    """Returns the values to fill in in SQL files of a pack: its variables, the scale and the name of the mix."""
     return {**load.variables, "scale": str(scale), "mix": load.mix or ""}

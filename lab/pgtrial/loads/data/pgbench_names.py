@@ -1,4 +1,4 @@
-"""Whether a script of pgbench names pgbench's own tables in its SQL."""
+"""Finds out whether a script of pgbench names pgbench's own tables in its SQL."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pgtrial.loads.sql_scanner import Scanner
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 
 _META_COMMAND = re.compile(r"^[ \t]*\\(?:[^\n\\]|\\(?!\n)|\\\n)*$", re.MULTILINE)
-"""A line of its own that begins with a backslash; a backslash at its end continues it."""
+"""Matches a meta-command: a line that begins with a backslash; a backslash at its end continues it."""
 
 
 def names_tables(script: str) -> bool:
-    """Whether the SQL of a script names one of the tables; comments, quoted texts and meta-commands do not count.
+    """True if the SQL of a script names one of the tables; comments, quoted texts and meta-commands do not count.
 
     The body of a DO or CREATE FUNCTION is a quoted text that is run, and counts.
     """
@@ -41,7 +41,7 @@ def _names_tables(text: str, *, runs_texts: bool) -> bool:
 
 
 def _unquoted(quoted: str) -> str:
-    """The inside of a text in quotes or dollar quotes."""
+    """Returns the inside of a text in quotes or dollar quotes."""
     if quoted.startswith("$"):
         mark = quoted[: quoted.index("$", 1) + 1]
         return quoted.removeprefix(mark).removesuffix(mark)

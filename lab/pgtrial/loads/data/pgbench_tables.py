@@ -22,7 +22,7 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 MB_PER_SCALE = 15
-"""Tables and indexes of one scale unit (100,000 accounts), as pgbench's documentation gives it, at fill factor 100."""
+"""The megabytes of tables and indexes per scale unit (100,000 accounts) at fill factor 100, as pgbench documents it."""
 
 _MARK = "loaded by pgtrial: "
 _UNFINISHED = "being loaded by pgtrial: "
@@ -32,7 +32,7 @@ _PHASES = (_CREATION, _ROWS, "v", "p", "f")
 """pgbench's steps: the tables, their rows, vacuum, primary keys, foreign keys."""
 
 _CONNECTIONS = 8
-"""Connections of all engines together that share the rows of one table; more engines have one each."""
+"""The number of connections of all engines together that share the rows of one table; more engines have one each."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,10 @@ class PgbenchTables(Data):
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
-        """For pgbench's workloads, scripts and client programs.
+        """Returns the tables for pgbench's workloads, scripts and client programs.
 
-        For scripts that name them, or if `scale` is set; for client programs on servers that pgtrial makes.
+        On given servers scripts must name them, or `scale` must be set; client programs have them there only if `scale`
+        is set.
         """
         if point.kind.query_files or point.without_tables:
             return None
@@ -84,7 +85,7 @@ class PgbenchTables(Data):
 
     @property
     def mb(self) -> int:
-        """Megabytes of tables and indexes; a lower fill factor leaves room in proportion."""
+        """The size of tables and indexes in megabytes. A lower fill factor takes more space in proportion."""
         return round(MB_PER_SCALE * self.scale * 100 / self.fillfactor)
 
     @property
@@ -96,7 +97,7 @@ class PgbenchTables(Data):
         return asdict(self)
 
     def find(self, connection: Session) -> bool:
-        """Whether these very tables are there. Raises StudyError for other ones that pgtrial did not make."""
+        """True if these very tables are there. Raises StudyError for other ones that pgtrial did not make."""
         present = find_tables(connection)
         if present is None:
             return False
@@ -109,7 +110,7 @@ class PgbenchTables(Data):
         return present.contents == self and not present.missing
 
     def clear(self, connection: Session) -> bool:
-        """Leave what is there to the load, which replaces it; whether it resumes a load that was interrupted."""
+        """Leaves what is there to the load, which replaces it. Returns true if that resumes an interrupted load."""
         return bool(_missing(connection, self))
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
@@ -149,7 +150,7 @@ class PgbenchTables(Data):
 
 @dataclass(frozen=True)
 class Found:
-    """Tables that are there; `ours` says whether pgtrial loaded them and may therefore replace them.
+    """Tables that the database has; `ours` is true if pgtrial loaded them and may therefore replace them.
 
     `missing` are the phases that are left to do of a load that broke off; () when all is there.
     """
@@ -161,7 +162,10 @@ class Found:
 
 
 def find_tables(connection: Session) -> Found | None:
-    """The tables of this database's search path, or None if none of the four is there. Raises ArmError if some lack."""
+    """Returns the tables of this database's search path; None if none of the four is there.
+
+    Raises ArmError if some of them are lacking.
+    """
     present = {name: mark for name in TABLES if (mark := mark_on(connection, name)) is not None}
     if not present:
         return None
@@ -188,7 +192,7 @@ def find_tables(connection: Session) -> Found | None:
 
 
 def _content(mark: Mark) -> Found | None:
-    """What a mark of pgtrial's says of its tables; None for another comment, and for the mark of other tables."""
+    """Returns the tables that a mark of pgtrial's describes; None for other comments, and for marks of other tables."""
     if not mark.is_ours((_MARK, _UNFINISHED)):
         return None
     try:
@@ -200,13 +204,13 @@ def _content(mark: Mark) -> Found | None:
 
 
 def _missing(connection: Session, tables: PgbenchTables) -> tuple[str, ...]:
-    """The phases that are left of a load of these tables that broke off; () where there is none."""
+    """Returns the phases that are left of a load of these tables that broke off; () if there is none."""
     present = find_tables(connection)
     return present.missing if present is not None and present.contents == tables else ()
 
 
 def _left(server: Target, tables: PgbenchTables) -> tuple[str, ...]:
-    """The phases that `_missing` names, with the keys dropped that the first of these phases has made already."""
+    """Returns the phases that `_missing` names, and drops the keys that the first of them has made already."""
     with server.connect() as connection:
         missing = _missing(connection, tables)
     if missing:
@@ -215,7 +219,7 @@ def _left(server: Target, tables: PgbenchTables) -> tuple[str, ...]:
 
 
 def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine, maker: LoadMaker) -> None:
-    """Some of pgbench's steps; the rows alone by as many engines as there are."""
+    """Carries out some of pgbench's steps; the step of the rows alone by as many engines as there are."""
     engines = maker.engines if steps == _ROWS else 1
     if engines > 1:
         # an engine that shares the rows leaves what is there: a load that broke off, and what the others write
@@ -234,7 +238,7 @@ def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine
 def tables_order(
     env: Mapping[str, str], scale: int, steps: str, *, fillfactor: int = 100, engines: int = 1
 ) -> DataOrder:
-    """Some of pgbench's `steps` for its tables; several `engines` can share the step `g` alone."""
+    """Returns the order for some of pgbench's `steps`; several `engines` can share the step `g` alone."""
     command = ["pgbench", "-i", "-q", "-I", steps, "-s", str(scale), "-F", str(fillfactor)]
     if engines > 1:
         command.append(f"--load-jobs={max(1, _CONNECTIONS // engines)}")

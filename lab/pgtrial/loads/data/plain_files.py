@@ -1,4 +1,4 @@
-"""Files of SQL, plain dumps and the text of archives: running them on a server, and what they cannot have."""
+"""Runs files of SQL, plain dumps and the text of archives on a server, and refuses what they cannot have."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pgtrial.model.errors import ArmError, one_line
 from pgtrial.model.units import shortened
 
 _SHOWN = 60
-"""Characters of a statement in a message."""
+"""The length to which a message shortens a statement, in characters."""
 _ROW = re.compile(r"COPY [^,]+, line (\d+)")
-"""In the context of an error, the row from 1."""
+"""Finds the row of a COPY, counted from 1, in the context of an error."""
 _COPIED = re.compile(r"COPY\s", re.IGNORECASE)
 _SYNTAX_ERROR = "42601"
 _UNKNOWN_NAME = "42704"
@@ -48,7 +48,7 @@ class PlainFile:
                 self._execute(part)
 
     def _try(self, part: Part) -> None:
-        """Run a statement that needs a right which the role may not have: who may read what changes no row."""
+        """Runs a statement for which the role may lack the right: who may read what changes no row."""
         in_block = self._connection.info.transaction_status == TransactionStatus.INTRANS
         failure = self._send(b"SAVEPOINT pgtrial; " * in_block + part.text, part)
         if failure is None:
@@ -71,7 +71,7 @@ class PlainFile:
             raise self._refusal(error, part.line + statement.line - 1, statement.text)
 
     def _send(self, text: bytes, part: Part) -> tuple[psycopg.Error, int] | None:
-        """Send statements together; the error with the number of the statement that failed, from 1."""
+        """Sends statements together. Returns None, or the error and the number of the failed statement, from 1."""
         connection = self._connection
         try:
             connection.pgconn.send_query(text)
@@ -134,7 +134,7 @@ class PlainFile:
 
 
 def _failed(error: psycopg.Error, text: bytes, number: int) -> Statement:
-    """The statement of a text that failed: what has a wrong form anywhere fails before the first one is run."""
+    """Returns the statement of a text that failed: a wrong form anywhere fails before the first statement is run."""
     parts = statements(text.decode("latin-1"), {}) or [Statement("", 1)]
     position = error.diag.statement_position
     if number > 1 or error.sqlstate != _SYNTAX_ERROR or position is None:

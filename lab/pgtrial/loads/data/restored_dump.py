@@ -34,7 +34,7 @@ from pgtrial.store.own_data import data_places, is_to_be_dumped, size_of_dumped
 from pgtrial.store.replay_files import dump_at
 
 _GROWTH: dict[DumpKind, float] = {"plain": 1.5, "archive": 6.0}
-"""About how many times the bytes of a dump its tables and indexes take; archives are compressed."""
+"""The approximate number of bytes of tables and indexes per byte of a dump; archives are compressed."""
 
 
 _MADE_BY = re.compile(rb"-- Dumped by pg_dump version (\S+)")
@@ -42,7 +42,7 @@ _MADE_BY = re.compile(rb"-- Dumped by pg_dump version (\S+)")
 
 @dataclass(frozen=True)
 class RestoredDump(Data):
-    """All that a dump has."""
+    """All data that a dump has, restored."""
 
     marks: ClassVar[tuple[str, ...]] = ()
 
@@ -50,7 +50,7 @@ class RestoredDump(Data):
     size: int = field(compare=False)
     paths: tuple[Path, ...] = field(compare=False)
     name: str = field(compare=False)
-    """For people: `the dump shop.dump`."""
+    """The name of the data for people, such as `the dump shop.dump`."""
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
@@ -102,7 +102,7 @@ class RestoredDump(Data):
     def make(
         self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False
     ) -> list[str]:
-        """Restore it as the role that owns the database, freeze and analyse all tables.
+        """Restores the dump as the role that owns the database, freezes and analyses all tables.
 
         Returns a sentence on the roles that were made, and one on what was left out. Raises ArmError with the words of
         PostgreSQL or of pg_restore.
@@ -135,20 +135,20 @@ class RestoredDump(Data):
         return [*_told_roles(self.name, roles), *_told_left_out(self.name, left_out)]
 
     def _present(self) -> Iterator[Path]:
-        """Its files. Raises ArmError for one that is gone."""
+        """Yields the files of the dump. Raises ArmError for one that is gone."""
         for path in self.paths:
             if not path.exists():
                 raise ArmError(f"{self.name} is no longer kept as this study took it; run a study of its own")
             yield path
 
     def find(self, connection: Session) -> bool:
-        """Whether it is there: no server keeps it but as a template."""
+        """Returns false: a server has this data only as a copy of a template."""
         return False
 
 
 @lru_cache
 def _needs(sha256: str, paths: tuple[Path, ...], programs: Path | None) -> DumpNeeds:
-    """Reads dumps, which are known by their digest, for what they need: each arm asks for it."""
+    """Returns what dumps need, which are known by their digest: the result is kept, since each arm asks for it."""
     needs = DumpNeeds()
 
     def look(text: str) -> Treated:
@@ -183,9 +183,10 @@ def _told_left_out(name: str, left_out: list[str]) -> list[str]:
 def dump_lines(
     path: Path, programs: Path | None, *, schema_alone: bool = False
 ) -> Iterator[tuple[Iterator[bytes], str]]:
-    """The lines of SQL of a dump, and what messages call it. Archives are read by pg_restore, which connects nowhere.
+    """Yields the lines of SQL of a dump, and what messages call it. Archives are read by pg_restore, which connects
+    nowhere.
 
-    `schema_alone`: without the rows of an archive. Raises ArmError where pg_restore cannot read it.
+    With `schema_alone` the rows of an archive are left out. Raises ArmError if pg_restore cannot read it.
     """
     if kind_of_dump(path) == "plain":
         with open_file(path) as file:
@@ -226,7 +227,7 @@ def dump_lines(
 
 
 def _pg_restore(path: Path, programs: Path | None) -> Path:
-    """The pg_restore of the server's own installation. Raises ArmError."""
+    """Returns the pg_restore of the server's own installation. Raises ArmError."""
     if programs is None:
         raise ArmError(
             f"{path} is restored by pg_restore, for servers on this machine; for one on another host give a plain dump "
@@ -249,7 +250,7 @@ def _pg_restore(path: Path, programs: Path | None) -> Path:
 
 
 def _version_of(path: Path) -> str | None:
-    """The version of the pg_dump that has made a plain dump."""
+    """Returns the version of the pg_dump that has made a plain dump."""
     with open_file(path) as file:
         made_by = _MADE_BY.search(file.read(4096))
     return made_by[1].decode() if made_by is not None else None

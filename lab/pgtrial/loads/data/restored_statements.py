@@ -1,4 +1,4 @@
-"""What a role without superuser does with the statements of a dump: it runs, rewrites or leaves out each.
+"""Decides for each statement of a dump whether a role without superuser runs it, rewrites it or leaves it out.
 
 Extensions, languages and roles are made by a superuser before the first statement of a dump runs (`DumpNeeds`), when
 the database has no function yet that a dump brings along. What else needs a superuser is left out where the rows do not
@@ -16,7 +16,7 @@ _NAMES = rf"{_NAME}(?:\s*,\s*{_NAME})*"
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """A pattern in which a space stands for white space; {name} and {names} are identifiers."""
+    """Returns a pattern in which a space stands for white space; {name} and {names} are identifiers."""
     filled = text.replace("{names}", _NAMES).replace("{name}", _NAME)
     return re.compile(filled.replace(" ", r"\s+"), re.IGNORECASE | re.DOTALL)
 
@@ -57,10 +57,10 @@ _SUBSCRIPTION = _pattern(r"(?:CREATE|ALTER|DROP) (SUBSCRIPTION) ({name})")
 _PUBLICATION = _pattern(r"CREATE (PUBLICATION) ({name}) FOR (?:ALL TABLES|TABLES IN SCHEMA)\b")
 
 _LOOKED_AT = frozenset(("create", "alter", "drop", "comment", "grant", "revoke", "set", "reset", "security"))
-"""The first words of statements that are looked at. Rows come by others."""
+"""The first words of statements that are looked at. Rows come by other statements."""
 
 _NO_ROLES = frozenset(("public", "current_user", "session_user", "current_role", "none"))
-"""Words in the place of a role that are none."""
+"""Words in the place of a role that are no names of roles."""
 
 
 def is_looked_at(words: list[str]) -> bool:

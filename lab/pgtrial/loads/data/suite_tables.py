@@ -1,4 +1,4 @@
-"""The tables of suites that come along on a server: making and finding them."""
+"""The tables of the suites that come with pgtrial: making and finding them on a server."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 _SEED = 1
-"""The seed of the rows: all arms get the same."""
+"""The seed of the rows, so that all arms get the same."""
 
 
 @dataclass(frozen=True)
 class Generator:
-    """What the engine makes under a name."""
+    """The tables that the engine makes under a name, and their size."""
 
     tables: tuple[str, ...]
-    """The first has the mark of complete data."""
+    """The names of the tables. The first table has the mark of complete data."""
     mb: int
-    """Tables and indexes at scale 1."""
+    """The size of tables and indexes at scale 1, megabytes."""
     mb_at_least: int
-    """Of what does not grow with the scale."""
+    """The size of what does not grow with the scale, megabytes."""
 
 
 GENERATORS: Mapping[str, Generator] = {
@@ -37,12 +37,12 @@ GENERATORS: Mapping[str, Generator] = {
     ),
     "joins": Generator(("sales", "visits", "reviews", "people", "products", "places", "coupons"), 380, 1),
 }
-"""By the names that suites give."""
+"""The generators by the names that suites give."""
 
 
 @dataclass(frozen=True)
 class SuiteTables(Data):
-    """What the engine makes for suites under a name, at a scale."""
+    """The tables that the engine makes for suites under a name, at a scale."""
 
     marks: ClassVar[tuple[str, ...]] = tuple(f"pgtrial {name}" for name in GENERATORS)
 
@@ -88,7 +88,7 @@ class SuiteTables(Data):
 
     @property
     def _part(self) -> str:
-        """With which the engine's marks on tables of its own begin."""
+        """The beginning of the engine's marks on tables of its own."""
         return f"pgtrial {self.name}"
 
     @property
@@ -97,7 +97,7 @@ class SuiteTables(Data):
         return f"{self._part}: scale {self.scale:g}, seed {_SEED}"
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Have one engine make the tables over several connections, and freeze their rows. Raises ArmError."""
+        """Makes the tables by one engine over several connections, and freezes their rows. Raises ArmError."""
         with server.connect() as connection:
             self.find(connection)  # what is there already is ours, or this is as far as we go
             clients = count_clients(connection)
@@ -107,7 +107,7 @@ class SuiteTables(Data):
             freeze(connection, qualified(connection, self._generator.tables), clients)
 
     def find(self, connection: Session) -> bool:
-        """Whether these very tables are there. Raises StudyError for a table of others in the place of one."""
+        """True if these very tables are there. Raises StudyError for a table of others in the place of one."""
         tables = self._generator.tables
         marks = {name: mark for name in tables if (mark := mark_on(connection, name)) is not None}
         refuse_foreign(connection, marks, self._part)

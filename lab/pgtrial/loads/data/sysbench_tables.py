@@ -28,10 +28,10 @@ from pgtrial.model.units import format_duration
 from pgtrial.store.workloads import digest
 
 _BYTES_PER_ROW = 275
-"""A row of sysbench's own tests: 220 bytes, and its two index entries."""
+"""The size of a row of sysbench's own tests, in bytes: 220 for the row, and its two index entries."""
 
 _SEED = 1
-"""The seed of the random numbers of preparing: all arms get the same rows."""
+"""The seed of the random numbers of preparing, so that all arms get the same rows."""
 
 _FOR_EACH_THREAD = "bulk_insert"
 """The test that has a table for each thread."""
@@ -44,25 +44,25 @@ _CREATING = re.compile(r"\bCreating table '?([^'.]+)'?")
 
 @dataclass(frozen=True)
 class SysbenchTables(MarkedTables):
-    """What `prepare` of a test makes. Two tests that make the same are equal here, and share their tables."""
+    """The tables that `prepare` of a test makes. Tests that make the same tables are equal here, and share them."""
 
     mark: ClassVar[str] = "prepared by pgtrial: "
     unfinished: ClassVar[str] = "being prepared by pgtrial"
     marks: ClassVar[tuple[str, ...]] = (mark, unfinished)
 
     test: str
-    """What the engine is to prepare: one of its own tests, or the name of a script among `scripts`."""
+    """The test whose tables the engine prepares: one of its own, or the name of a script among `scripts`."""
     options: tuple[str, ...]
-    """Those that concern the tables."""
+    """The options of the test that concern the tables."""
     threads: int
     tables: int | None = None
     table_size: int | None = None
     scripts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Name and text of a script of the study's own and of what it requires."""
+    """Names and texts of a script of the study's own and of what it requires."""
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
-        """Sysbench's own tests share their tables, all but bulk_insert."""
+        """Returns the tables of a test. Sysbench's own tests share theirs, all but bulk_insert."""
         if not is_sysbench(point.workload):
             return None
         native = point.workload in SYSBENCH_TESTS
@@ -82,21 +82,21 @@ class SysbenchTables(MarkedTables):
 
     @property
     def label(self) -> str:
-        """With the size of the tables where it is known; of a script its name."""
+        """The name of the data for people, with the size of the tables if it is known; for a script, its name."""
         sized = self.tables is not None and self.table_size is not None
         rows = f", {self.tables:,} x {self.table_size:,} rows" if sized else ""
         return f"sysbench{rows}" if not self.scripts and rows else f"{self.test}{rows}"
 
     @property
     def relations_made(self) -> str:
-        """The tables of a test whose number is given; those of a script only the script knows."""
+        """The tables of a test for people, if their number is given; only a script itself knows those of a script."""
         if self.scripts or self.tables is None:
             return f"what prepare of {self.test} creates"
         return "sbtest1" if self.tables == 1 else f"sbtest1 to sbtest{self.tables}"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Returns the tables of sysbench's own tests, or those whose names the texts of scripts have as a whole."""
+        """The names of the tables of sysbench's own tests, or of those that scripts name as a whole."""
         if self.scripts:
             return tuple(dict.fromkeys(name for _, text in self.scripts for name in _named_in(text)))
         return tuple(name for n in range(1, (self.tables or 0) + 1) for name in (f"sbtest{n}", f"k_{n}"))
@@ -107,7 +107,7 @@ class SysbenchTables(MarkedTables):
 
     @property
     def mb(self) -> int:
-        """The size of a test's tables; 0 for a script: only the script knows."""
+        """The size of a test's tables, megabytes; 0 for a script, since only the script knows."""
         return round((self.tables or 0) * (self.table_size or 0) * _BYTES_PER_ROW / 1e6)
 
     @property
@@ -115,14 +115,14 @@ class SysbenchTables(MarkedTables):
         return f"sysbench-{self.digest[:8]}"
 
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
-        """Have the test make its tables."""
+        """Makes the tables by the test."""
         with server.for_load.connect() as connection:
             mark_by = marking_query(connection, self.unfinished)
         with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
             maker.make(_order(server, self, Path(folder), maker.engines, mark_by), _counted(self.tables, report))
 
     def find(self, connection: Session) -> bool:
-        """Whether the tables of this very data are there. Raises StudyError for somebody else's in their place."""
+        """True if the tables of this very data are there. Raises StudyError for somebody else's in their place."""
         marks = table_marks(connection)
         there = sum(mark.is_here and mark.text == self.mark + self.digest for mark in marks.values())
         if there and (self.scripts or there >= (self.tables or 1)):
@@ -137,7 +137,7 @@ class SysbenchTables(MarkedTables):
 
 
 def _named_in(script: str) -> Iterator[str]:
-    """The names of what a script creates; one that ends with its text is put together with something else."""
+    """Yields the names of what a script creates. A name with which a text ends is left out: more is appended to it."""
     for statement in _CREATES.findall(script):
         for named in made(statement):
             end = statement.find(named.name) + len(named.name)
@@ -146,8 +146,11 @@ def _named_in(script: str) -> Iterator[str]:
 
 
 def _order(server: Target, data: SysbenchTables, folder: Path, engines: int, mark_by: str) -> DataOrder:
-    """Threads of a native test are connections: each engine has as many as one has alone. Those of bulk_insert have a
-    table each, and what a script makes may depend on their number: it is that of all engines."""
+    """Returns the order to prepare the tables.
+
+    Threads of a native test are connections: each engine has as many as one has alone. Those of bulk_insert have a
+    table each, and what a script makes may depend on their number: it is that of all engines.
+    """
     test, env = data.test, server.environment()
     for name, text in data.scripts:
         (folder / name).write_bytes(text.encode())
@@ -162,7 +165,7 @@ def _order(server: Target, data: SysbenchTables, folder: Path, engines: int, mar
 def sysbench_order(
     env: Mapping[str, str], test: str, options: Sequence[str], *, most_parts: int = 1, folder: Path | None = None
 ) -> DataOrder:
-    """What a test of sysbench prepares; `test` is a script's path if it is one, in `folder`."""
+    """Returns the order to prepare a test's tables; `test` is its name, or the path of a script in `folder`."""
     env = noticing(env)
     command = ["sysbench", test, *server_options(env), *options, "prepare"]
     return DataOrder(f"preparing the tables of {os.path.basename(test)}", command, env, most_parts, folder)

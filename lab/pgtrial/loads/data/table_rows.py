@@ -21,9 +21,9 @@ from pgtrial.model.errors import one_line
 from pgtrial.model.records.rows import TableRows
 
 WHOLE_BYTES = 2**30
-"""The tables of a place are read as a whole, the smallest first, up to this size together; larger ones by a sample."""
+"""Up to this many bytes together, the tables of a place are read as a whole, the smallest first; others by a sample."""
 SAMPLE = 10_000
-"""How many keys of a large table are looked up."""
+"""The number of keys of a large table that are looked up."""
 
 _SETTINGS = {
     # the shortest exact text of a float, which 12 and later write, is unknown to earlier versions
@@ -96,14 +96,14 @@ class Table:
 
     @property
     def label(self) -> str:
-        """For people, and the name under which places are compared: `public.orders`."""
+        """The name of the table for people, under which places are compared: `public.orders`."""
         return f"{self.schema}.{self.name}"
 
 
 def tables_of(session: Session, data: Data, texts: Iterable[str] = ()) -> list[Table]:
-    """The tables whose rows SQL or a program of the user's has made, the smallest first.
+    """Returns the tables whose rows SQL or a program of the user's has made, the smallest first.
 
-    Those of the data, or if pgtrial's own generators fill these, the other tables that `texts` of SQL use
+    They are those of the data, or if pgtrial's own generators fill these, the other tables that `texts` of SQL use
     (`named_relations`). Materialized views are among them: they are copies, which may be older than their tables.
     Raises psycopg.Error.
     """
@@ -119,7 +119,7 @@ def tables_of(session: Session, data: Data, texts: Iterable[str] = ()) -> list[T
 
 
 def read_as_whole(tables: Sequence[Table]) -> list[Table]:
-    """Those that are small enough, all together, to be read as a whole; the smallest stand first."""
+    """Returns the tables that are small enough, all together, to be read as a whole; the smallest stand first."""
     whole, taken = [], 0
     for table in tables:
         taken += table.bytes_on_disk
@@ -129,7 +129,7 @@ def read_as_whole(tables: Sequence[Table]) -> list[Table]:
 
 
 def rows_of(session: Session, table: Table, keys: Keys | None = None, *, by_column: bool = False) -> TableRows:
-    """The rows of a table, all of them or those with these keys; `unread` says why they could not be read.
+    """Returns the rows of a table, all of them or those with these keys; `unread` says why they could not be read.
 
     The session is the lab's own, of the load's role (`Target.for_load`). Raises psycopg.OperationalError.
     """
@@ -156,7 +156,7 @@ def rows_of(session: Session, table: Table, keys: Keys | None = None, *, by_colu
 
 
 def sample_keys(session: Session, table: Table, seed: int) -> Keys | None:
-    """The keys of some rows, to be looked up elsewhere; None for a table without a primary key.
+    """Returns the keys of some rows, to be looked up elsewhere; None for a table without a primary key.
 
     Raises psycopg.OperationalError.
     """
@@ -195,13 +195,13 @@ def _digest(encoding: str, columns: Sequence[str]) -> sql.Composed:
 
 
 def _relation(table: Table) -> sql.Composed:
-    """The table with its partitions; tables that inherit from it have columns of their own, and are read apart."""
+    """Returns the table with its partitions, but without tables that inherit from it: those are read apart."""
     only = "" if table.kind == _PARTITIONED else "ONLY "
     return sql.SQL(f"{only}{{}}").format(sql.Identifier(table.schema, table.name))
 
 
 def _source(session: Session, table: Table, keys: Keys | None) -> sql.Composed:
-    """The rows that are read, as a FROM clause."""
+    """Returns the rows that are read, as a FROM clause."""
     all_rows = sql.SQL("{} AS r").format(_relation(table))
     if keys is None:
         return all_rows

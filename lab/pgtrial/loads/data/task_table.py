@@ -25,20 +25,20 @@ from pgtrial.model.study.spec import StudySpec
 _TABLE = "table_a"
 _INDEX = "table_a_thread_id"
 _MADE = "pgtrial tasks: "
-"""With which the engine's mark on a table of its own begins."""
+"""The beginning of the engine's mark on a table of its own."""
 _UNFINISHED = "pgtrial tasks, unfinished: "
 
 _ROWS = "g"
-"""The step that engines can share."""
+"""The step of making the table that engines can share."""
 _CREATED = "made in "
 _CREATED_MS = re.compile(r"rows created in (\d+) ms")
 _BYTES_PER_ROW = 50
-"""A row of 36 bytes with its line pointer, and its part of an index in which equal keys share an entry."""
+"""The bytes of a row: 36 with its line pointer, and its part of an index in which equal keys share an entry."""
 
 
 @dataclass(frozen=True)
 class TaskTable(Data):
-    """The shape of the table: values of thread_id, and rows of each. Writing tasks keep the number and the values."""
+    """The shape of the table: the number of values of thread_id, and the rows of each. Tasks that write keep both."""
 
     marks: ClassVar[tuple[str, ...]] = (_MADE, _UNFINISHED)
     making_is_measured: ClassVar[bool] = True
@@ -108,7 +108,7 @@ class TaskTable(Data):
                 connection.execute(sql.SQL("COMMENT ON INDEX {} IS {}").format(sql.SQL(index), comment))
 
     def find(self, connection: Session) -> bool:
-        """Whether this very table is there. Raises StudyError for somebody else's in its place."""
+        """True if this very table is there. Raises StudyError for somebody else's in its place."""
         mark = mark_on(connection, _TABLE)
         if mark is not None and not mark.is_ours(self.marks):
             raise tables_of_others(connection, f"a {_TABLE}", "rename it", copied=mark.is_copy(self.marks))
@@ -116,7 +116,7 @@ class TaskTable(Data):
 
 
 def table_a_order(env: Mapping[str, str], threads: int, rows: int, steps: str, *, most_parts: int = 1) -> DataOrder:
-    """Some of the `steps` of the table of the tasks, `tgv`; engines can share the step `g` alone."""
+    """Returns the order for some of the `steps` of the tasks' table, `tgv`; engines can share the step `g` alone."""
     shape = [f"--threads-in-table={threads}", f"--rows={rows}"]
     command = ["tasks", "--initialize-only", f"--init-steps={steps}", *shape]
     return DataOrder("making table_a", command, noticing(env), most_parts)
@@ -128,7 +128,7 @@ def _drop_unfinished(server: Target) -> None:
 
 
 def creation_s(connection: Session) -> float | None:
-    """How long the table took to be made, seconds; None if that was not noted."""
+    """Returns how long the table took to be made, seconds; None if that was not noted."""
     comment = mark_on(connection, _INDEX)
     match = re.fullmatch(rf"{_CREATED}(\d+) ms", comment.text) if comment else None
     return int(match[1]) / 1000 if match else None

@@ -1,4 +1,4 @@
-"""What works on a machine of the fleet: engines, their lines handed on, and nothing left behind.
+"""The agent on a machine of the fleet: it runs engines, hands on their lines, and leaves nothing behind.
 
 The class travels to the machines as it is, so that they need Ray and no pgtrial: it imports the standard library alone.
 """
@@ -66,14 +66,16 @@ for pid in list(engines):
     send(pid, signal.SIGKILL)
 shutil.rmtree(sys.argv[1], ignore_errors=True)
 """
-"""Ends the engine and removes the room as soon as the agent's end of its pipe is closed, however that came about.
+"""A program that ends the engines and removes the agent's folder as soon as the agent's end of its pipe is closed.
 
 An engine that is asked to end cancels its statements on the server; one that does not end in time is killed.
 """
 
 
 def identity() -> str:
-    """Distinguishes this machine from others, equal for all of its processes: a container is a machine of its own."""
+    """Returns a text that distinguishes this machine from others. All of its processes get the same text, and a
+    container is a machine of its own.
+    """
     known = [socket.gethostname(), kernel()]
     card = uuid.getnode()
     # without a network card each process is given a random number, with this bit set (RFC 9562, section 6.10)
@@ -85,14 +87,17 @@ def identity() -> str:
 
 
 def kernel() -> str:
-    """Distinguishes the running kernel, and so the CPUs, from others: containers share one. Empty: not known."""
+    """Returns a text that distinguishes the running kernel, and so the CPUs, from others; empty if it is not known.
+
+    Containers of one machine share a kernel.
+    """
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
         return boot.read().strip()
     return ""
 
 
 def kind_of_machine() -> str:
-    """System and processor, which a program is built for: `Linux x86_64`."""
+    """Returns system and processor, for which a program is built: `Linux x86_64`."""
     return f"{platform.system()} {platform.machine()}"
 
 
@@ -116,7 +121,7 @@ class Agent:
         """The engines by the names that the lab gives them; those that have ended stay until another one begins."""
 
     def describe(self) -> dict[str, Any]:
-        """Who it is: host, kind of machine, its identity and kernel, and how many CPUs there are for the engine."""
+        """Returns what the machine is: host, kind, identity, kernel, and how many CPUs there are for the engine."""
         return {
             "host": socket.gethostname(),
             "kind": kind_of_machine(),
@@ -126,12 +131,12 @@ class Agent:
         }
 
     def clock(self) -> tuple[float, float]:
-        """When a question about the time came, and when it was answered: Unix seconds of this machine's clock."""
+        """Returns when a question about the time came and when it was answered, Unix seconds by the clock here."""
         came = time.time()
         return came, time.time()
 
     def find_engine(self, digest: str) -> bool:
-        """Whether the engine with this SHA-256 is here; from now on it is the one that runs."""
+        """Returns true if the engine with this SHA-256 is here; from now on it is the one that runs."""
         beside = os.path.join(os.path.dirname(sys.executable), _NAME)
         for path in (os.environ.get("PGTRIAL_ENGINE"), beside, shutil.which(_NAME)):
             if path and os.access(path, os.X_OK) and _digest(path) == digest:
@@ -146,7 +151,7 @@ class Agent:
             file.write(binary)
 
     def complaint_of_engine(self) -> str | None:
-        """Why the engine does not run here; None when it does."""
+        """Returns why the engine does not run here; None if it does."""
         command = [self._engine, "--version"]
         try:
             done = subprocess.run(
@@ -158,7 +163,7 @@ class Agent:
         return None if done.returncode == 0 else lines[-1] if lines else f"it ended with status {done.returncode}"
 
     def complaint_about(self, host: str, port: int, patience_s: float) -> str | None:
-        """Why the server's address cannot be connected to from here; None when it can."""
+        """Returns why this machine cannot connect to the server's address; None if it can."""
         try:
             with socket.create_connection((host, port), timeout=patience_s):
                 return None
@@ -166,7 +171,7 @@ class Agent:
             return error.strerror or str(error) or type(error).__name__
 
     def round_trips(self, host: str, port: int, times: int, patience_s: float) -> list[float]:
-        """Microseconds of so many TCP connects, each of which is one round trip; none where one does not succeed.
+        """Returns the microseconds of so many TCP connects, one round trip each; [] if one does not succeed.
 
         The name is looked up before, and of its addresses the first is taken that answers, as clients do. What accepts
         is the server's kernel: its programs have no part in that time.
@@ -186,7 +191,7 @@ class Agent:
         return []
 
     def begin(self, name: str, order: dict[str, Any]) -> str | None:
-        """Start an engine, which is called `name` from now on; why that is not possible, or None.
+        """Starts an engine, which is called `name` from now on. Returns why that is not possible, or None.
 
         An order has `arguments`, `environment`, `files` (name -> bytes), which lie where it works, `cpus` (numbers, or
         None for all), and `one_output`: whether messages are lines like all others.
@@ -219,12 +224,12 @@ class Agent:
         return None
 
     def lines(self, name: str, longest_s: float) -> tuple[list[str], bool]:
-        """The lines since the last call, waiting up to `longest_s` for the first; and whether these were the last."""
+        """Returns the lines since the last call, and whether they were the last; waits `longest_s` for the first."""
         running = self._running.get(name)
         return running.lines(longest_s) if running is not None else ([], True)
 
     def go(self, name: str, at: float) -> None:
-        """Let an engine begin at this instant: Unix seconds of this machine's clock."""
+        """Lets an engine begin at this instant, in Unix seconds by this machine's clock."""
         running = self._running.get(name)
         if running is not None and running.process.stdin is not None:
             with contextlib.suppress(OSError, ValueError):
@@ -239,8 +244,9 @@ class Agent:
             running.process.terminate()
 
     def end(self, name: str, patience_s: float) -> dict[str, Any]:
-        """Wait for an engine's end, and end it by force after that: its `status`, negative for a signal, and its last
-        `messages`."""
+        """Waits for an engine's end, and ends it by force after `patience_s`. Returns its `status`, negative for a
+        signal, and its last `messages`.
+        """
         running = self._running.get(name)
         if running is None:
             return {"status": None, "messages": []}
@@ -249,7 +255,7 @@ class Agent:
         return {"status": status, "messages": list(running.tail)}
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Ends all engines, and removes the files of the agent."""
         for running in list(self._running.values()):
             running.kill()
         shutil.rmtree(self._room, ignore_errors=True)
@@ -269,7 +275,7 @@ class _Running:
     def __init__(self, process: subprocess.Popen[str], here: str) -> None:
         self.process = process
         self.tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
-        """Its last messages."""
+        """The last messages of the engine."""
         self.is_over = False
         self._here = here
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -305,7 +311,7 @@ class _Running:
         return self.process.returncode
 
     def kill(self) -> None:
-        """End it: asked to, it cancels its statements on the server; by force if it takes too long."""
+        """Ends the engine. It is asked to end and then cancels its statements on the server; later it is killed."""
         if self.process.poll() is None:
             self.process.terminate()
             try:

@@ -30,12 +30,12 @@ from pgtrial.model.units import plural
 
 _PLACES_S = 60.0
 _THREADS = 32
-"""Calls that an agent answers at once: one waits for lines."""
+"""The number of calls that an agent answers at once: one of them waits for lines."""
 
 
 @contextmanager
 def joined(section: FleetSection) -> Iterator[RayCluster]:
-    """The cluster that a study names, with a place on each machine. Raises StudyError."""
+    """Joins the cluster that a study names, with a place on each machine. Raises StudyError."""
     ray = import_ray()
     section = section.model_copy(update={"address": resolved(section.address)})
     check_listens(section.address)
@@ -79,7 +79,7 @@ class RayCluster:
         self._handles: dict[Member, Any] = {}
 
     def hire(self, places: Sequence[int], patience_s: float) -> list[Member]:
-        """The machines of these places, each with a new agent. Raises MachineLost for one that does not come."""
+        """Returns the machines of these places with new agents. Raises MachineLost for one that does not come."""
         deadline = time.monotonic() + patience_s
         handles = {place: self._start(place) for place in places}
         described = {place: self._caller(handle)("describe") for place, handle in handles.items()}
@@ -95,11 +95,11 @@ class RayCluster:
         return members
 
     def share(self, content: bytes) -> Any:
-        """A reference into Ray's object store, which carries it to each machine once."""
+        """Returns a reference to the content in Ray's object store, which carries it to each machine once."""
         return self._ray.put(content)
 
     def dismiss(self, member: Member) -> None:
-        """End the agent by force; what it leaves is removed on its machine."""
+        """Ends the agent by force. What it leaves is removed on its machine."""
         self._ray.kill(self._handles.pop(member))
 
     def _start(self, place: int) -> Any:
@@ -138,7 +138,7 @@ class RayCluster:
 
 
 def _size(section: FleetSection, nodes: Sequence[dict[str, Any]]) -> int:
-    """How many places there shall be. Raises StudyError if the cluster is too small for that."""
+    """Returns the number of places that the study needs. Raises StudyError if the cluster is too small for that."""
     cpus = [int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]]
     usable = sum(number >= 1 for number in cpus)
     wanted = section.machines or max(1, usable)
@@ -157,7 +157,7 @@ def _size(section: FleetSection, nodes: Sequence[dict[str, Any]]) -> int:
 
 
 def _why(error: BaseException) -> str:
-    """Why a machine is lost, without the pages that Ray writes about it."""
+    """Returns why a machine is lost, without the pages that Ray writes about it."""
     words, kind = str(error), type(error).__name__
     if "node" in words and ("died" in words or "terminated" in words or "dead" in words):
         return "its node has left the Ray cluster"

@@ -35,7 +35,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration
 
 GATHERING_S = 60.0
-"""How long a study waits at its beginning until its cluster has a machine for each place."""
+"""How long a study waits at its beginning until its cluster has a machine for each place, seconds."""
 
 _SHIP_S = 120.0
 _TRY_S = 40.0
@@ -43,12 +43,12 @@ _REACH_S = 5.0
 _AGAIN_S = 1.0
 
 _MOST_LOADING = 16
-"""More machines make no data sooner, and take connections that the server may not have."""
+"""The most machines that make data. More are not faster, and take connections that the server may not have."""
 
 
 @contextmanager
 def load_maker(spec: StudySpec, report: OnLine) -> Iterator[LoadMaker]:
-    """Who makes the loads of a study: its fleet, or one engine here. Raises StudyError and ArmError."""
+    """Provides the maker of a study's loads: its fleet, or one engine here. Raises StudyError and ArmError."""
     for notice in clean():
         report(notice)
     if spec.fleet is None:
@@ -75,25 +75,25 @@ class Fleet(LoadMaker):
         self._members: list[Member] = []
         self._reached: set[tuple[Member, str, int]] = set()
         self._slice_s: float | None = None
-        """Length of the slices in which the loads alternate."""
+        """The length of the slices in which the loads alternate, seconds; None if they do not."""
         self._gone: list[str] = []
-        """Machines that were lost and not replaced, with the reason."""
+        """The machines that were lost and not replaced, each with the reason."""
         binary = engine_path().read_bytes()
         self._digest = hashlib.sha256(binary).hexdigest()
         self._binary = hiring.share(binary)
 
     @property
     def names(self) -> list[str]:
-        """Names of the machines that are there."""
+        """The names of the machines that are there."""
         return [member.name for member in self._members]
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Addresses of the machines that are there."""
+        """The addresses of the machines that are there."""
         return tuple(dict.fromkeys(member.address for member in self._members))
 
     def gather(self) -> None:
-        """Get a machine for each place, and find each fit. Raises StudyError and ArmError."""
+        """Gets a machine for each place, and makes sure that it can run the engine. Raises StudyError and ArmError."""
         try:
             self._members = self._hiring.hire(self._places, GATHERING_S)
             name_all(self._members)
@@ -104,7 +104,7 @@ class Fleet(LoadMaker):
             raise ArmError(f"a machine of the fleet was lost before the first trial: {lost}") from None
 
     def dismiss(self) -> None:
-        """Leave nothing on any machine."""
+        """Ends all agents, so that nothing is left on any machine."""
         answers([member for member in self._members if member.lost is None], "close")
         for member in self._members:
             self._hiring.dismiss(member)
@@ -115,7 +115,7 @@ class Fleet(LoadMaker):
         return len(self._loading)
 
     def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
-        """Make data, by as many machines as can share it; where none can, it is made here. Raises ArmError."""
+        """Makes data by as many machines as can share it, or on this machine if none can. Raises ArmError."""
         if order.most_parts > 1 and self._loading:
             SharedMaking(self._loading[: order.most_parts], order, on_line).make()
         else:
@@ -126,7 +126,7 @@ class Fleet(LoadMaker):
         return [member for member in self._members if member.lost is None][:_MOST_LOADING]
 
     def check_cpus(self, cpus: str) -> None:
-        """Raise StudyError for what is no list of CPUs; whether a machine has them is seen when its engine starts."""
+        """Raises StudyError if `cpus` is no list of CPUs. Whether a machine has them is seen when its engine starts."""
         try:
             listed_numbers(cpus)
         except ValueError as error:
@@ -156,9 +156,9 @@ class Fleet(LoadMaker):
             )
 
     def ready(self, report: OnLine) -> list[str]:
-        """Replace or do without machines that are lost, and measure the clocks; notes about the fleet for the trial.
+        """Replaces machines that are lost or does without them, and measures the clocks.
 
-        Raises ArmError when the study is to stop, or no machine is left.
+        Returns notes about the fleet for the trial. Raises ArmError if the study is to stop, or if no machine is left.
         """
         while True:
             for member in [member for member in self._members if member.lost is not None]:
@@ -174,13 +174,13 @@ class Fleet(LoadMaker):
 
     @contextmanager
     def started(self, order: LoadOrder) -> Iterator[FleetRun]:
-        """Make a load; where there are more machines than it has parts, the first of them do."""
+        """Makes a load. If there are more machines than it has parts, the first of them make it."""
         self._check_target(order.target)
         with FleetRun(order, self._members[: order.most_parts]) as run:
             yield run
 
     def _fit_out(self, member: Member) -> None:
-        """See to it that the machine has the very engine of this one. Raises ArmError where it does not run."""
+        """Makes sure that the machine has exactly the engine of this one. Raises ArmError if it does not run there."""
         if not member.ask("find_engine", self._digest):
             member.ask("take_engine", self._binary, patience_s=_SHIP_S)
         complaint = member.ask("complaint_of_engine", patience_s=_TRY_S)
@@ -198,13 +198,13 @@ class Fleet(LoadMaker):
             check_offset(member.name, member.offset)
 
     def _doubt(self) -> str | None:
-        """What is wrong with the clocks for loads that alternate."""
+        """Returns why the clocks are not known well enough for loads that alternate; None if they are."""
         if self._slice_s is None:
             return None
         return doubt_of_clocks({member.name: member.offset for member in self._members}, self._slice_s)
 
     def _part_with(self, member: Member, report: OnLine) -> None:
-        """Do about a lost machine what the study says. Raises ArmError."""
+        """Treats a lost machine as the study says: waits for another, stops, or goes on without it. Raises ArmError."""
         self._hiring.dismiss(member)
         lost = f"{member.name} was lost ({member.lost})"
         patience_s = self._section.patience_s
@@ -252,7 +252,7 @@ class Fleet(LoadMaker):
             self._reached.add((member, *where))
 
     def _check_here(self, reason: str) -> None:
-        """Raise StudyError if a machine of the fleet is another than this one."""
+        """Raises StudyError if a machine of the fleet is not this one."""
         others = [member.name for member in self._members if member.identity != identity()]
         if others:
             raise StudyError(

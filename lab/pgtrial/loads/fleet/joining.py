@@ -1,4 +1,4 @@
-"""How the lab joins a Ray cluster, and why it cannot, in one sentence: what Ray prints meanwhile is read, not shown."""
+"""Joins a Ray cluster, or says in one sentence why it cannot: what Ray prints meanwhile is read, not shown."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from pgtrial.model.study.fleet import AUTO, LOCAL, FleetSection
 _CONNECT_S = 5.0
 
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
-"""How a client of gRPC begins: the preface of HTTP/2 with empty settings (RFC 9113, section 3.4)."""
+"""The bytes with which a client of gRPC begins: the preface of HTTP/2 with empty settings (RFC 9113, section 3.4)."""
 _FRAME, _SETTINGS = 9, 4
-"""Bytes of a frame's header, and the kind of frame that a server answers with."""
+"""The number of bytes of a frame's header, and the kind of frame with which a server answers."""
 
 EXTRA = "pip install 'pgtrial[ray]'"
 
@@ -37,7 +37,7 @@ _TOKEN = "Ray reads it from ~/.ray/auth_token or RAY_AUTH_TOKEN where RAY_AUTH_M
 
 
 def import_ray() -> Any:
-    """Ray. Raises StudyError where it is not installed."""
+    """Returns the module of Ray. Raises StudyError if it is not installed."""
     former = sys.excepthook
     try:
         import ray  # noqa: PLC0415
@@ -49,7 +49,7 @@ def import_ray() -> Any:
 
 
 def resolved(address: str) -> str:
-    """Where the cluster is that this machine belongs to, as Ray's own tools find it. Raises StudyError."""
+    """Returns the address of the cluster; `auto` is this machine's, as Ray's own tools find it. Raises StudyError."""
     if address != AUTO:
         return address
     # Ray's own "auto" takes any cluster whose processes it finds here; in Ray 2.60 actors of such drivers are cancelled
@@ -107,11 +107,11 @@ def _open_own(folder: int, name: str, flags: int) -> int:
 
 
 _LONGEST_NOTE = 4096
-"""Characters."""
+"""The largest number of characters that are read of Ray's note."""
 
 
 def check_listens(address: str) -> None:
-    """Raise StudyError where nobody listens, or somebody else: Ray itself would try for minutes."""
+    """Raises StudyError if Ray does not listen at the address: Ray itself would try to connect for minutes."""
     if address == LOCAL:
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -125,7 +125,7 @@ def check_listens(address: str) -> None:
 
 
 def connect(ray: Any, section: FleetSection, folder: str | None) -> None:
-    """Join the cluster; one that is made for the run has its files in `folder`. Raises StudyError."""
+    """Joins the cluster. One that is made for the run has its files in `folder`. Raises StudyError."""
     address = section.address
     quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     # no option keeps Ray from printing pages about a node that is lost, which the lab reports in one sentence
@@ -143,8 +143,10 @@ def connect(ray: Any, section: FleetSection, folder: str | None) -> None:
 
 @contextmanager
 def token_of_its_own() -> Iterator[None]:
-    """For a cluster that is made for the run: Ray would write one into the user's home, and every head that is started
-    from then on would ask for it."""
+    """Gives a cluster that is made for the run its own token.
+
+    Ray would write one into the user's home, and every head that is started from then on would ask for it.
+    """
     if any(name in os.environ for name in _TOKENS):
         yield
         return
@@ -157,7 +159,7 @@ def token_of_its_own() -> Iterator[None]:
 
 
 def no_cluster(address: str, why: str) -> StudyError:
-    """That there is none at this address, and what to look at."""
+    """Returns the error that there is no cluster at this address, and what to look at."""
     return StudyError(
         f"there is no Ray cluster at {address}: {why}; check that it runs (`ray status`), its address (of the head "
         "ray://HOST:10001, or HOST:6379 on a machine of the cluster), and that no firewall is between"
@@ -165,14 +167,14 @@ def no_cluster(address: str, why: str) -> StudyError:
 
 
 def first_sentence(error: BaseException) -> str:
-    """What an error of Ray says first."""
+    """Returns the first line of an error of Ray, or the name of its type."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[0] if lines else type(error).__name__).rstrip(".")
 
 
 @contextmanager
 def kept_quiet() -> Iterator[None]:
-    """Ray's warnings are hidden, and the signal handler that it sets is replaced by the lab's own again."""
+    """Hides Ray's warnings within the context, and replaces the signal handler that Ray sets by the lab's own again."""
     main = threading.current_thread() is threading.main_thread()
     former = signal.getsignal(signal.SIGTERM) if main else None
     try:
@@ -185,7 +187,7 @@ def kept_quiet() -> Iterator[None]:
 
 
 def _not_joined(address: str, error: Exception, printed: str) -> StudyError:
-    """Why, from the error or from what Ray has printed before it."""
+    """Returns why the cluster could not be joined, from the error or from what Ray has printed before it."""
     if isinstance(error, ImportError) or "ray[client]" in str(error):
         return StudyError(f"a cluster at ray:// needs Ray's client, which is not installed; {EXTRA} does so")
     versions = _VERSIONS.findall(str(error))
@@ -212,7 +214,7 @@ def _speaks_grpc(connection: socket.socket) -> bool:
 
 
 def _take_token() -> None:
-    """Show the cluster of this machine the token that Ray keeps here, as Ray's own "auto" does where there is one."""
+    """Shows the cluster of this machine the token that Ray keeps here, if there is one, as Ray's own "auto" does."""
     with suppress(ImportError):  # before Ray 2.60 there is none unless it is asked for
         from ray._private.authentication import authentication_token_setup as tokens  # noqa: PLC0415
 

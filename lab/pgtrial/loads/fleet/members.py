@@ -20,20 +20,20 @@ from pgtrial.model.errors import ArmError
 from pgtrial.model.units import format_duration
 
 ANSWER_S = 10.0
-"""How long an answer may take that costs no work; a machine that takes longer is lost."""
+"""How long an answer that costs no work may take, seconds. A machine that takes longer is lost."""
 
 
 class MachineLost(Exception):
-    """A machine, or the agent on it, is not there any more: why, in a few words."""
+    """A machine, or the agent on it, is not there any more. The message says why in a few words."""
 
 
 Caller = Callable[..., Future[Any]]
-"""Calls a method of a machine's agent by its name: the answer comes later, or MachineLost does."""
+"""Calls a method of a machine's agent by its name. The future gets the answer later, or MachineLost."""
 
 
 @dataclass(frozen=True)
 class Offset:
-    """A machine's clock less the lab's, by how much that may be wrong, and the round trip that showed it; seconds."""
+    """A machine's clock minus the lab's, the possible error of that, and the round trip that showed it; seconds."""
 
     offset_s: float
     error_s: float
@@ -42,7 +42,7 @@ class Offset:
 
 @dataclass(eq=False)
 class Member:
-    """One machine of a fleet. `place` is its number among those asked for, from 0."""
+    """One machine of a fleet. `place` is its number among the places that the study asked for, counted from 0."""
 
     place: int
     address: str
@@ -54,21 +54,21 @@ class Member:
     call: Caller = field(repr=False)
     name: str = ""
     lost: str | None = None
-    """Why it is not there any more."""
+    """The reason for which the machine is lost; None as long as it is there."""
     offset: Offset = field(init=False, repr=False)
-    """The offset of its clock, as it was measured last."""
+    """The last measured offset of the machine's clock."""
 
     @property
     def with_lab(self) -> bool:
-        """Whether it takes the CPUs of the lab's machine: it is that, or a container there."""
+        """True if its engine takes CPUs of the lab's machine: the member is that machine, or a container there."""
         return self.identity == agent.identity() or bool(self.kernel and self.kernel == agent.kernel())
 
     def ask(self, method: str, *arguments: Any, patience_s: float = ANSWER_S) -> Any:
-        """The answer of its agent. Raises MachineLost, and knows it from then on."""
+        """Returns the answer of its agent. Raises MachineLost, and then notes that the machine is lost."""
         return self.answer(self.call(method, *arguments), patience_s)
 
     def answer(self, coming: Future[Any], patience_s: float = ANSWER_S) -> Any:
-        """An answer that is under way. Raises MachineLost, and knows it from then on."""
+        """Returns an answer that is under way. Raises MachineLost, and then notes that the machine is lost."""
         try:
             return coming.result(patience_s)
         except Late:
@@ -79,7 +79,7 @@ class Member:
 
 
 def answers(members: Iterable[Member], method: str, *arguments: Any, patience_s: float = ANSWER_S) -> dict[Member, Any]:
-    """What the agents of members answer, all asked at once; those that are lost meanwhile are left out."""
+    """Returns the answer of each member's agent. All are asked at once; those that are lost meanwhile are left out."""
     coming = {member: member.call(method, *arguments) for member in members}
     known = {}
     for member, answer in coming.items():
@@ -89,7 +89,7 @@ def answers(members: Iterable[Member], method: str, *arguments: Any, patience_s:
 
 
 def name_all(members: Sequence[Member]) -> None:
-    """Call each by its host's name; those that share one are numbered: `node-1`, `node-2`."""
+    """Names each member by its host; those that share a host are numbered: `node-1`, `node-2`."""
     hosts = Counter(member.host for member in members)
     taken = {member.name for member in members}
     for member in members:
@@ -102,16 +102,16 @@ def name_all(members: Sequence[Member]) -> None:
 
 ROUND_TRIPS = 8
 MOST_ROUND_TRIPS = 32
-"""So many are tried where the first ones tell too little, since a machine was busy meanwhile."""
+"""The most round trips that are made. The first ones may tell too little, since a machine was busy meanwhile."""
 
 MOST_OFFSET_S = 3600.0
-"""A clock that is further off was never set."""
+"""The offset beyond which a clock was certainly never set, seconds."""
 
 
 def measure(
     ask: Callable[[], tuple[float, float]], now: Callable[[], float] = time.time, enough_s: float = math.inf
 ) -> Offset:
-    """The offset by the round trip with the least delay, as NTP has it (RFC 5905, section 8).
+    """Returns the offset by the round trip with the least delay, as NTP has it (RFC 5905, section 8).
 
     `ask` gives the machine's times of the question's arrival and of the answer's departure, Unix seconds. The error is
     half the delay: so far the answer can be off if all of the delay was on one of the two ways. More round trips than
@@ -134,7 +134,7 @@ def _round_trip(ask: Callable[[], tuple[float, float]], now: Callable[[], float]
 
 
 def check_offset(machine: str, offset: Offset) -> None:
-    """Raise ArmError for a clock that was never set: what it says of moments would mislead whoever reads it."""
+    """Raises ArmError for a clock that was never set, since its times would mislead their readers."""
     if abs(offset.offset_s) > MOST_OFFSET_S:
         way = "ahead of" if offset.offset_s > 0 else "behind"
         raise ArmError(
@@ -148,12 +148,12 @@ _CLOCK_SHARE = 0.1
 
 
 def known_well_s(slice_s: float) -> float:
-    """The error of clocks, seconds, that leaves no doubt about slices of this length, whichever two are compared."""
+    """Returns the error of clocks, in seconds, that leaves no doubt about slices of this length on any two machines."""
     return _CLOCK_SHARE * slice_s / 2
 
 
 def doubt_of_clocks(offsets: Mapping[str, Offset], slice_s: float) -> str | None:
-    """Why slices of this length may begin too far apart on two machines, by their names; None: they do not."""
+    """Returns why slices of this length may begin too far apart on two machines, by their names; or None."""
     least_known = sorted(offsets, key=lambda machine: offsets[machine].error_s)[-2:]
     error_s = sum(offsets[machine].error_s for machine in least_known)
     if len(least_known) < 2 or error_s <= _CLOCK_SHARE * slice_s:
@@ -170,7 +170,7 @@ _PATIENCE_S = 1.0
 
 
 def round_trips_us(members: Sequence[Member], target: Target) -> list[float | None]:
-    """The round trip from each machine, all at once and each several times: the median, microseconds.
+    """Returns the median of several round trips from each machine, all at once, microseconds.
 
     None for a Unix socket, which has none, and where it is not known.
     """

@@ -13,15 +13,15 @@ from pgtrial.loads.fleet.members import ANSWER_S, Member
 from pgtrial.machines.cpus import listed_numbers
 
 HERE = "."
-"""The folder that the files lie in: the engine works there, so that it has the same name on all machines."""
+"""The folder of the files, in which the engine works, so that it has the same name on all machines."""
 
 _CERTIFICATES = ("PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "PGSSLCRL")
 
 _LINES_S = 2.0
-"""How long an agent waits for the next line before it answers that there is none."""
+"""How long an agent waits for the next line before it answers that there is none, seconds."""
 
 END_S = 5.0
-"""Time limit for the end of an engine that has nothing more to do."""
+"""The time limit for the end of an engine that has nothing more to do, seconds."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Packed:
     cpus: Sequence[int] | None = None
 
     def order(self, *more: str, one_output: bool = False) -> dict[str, Any]:
-        """The order that an agent takes, with further arguments behind the front end's name."""
+        """Returns the order that an agent takes, with further arguments behind the front end's name."""
         front_end, *rest = self.arguments
         return {
             "arguments": [front_end, *more, *rest],
@@ -48,7 +48,7 @@ class Packed:
 def pack(
     arguments: Sequence[str], variables: Mapping[str, str], folder: Path | None, cpus: str | None = None
 ) -> Packed:
-    """Take along the certificates, and the files of a folder that arguments and variables refer to."""
+    """Packs the certificates, and the files of a folder to which arguments and variables refer."""
     files: dict[str, bytes] = {}
     if folder is not None:
         files |= {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
@@ -68,32 +68,35 @@ class RemoteEngine:
 
     member: Member
     name: str = field(default_factory=lambda: uuid4().hex)
-    """How its agent calls it."""
+    """The name by which its agent knows the engine."""
 
     def begin(self, order: Mapping[str, Any]) -> Future[Any]:
-        """Start it; the answer is why that is not possible, or None."""
+        """Starts the engine. The answer is why that is not possible, or None."""
         return self.member.call("begin", self.name, order)
 
     def go(self, at: float) -> None:
-        """Let it begin at this instant: Unix seconds of its machine's clock."""
+        """Lets the engine begin at this instant, in Unix seconds by its machine's clock."""
         self.member.call("go", self.name, at)
 
     def lines(self) -> Iterator[list[str]]:
-        """Its lines in batches, some of them empty, until its output ends."""
+        """Yields the engine's lines in batches, some of them empty, until its output ends."""
         last = False
         while not last:
             lines, last = self.member.ask("lines", self.name, _LINES_S, patience_s=_LINES_S + ANSWER_S)
             yield lines
 
     def interrupt(self) -> None:
-        """Ask it to stop; it still reports what it measured."""
+        """Asks the engine to stop; it still reports what it measured."""
         self.member.call("interrupt", self.name)
 
     def end(self) -> tuple[int | None, list[str]]:
-        """Wait for its end, which is forced after END_S: the exit status, negative for a signal, and last messages."""
+        """Waits for the engine's end, which is forced after END_S.
+
+        Returns the exit status, negative for a signal, and the last messages.
+        """
         ended = self.member.ask("end", self.name, END_S, patience_s=END_S + ANSWER_S)
         return ended["status"], ended["messages"]
 
     def end_now(self) -> Future[Any]:
-        """End it by force; the answer comes when it is over."""
+        """Ends the engine by force; the answer comes when it has ended."""
         return self.member.call("end", self.name, 0.0)

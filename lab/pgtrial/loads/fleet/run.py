@@ -22,11 +22,11 @@ from pgtrial.model.errors import TrialError
 from pgtrial.model.records.where_it_ran import MachineShare
 
 _NOTICE_S = 0.3
-"""Least time from the moment at which all are connected to the instant at which all begin."""
+"""The least time from the moment at which all are connected to the instant at which all begin, seconds."""
 _NOTICE_TRIPS = 4
-"""The same, in round trips to the slowest machine."""
+"""The least time between these two moments, in round trips to the slowest machine."""
 _NOTICE_OF_SLICES = 4
-"""So many times as long for loads that alternate: an engine that gets the instant too late has no slices."""
+"""Loads that alternate get this many times as long: an engine that gets the instant too late has no slices."""
 
 
 @dataclass(eq=False)
@@ -37,7 +37,7 @@ class _Part:
     member: Member
     engine: RemoteEngine
     round_trip_us: float | None
-    """To the server."""
+    """The round trip from the machine to the server, microseconds; None if it is not known."""
     ready: bool = False
     done: bool = False
     over: bool = False
@@ -82,16 +82,16 @@ class FleetRun(EngineRun):
 
     @property
     def pid(self) -> None:
-        """There are several, elsewhere."""
+        """Always None, since there are several engines on other machines."""
         return
 
     @property
     def notice_s(self) -> float:
-        """How long before it engines must get the instant at which loads that alternate begin."""
+        """How long before the start engines must get the instant at which loads that alternate begin, seconds."""
         return _NOTICE_OF_SLICES * self._notice_s
 
     def begin_at(self, at: float) -> None:
-        """Start all at one instant, a time of time.monotonic(), which each machine gets by its own wall clock."""
+        """Starts all engines at one time.monotonic(); each machine gets the instant by its own wall clock."""
         self._planned = at - time.monotonic() + time.time()
         for part in self._parts:
             part.engine.go(self._planned + part.member.offset.offset_s)
@@ -103,7 +103,7 @@ class FleetRun(EngineRun):
                 part.engine.interrupt()
 
     def message_about(self, name: str) -> str | None:
-        """The first of the engines' last messages that contains `name`, a path here; None if there is none."""
+        """Returns the first of the engines' last messages that contains `name`, a path here; None if there is none."""
         for part in self._parts:
             self._tail.extend(part.messages)
         there = name if self._folder is None else name.replace(str(self._folder), HERE)
@@ -111,7 +111,7 @@ class FleetRun(EngineRun):
         return message and message.replace(there, name)
 
     def machines(self, done: Event | None) -> list[MachineShare]:
-        """What each machine did, with the instant at which it began by the lab's clock."""
+        """Returns what each machine did, with the instant at which it began by the lab's clock."""
         merged = {share["machine"]: share for share in (done or {}).get("machines", [])}
         return [self._share(part, merged.get(part.member.name, {})) for part in self._parts]
 
@@ -175,7 +175,7 @@ class FleetRun(EngineRun):
         return max(_NOTICE_S, _NOTICE_TRIPS * max(part.member.offset.round_trip_s for part in self._parts))
 
     def _close(self, part: _Part, reason: str) -> None:
-        """End a part. Without its report the load has failed, for this reason, and what the others do is of no use."""
+        """Ends a part. Without its report the load has failed for this reason, and what the others do is of no use."""
         with self._one_at_a_time:
             part.over = True
             if not part.done:
@@ -212,7 +212,10 @@ class FleetRun(EngineRun):
 
 
 def _each(members: Sequence[Member]) -> Each:
-    """Engines on this machine share it with each other, and perhaps with the server: they have half of it together."""
+    """Returns the engines of a load.
+
+    Engines on this machine share it with each other, and perhaps with the server: together they have half of it.
+    """
     if any(member.identity == identity() for member in members):
         return Each(len(members))
     return Each(len(members), min(member.cpus for member in members))

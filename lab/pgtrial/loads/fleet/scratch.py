@@ -23,17 +23,17 @@ ROOT = Path("/tmp") if Path("/tmp").is_dir() else Path(tempfile.gettempdir())
 """The folder in which the folders of all labs lie."""
 
 _NAME = re.compile(r"pgt-ray-(\d+)-\w+")
-"""With the number of the lab's process."""
+"""Matches the names of such folders, which contain the process id of the lab."""
 _LOCK = "lock"
 _RAYS = "r"
 _END_S = 5.0
 _ROUNDS = 10
-"""One that is about to be ended may start another."""
+"""The number of passes that end the processes: one that is about to be ended may start another."""
 
 
 @contextmanager
 def scratch() -> Iterator[str]:
-    """A new folder that Ray may have; removed at the end."""
+    """Makes a new folder for Ray, which is removed at the end of the context."""
     room = Path(tempfile.mkdtemp(prefix=f"pgt-ray-{os.getpid()}-", dir=ROOT))
     with ExitStack() as held:
         lock = held.enter_context(open_lock(room / _LOCK))
@@ -46,12 +46,12 @@ def scratch() -> Iterator[str]:
 
 
 def leftovers() -> list[Leftover]:
-    """Folders whose lab has ended without removing them."""
+    """Returns the folders whose lab has ended without removing them."""
     return [Leftover(room, "the Ray cluster of a lab that ended abruptly") for room in _abandoned()]
 
 
 def clean() -> list[str]:
-    """Remove these folders, and end what is left of their clusters; sentences on what was done."""
+    """Removes such folders, and ends what is left of their clusters. Returns sentences on what was done."""
     notices = []
     for room in _abandoned():
         ended = _end_processes(room)
@@ -62,7 +62,7 @@ def clean() -> list[str]:
 
 
 def _abandoned() -> Iterator[Path]:
-    """The folders of this account that no lab holds; they are held until the last one is done with."""
+    """Yields the folders of this account that no lab holds. They are held until the last one has been treated."""
     with ExitStack() as held:
         for room in sorted(ROOT.glob("pgt-ray-*")):
             named = _NAME.fullmatch(room.name)
@@ -78,7 +78,7 @@ def _is_ours(room: Path) -> bool:
 
 
 def _is_free(room: Path, lab: int, held: ExitStack) -> bool:
-    """Whether no lab holds the folder; then it is held."""
+    """Returns true if no lab holds the folder, which is then held."""
     try:
         if not take(held.enter_context(open_lock(room / _LOCK, make=False))):
             return False
@@ -92,7 +92,7 @@ def _is_free(room: Path, lab: int, held: ExitStack) -> bool:
 
 
 def _end_processes(room: Path) -> int:
-    """End the cluster's processes; most of them end with their lab, its agents look for it every some seconds."""
+    """Ends the cluster's processes. Most of them end with their lab: its agents look for it every some seconds."""
     ended: set[psutil.Process] = set()
     for _ in range(_ROUNDS):
         processes = [process for process in psutil.process_iter() if _is_of(process, f"{room}{os.sep}")]
@@ -107,7 +107,7 @@ def _end_processes(room: Path) -> int:
 
 
 def _is_of(process: psutil.Process, below: str) -> bool:
-    """Whether it is a process of Ray that works in the folder: its workers rename themselves, and keep their logs."""
+    """True if it is a process of Ray that works in the folder: its workers rename themselves, and keep their logs."""
     try:
         if process.uids().real != os.geteuid():
             return False

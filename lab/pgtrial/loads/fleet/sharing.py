@@ -25,9 +25,9 @@ class SharedMaking:
         self._packed = pack(order.command, order.env, order.folder)
         self._one_at_a_time = threading.Lock()
         self._over = threading.Event()
-        """The data is incomplete: what the engines still make is of no use."""
+        """Set when the data is incomplete, so that what the engines still make is of no use."""
         self._complaints: list[str] = []
-        """With the machines' names, in the order of time."""
+        """The complaints with the names of their machines, in the order of time."""
 
     def make(self) -> None:
         """Make all parts. The first machine that fails or is lost ends it for all. Raises ArmError with its reason."""
@@ -41,7 +41,7 @@ class SharedMaking:
             raise ArmError(f"{self._order.what} failed on the machine {self._complaints[0]}")
 
     def _part(self, index: int) -> None:
-        """One machine's part, in a thread of its own."""
+        """Makes one machine's part, in a thread of its own."""
         engine = self._engines[index]
         try:
             complaint = self._complaint(engine, f"--shard={index + 1}/{len(self._engines)}")
@@ -59,7 +59,7 @@ class SharedMaking:
             self._give_up()
 
     def _complaint(self, engine: RemoteEngine, shard: str) -> str | None:
-        """Why a part failed, once its engine has ended; None if it did not. Raises MachineLost."""
+        """Returns why a part failed, once its engine has ended; None if it did not fail. Raises MachineLost."""
         complaint = engine.member.answer(engine.begin(self._packed.order(shard, one_output=True)))
         if complaint is not None:
             return str(complaint)

@@ -33,42 +33,42 @@ from pgtrial.model.units import format_duration, shortened
 from pgtrial.store.programs import program_path
 
 START_LIMIT_S = 60.0
-"""For a program to start and to run its first batch, which does not count."""
+"""The time limit for a program to start and to run its first batch, which does not count; seconds."""
 BATCH_LIMIT_S = 30.0
-"""For any other batch."""
+"""The time limit for any other batch, seconds."""
 
 _END_S = 5.0
 _LONGEST_LINE = 65_536
-"""Bytes."""
+"""The longest line that a program may write, in bytes."""
 _LINES = 16
-"""So many lines are read before the lab wants them; a program that writes more waits."""
+"""The number of lines that are read before the lab wants them; a program that writes more waits."""
 _SHOWN = 120
-"""Characters of a line in a message."""
+"""The length to which a message shortens a line, in characters."""
 _MOST_OPERATIONS = 10**12
 _TOO_MUCH, _ROUNDING_S = 1.02, 0.002
-"""A batch claims more time than passed beyond this factor, and this much."""
+"""The factor and the seconds by which a batch may claim more time than passed, before it is refused."""
 _LINE = '{{"batch": {number}, "ms": 12.3, "operations": 1000}}'
 
 
 @dataclass(frozen=True)
 class ProgramOrder:
-    """What is to be started, and where."""
+    """The client program to start, and the directory in which it is started."""
 
     command: str
     directory: Path
     env: Mapping[str, str] = field(repr=False)
-    """PG* values of the server, with its password."""
+    """The PG* variables of the server, with its password."""
 
 
 def program_order(server: Server, target: Target) -> ProgramOrder:
-    """The client program of an arm that has one, for its server."""
+    """Returns the client program of an arm that has one, for its server."""
     assert server.command is not None
     return ProgramOrder(server.command, Path(server.command_directory or ""), target.environment())
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What the program says of a batch, and when it was under way by the lab's clock (time.monotonic())."""
+    """The program's figures for a batch, and the time of the batch by the lab's clock (time.monotonic())."""
 
     claimed_s: float
     operations: int
@@ -77,7 +77,7 @@ class Batch:
 
     @property
     def passed_s(self) -> float:
-        """From the token to the line."""
+        """The time from the token to the line, seconds."""
         return self.end - self.begin
 
 
@@ -89,17 +89,17 @@ class Program:
         self.command = order.command
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         self._lines: queue.Queue[tuple[float, bytes]] = queue.Queue(_LINES)
-        """Its lines, each with the moment at which it was read; an empty one is the end of its output."""
+        """The program's lines, each with the moment at which it was read; an empty line is the end of its output."""
         self._readers: list[threading.Thread] = []
         self._process: subprocess.Popen[bytes]
         self._token = ""
         self._number = 0
         self._has_spoken = False
         self.name: str | None = None
-        """What it says that it is, `psycopg 3.2.1`; None: nothing, or not yet."""
+        """The name that the program has given for itself, such as `psycopg 3.2.1`; None if there is none yet."""
 
     def __enter__(self) -> Self:
-        """Start it. Raises TrialError."""
+        """Starts the program. Raises TrialError."""
         program, *arguments = words_of(self._order.command)
         path = program_path(program, self._order.directory)
         if path is None:
@@ -144,21 +144,21 @@ class Program:
 
     @property
     def label(self) -> str:
-        """For sentences: `the client program 'node a.js'`."""
+        """The program in words for sentences: `the client program 'node a.js'`."""
         return f"the client program {shortened(self.command, _SHOWN)!r}"
 
     @property
     def pid(self) -> int:
-        """Process id."""
+        """The process id of the program."""
         return self._process.pid
 
     def kill(self) -> None:
-        """End it and all that it has started by force."""
+        """Ends the program, and all that it has started, by force."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def run_batch(self, limit_s: float = BATCH_LIMIT_S) -> Batch:
-        """Have it run one batch. Raises TrialError for everything that is no batch."""
+        """Makes the program run one batch. Raises TrialError for everything that is no batch."""
         self._number += 1
         self._token = f"go {self._number}"
         if self._lines.qsize():
@@ -193,7 +193,7 @@ class Program:
         return end, line
 
     def _greets(self, line: bytes) -> bool:
-        """Whether the first line says what the program is; notes that."""
+        """Returns true if the first line says what the program is, and notes that."""
         self._has_spoken = True
         with suppress(ValueError, RecursionError):
             said = json.loads(line)
@@ -205,7 +205,7 @@ class Program:
         return False
 
     def _batch(self, line: bytes, begin: float, end: float) -> Batch:
-        """What a line says. Raises TrialError."""
+        """Returns the batch that a line reports. Raises TrialError for a line that does not."""
         wanted = f"write {_LINE.format(number=self._number)} for it, and everything else to standard error"
         if len(line) > _LONGEST_LINE:
             self._fail(f"its answer to `{self._token}` is longer than {_LONGEST_LINE:,} bytes; {wanted}")
@@ -221,7 +221,7 @@ class Program:
         return Batch(said["ms"] / 1000, said["operations"], begin, end)
 
     def _objection(self, said: dict[str, Any], passed_s: float) -> str | None:
-        """What is wrong with the fields of a line, and what to do; None: nothing."""
+        """Returns what is wrong with the fields of a line, and what to do; None if nothing is wrong."""
         for name in ("batch", "ms", "operations"):
             if name not in said:
                 return f'it has no "{name}"; write {_LINE.format(number=self._number)}'
@@ -243,12 +243,12 @@ class Program:
         return repr(shortened(self._masked(line[: 4 * _SHOWN].decode(errors="replace").strip()), _SHOWN))
 
     def _masked(self, text: str) -> str:
-        """A text of the program's without the password that it was given."""
+        """Returns a text of the program's without the password that it was given."""
         password = self._order.env.get("PGPASSWORD")
         return printable(text.replace(password, "***") if password else text)
 
     def _words(self) -> str:
-        """Its last message, as a part of a sentence."""
+        """Returns the last message of the program, as a part of a sentence."""
         complaint = last_complaint([line for line in self._tail if line.strip()])
         return "" if complaint is None else f"; its last words: {shortened(self._masked(complaint.strip()), 300)}"
 

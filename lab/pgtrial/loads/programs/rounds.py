@@ -1,4 +1,4 @@
-"""The turns of client programs: slices of batches, in rounds of random order, until warm-up and measured part are over.
+"""The turns of client programs: slices of batches, in rounds of random order, until all phases are over.
 
 Only a program with a token runs, so that no two run at the same time. A slice ends with the batch that comes closest
 to its length, and a phase with a round, so that all programs have the same number of slices.
@@ -13,27 +13,27 @@ from collections.abc import Sequence
 from typing import Protocol
 
 Phase = tuple[str, float]
-"""Name of a phase, and its length: seconds of each program's own."""
+"""The name of a phase, and its length in seconds of each program's own time."""
 
 
 class Participant(Protocol):
     """A program that takes turns; it leaves the rounds when it fails."""
 
     def begin_phase(self, phase: str) -> None:
-        """A phase begins."""
+        """Hears that a phase begins."""
 
     def take_turn(self, phase: str, in_phase: int, in_load: int, slice_s: float, began: float) -> None:
-        """Run batches for a slice of a round, whose number counts from 0; `began` is when the load did."""
+        """Runs batches for a slice of a round, whose number counts from 0; `began` is when the load began."""
 
     def report(self) -> None:
-        """All phases are over."""
+        """Hears that all phases are over."""
 
 
 class Rounds:
     """Gives the programs of a load point their turns, from a thread of its own."""
 
     def __init__(self, number: int, slice_s: float, phases: Sequence[Phase], seed: int) -> None:
-        """`number` programs are to take part. `seed` draws the order of each round."""
+        """`number` programs will take part. `seed` draws the order of each round."""
         self.number, self.slice_s, self.seed = number, slice_s, seed
         self._phases = [(name, length_s) for name, length_s in phases if length_s > 0]
         self._members: list[Participant] = []
@@ -42,23 +42,23 @@ class Rounds:
         self._thread: threading.Thread | None = None
 
     def overrun_s(self, batch_s: float) -> float:
-        """How much longer than planned the phases take at most with batches of up to this length, seconds."""
+        """Returns the seconds by which the phases may be longer than planned, with batches of up to `batch_s`."""
         return len(self._phases) * self.number * batch_s
 
     def join(self, program: Participant) -> None:
-        """Take part: it has started, and runs when the rounds have begun."""
+        """Adds a program, which has started and runs when the rounds have begun."""
         with self._lock:
             self._members.append(program)
             self._waiting.append(program)
 
     def leave(self, program: Participant) -> None:
-        """Take part no more."""
+        """Removes a program from the rounds."""
         with self._lock:
             self._members = [member for member in self._members if member is not program]
             self._waiting = [member for member in self._waiting if member is not program]
 
     def begin(self, program: Participant) -> None:
-        """Begin when all that take part are to begin."""
+        """Marks a program as prepared, and begins the rounds when all that take part are."""
         with self._lock:
             self._waiting = [member for member in self._waiting if member is not program]
             if self._waiting or self._thread is not None:
@@ -67,13 +67,13 @@ class Rounds:
             self._thread.start()
 
     def wait(self) -> None:
-        """Wait until no program has a turn any more."""
+        """Waits until no program has a turn any more."""
         if self._thread is not None:
             self._thread.join()
 
     @property
     def members(self) -> list[Participant]:
-        """Those that take part now."""
+        """The programs that take part now."""
         with self._lock:
             return list(self._members)
 

@@ -18,8 +18,8 @@ from pgtrial.model.units import percent
 from pgtrial.store.files import cannot_write
 
 _FAILED_BELOW, _NOTED_BELOW = 0.5, 0.9
-"""Shares of the time from tokens to lines that batches claim: below the first a trial has failed, below the second a
-note says so."""
+"""The shares of the time from tokens to lines that batches must claim: below the first share a trial has failed, below
+the second a note says so."""
 
 
 class ProgramRun(LoadRun):
@@ -39,7 +39,7 @@ class ProgramRun(LoadRun):
         self._last_end: float | None = None
 
     def __enter__(self) -> Self:
-        """Start it and run a batch that does not count. Raises TrialError, StoreError and OSError."""
+        """Starts the program and runs a batch that does not count. Raises TrialError, StoreError and OSError."""
         with ExitStack() as on_failure:
             try:
                 self._copy = on_failure.enter_context(self._events_file.open("w", encoding="utf-8", buffering=1))
@@ -66,37 +66,37 @@ class ProgramRun(LoadRun):
 
     @property
     def maker(self) -> str:
-        """The client program, with its command."""
+        """The client program with its command, for sentences about its end."""
         return self._program.label
 
     @property
     def pid(self) -> int:
-        """Process id of the program."""
+        """The process id of the program."""
         return self._program.pid
 
     def begin_at(self, at: float) -> None:
-        """Begin as soon as all others are to begin."""
+        """Begins as soon as all others are prepared."""
         self._rounds.begin(self)
 
     def interrupt(self) -> None:
-        """End it by force: what it measured so far is known."""
+        """Ends the program by force; what it has measured so far is known."""
         self.kill()
 
     def kill(self) -> None:
-        """End it by force."""
+        """Ends the program by force."""
         self._program.kill()
 
     def finish(self) -> int:
-        """Its turns are over, and what it does at its end does not count: always 0."""
+        """Returns 0: the turns are over, and what the program does at its end does not count."""
         return 0
 
     def begin_phase(self, phase: str) -> None:
-        """Report that a phase begins."""
+        """Reports that a phase begins."""
         self._parts[phase] = []
         self._say("phase", phase=phase)
 
     def take_turn(self, phase: str, in_phase: int, in_load: int, slice_s: float, began: float) -> None:
-        """Run batches for about a slice, and report them as a tick."""
+        """Runs batches for about a slice, and reports them as a tick."""
         batches: list[Batch] = []
         begin = time.monotonic()
         try:
@@ -123,7 +123,7 @@ class ProgramRun(LoadRun):
         )
 
     def report(self) -> None:
-        """Report the sums of the phases, which ends the load."""
+        """Reports the sums of the phases, which ends the load."""
         self._rounds.leave(self)
         self.trouble, note = left_out(self._parts.get("measure", []), self.maker, self._program.command)
         self.notes += [note] if note is not None else []
@@ -173,12 +173,12 @@ def left_out(batches: Sequence[Batch], maker: str, command: str) -> tuple[str | 
 
 
 def _sums(batches: Sequence[Batch]) -> tuple[float, int]:
-    """Claimed seconds and operations."""
+    """Returns the claimed seconds and the operations of batches."""
     return sum(batch.claimed_s for batch in batches), sum(batch.operations for batch in batches)
 
 
 def _summary(batches: Sequence[Batch]) -> Event | None:
-    """Batches in the form of the engine's summaries; None without any."""
+    """Returns batches in the form of the engine's summaries; None without any."""
     if not batches:
         return None
     claimed_s, operations = _sums(batches)
