@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 CUT = "***"
-"""What stands in place of a secret."""
+"""The text that replaces a secret."""
 
 _NAMES = (
     r"(?:access|private|auth|refresh|id|job|deploy|personal_access)[_-]?token|token|api[_-]?key|secret|client_secret"
@@ -39,7 +39,8 @@ _FORMS = (
 
 
 _SHORTEST = 20
-"""Characters; a shorter text has no token of a known shape, and is a secret only with one of these characters."""
+"""The length from which a text may hold a token of a known shape, characters. A shorter text is a secret only if it has
+one of `_SIGNS`."""
 _SIGNS = frozenset("=@:")
 
 

@@ -20,7 +20,7 @@ _DURATION_UNITS |= {"h": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0, 
 
 
 def as_list(value: Any) -> Any:
-    """A single value as a list of one; None stays."""
+    """Returns a single value as a list of one; None and lists are returned unchanged."""
     return value if value is None or isinstance(value, list) else [value]
 
 
@@ -29,7 +29,7 @@ _Value = TypeVar("_Value")
 
 
 def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
-    """The values of each key, in the order in which keys and values first come."""
+    """Returns the values of each key, in the order in which keys and values first come."""
     values: dict[_Key, list[_Value]] = {}
     for key, value in pairs:
         values.setdefault(key, []).append(value)
@@ -37,7 +37,7 @@ def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
 
 
 def as_arguments(options: Mapping[str, object]) -> list[str]:
-    """The options of a command line, `--name=value`, without those whose value is None."""
+    """Returns the options as words of a command line, `--name=value`, without those whose value is None."""
     return [f"--{name}={value}" for name, value in options.items() if value is not None]
 
 
@@ -45,7 +45,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def variables(values: dict[str, str]) -> dict[str, str]:
-    """The values themselves. Raises ValueError where a key is not the name of a variable."""
+    """Returns the values unchanged. Raises ValueError where a key is not the name of a variable."""
     for name in values:
         if not _VARIABLE.fullmatch(name):
             raise ValueError(f"{name!r} is not the name of a variable; use letters, digits and _")
@@ -63,7 +63,8 @@ Setting = Annotated[str, BeforeValidator(_as_setting)]
 
 
 def parse_duration(value: object) -> float:
-    """Seconds from a number (seconds) or a text such as `500ms`, `90s`, `1h 30min`. Raises ValueError."""
+    """Returns the seconds of a duration that is a number (seconds) or a text such as `500ms`, `90s`, `1h 30min`. Raises
+    ValueError."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     text = value.strip().lower() if isinstance(value, str) else ""
@@ -74,7 +75,7 @@ def parse_duration(value: object) -> float:
 
 
 def parse_share(value: object) -> float:
-    """A fraction from a number (0.01) or a text with a percent sign (`1%`). Raises ValueError."""
+    """Returns the fraction that a number (0.01) or a text with a percent sign (`1%`) stands for. Raises ValueError."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         if value > 1:
             raise ValueError(f"{value!r} is more than the whole; write {value:g}% in quotes for {value:g} per cent")
@@ -91,7 +92,8 @@ _SIZE_UNITS |= {"k": 1024, "kib": 1024, "m": 1024**2, "mib": 1024**2, "g": 1024*
 
 
 def parse_size(value: object) -> int:
-    """Bytes from a number or a text: `8GB`, or in powers of 1024 `512MiB` and `4G`. Raises ValueError."""
+    """Returns the bytes that a number or a text stands for: `8GB`, or in powers of 1024 `512MiB` and `4G`. Raises
+    ValueError."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     match = _QUANTITY.fullmatch(value.strip().lower()) if isinstance(value, str) else None
@@ -105,13 +107,14 @@ _SETTING = re.compile(r"(\d+)([kMGT]?B)")
 
 
 def setting_bytes(setting: str | None) -> float | None:
-    """Bytes of a size as PostgreSQL's SHOW prints it (`128MB`, in powers of 1024); None for anything else."""
+    """Returns the bytes of a size as PostgreSQL's SHOW prints it (`128MB`, in powers of 1024); None for any other
+    text."""
     match = _SETTING.fullmatch(setting or "")
     return float(match[1]) * _SETTING_UNITS[match[2]] if match else None
 
 
 def format_duration(seconds: float) -> str:
-    """A duration for people: `850ms`, `12s`, `3min 20s`, `1h 50min`, from two days on `37d 1h`."""
+    """Returns a duration for people: `850ms`, `12s`, `3min 20s`, `1h 50min`, from two days on `37d 1h`."""
     if seconds < 1:
         return f"{seconds * 1000:.0f}ms"
     whole = round(seconds)
@@ -126,20 +129,22 @@ def format_duration(seconds: float) -> str:
 
 
 def format_size(size: int) -> str:
-    """A size in bytes for people: `48 MB`, `1.3 GB`, `1,250 GB`."""
+    """Returns a size in bytes for people: `48 MB`, `1.3 GB`, `1,250 GB`."""
     if size < 1e9:
         return f"{size / 1e6:.0f} MB"
     return f"{size / 1e9:,.{0 if size >= 1e11 else 1}f} GB"
 
 
 def percent(share: float, decimals: int | None = None, *, sign: bool = False) -> str:
-    """A share for people: `41%`, `4.1%`, `0.25%`; with `sign`, `+4.1%`. Never rounds a difference to none."""
+    """Returns a share for people: `41%`, `4.1%`, `0.25%`; with `sign`, `+4.1%`. It never rounds a difference to
+    none."""
     places = decimals_for([share]) if decimals is None else decimals
     return f"{share * 100:{'+' if sign else ''}.{places}f}%" if share else "0%"
 
 
 TWICE = 1.0
-"""The difference from which on a ratio is told in times: few read 4776% faster as 49 times as fast."""
+"""The difference from which a ratio is told as a number of times, since few readers read 4776% faster as 49 times as
+fast."""
 
 
 def times(ratio: float) -> str:
@@ -162,12 +167,13 @@ def change(difference: float, decimals: int | None = None) -> str:
 
 
 def as_written(share: float) -> str:
-    """A share that a person chose, such as the margin: `1%`, `0.5%`."""
+    """Returns a share that a person chose, such as the margin: `1%`, `0.5%`."""
     return f"{share * 100:g}%"
 
 
 def decimals_for(shares: Iterable[float]) -> int:
-    """The decimals that percentages read together deserve: as few as show their width, and that they are not zero."""
+    """Returns the decimals for percentages that are read together: as few as show how far apart they are, and that they
+    are not zero."""
     values = list(shares)
     width = max(values, default=0.0) - min(values, default=0.0) or max((abs(value) for value in values), default=0.0)
     places = 0 if width >= 0.1 else 1 if width >= 0.005 else 2
@@ -182,7 +188,7 @@ def _misread(share: float, places: int) -> bool:
 
 
 def plural(number: int, noun: str) -> str:
-    """`1 block`, `8 blocks`, `8 queries`, `8 studies`."""
+    """Returns a number with its noun: `1 block`, `8 blocks`, `8 queries`, `8 studies`."""
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun[:-1]}ies" if noun.endswith(("ry", "dy")) else f"{number:,} {noun}s"
@@ -201,7 +207,8 @@ _LONGEST_S = 86_400.0
 
 
 def policy(value: Any, others: Sequence[str], example: str) -> str:
-    """One of the `others`, or `wait` with a duration in seconds. Raises ValueError, which tells the `example`."""
+    """Returns one of the `others`, or `wait` with a duration in seconds. Raises ValueError, whose message has the
+    `example`."""
     words = value.split(maxsplit=1) if isinstance(value, str) else []
     if len(words) == 1 and words[0] in others:
         return str(words[0])
@@ -215,32 +222,32 @@ def policy(value: Any, others: Sequence[str], example: str) -> str:
 
 
 def patience_s(chosen: str) -> float | None:
-    """Seconds for which is waited; None for a policy that does not wait."""
+    """Returns how long a policy waits, seconds; None for a policy that does not wait."""
     return parse_duration(chosen.removeprefix("wait ")) if chosen.startswith("wait ") else None
 
 
 ServerLoss = Annotated[str, BeforeValidator(partial(policy, others=["fail"], example="wait 60s"))]
-"""`fail`, or `wait` and a duration."""
+"""The policy for a lost server: `fail`, or `wait` and a duration."""
 
 
 def nearest(word: str, known: Iterable[str], otherwise: str) -> str:
-    """`did you mean 'quick'?`, or all known words after `otherwise` where none is near."""
+    """Returns `did you mean 'quick'?`, or `otherwise` with all known words if none is near."""
     names = list(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"{otherwise} {', '.join(names)}"
 
 
 def numbered(name: str, taken: Collection[str]) -> str:
-    """The name, with a number behind it where it is taken: `18.6 (2)`."""
+    """Returns the name, with a number behind it if the name is taken: `18.6 (2)`."""
     names = itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2)))
     return next(name for name in names if name not in taken)
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of so many characters at most; one that is cut ends in an ellipsis."""
+    """Returns a text of at most `most` characters; one that is cut ends in an ellipsis."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def slug(text: str) -> str:
-    """A name that any filesystem takes: letters, digits, `.`, `_`, `=` and `-`, at most 40 characters."""
+    """Returns a name that any file system takes: letters, digits, `.`, `_`, `=` and `-`, at most 40 characters."""
     return re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-.")[:40] or "arm"

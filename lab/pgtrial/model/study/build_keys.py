@@ -13,7 +13,7 @@ from pgtrial.model.units import as_list
 
 
 def checked_source(text: str) -> str:
-    """A text that is a version, a directory, or a source that can be read. Raises ValueError."""
+    """Returns the text if it is a version, a directory, or a source that can be read. Raises ValueError."""
     if is_source(text):
         try:
             source_of(text)

@@ -17,19 +17,22 @@ NOT_FOR_CAPACITY = {
     "interleave": "each arm has rates of its own",
     "on_server_loss": "a server that is lost keeps no promise",
 }
-"""Keys of `[load]` that say nothing of a capacity, each with the reason."""
+"""The keys of `[load]` that do not apply to a study of capacity, each with the reason."""
 
 _WARMUP_S = 3.0
 _LEAST_PROBE_S, _LONGEST_PROBE_S = 1.0, 10.0
 LONGER = 3
-"""How many times as long as planned a probe of a slow rate may be, so that its percentile stands."""
+"""The factor by which a probe at a slow rate may be longer than planned, so that it has enough transactions for its
+percentile."""
 
 _SETTLING_S, _SETTLING_LIMITS = 0.5, 10
-"""How long each probe runs before it counts: so many seconds, and so many times the limit, at least."""
+"""The least time that each probe runs before it counts: `_SETTLING_S` seconds, and `_SETTLING_LIMITS` times the
+limit."""
 
 
 class CapacitySection(Record):
-    """A promise: so many transactions are answered within a limit, counted from their scheduled start."""
+    """The promise that a percentile of the transactions is answered within a limit, counted from their scheduled
+    start."""
 
     percentile: str
     limit: Seconds = Field(gt=0, le=600)
@@ -39,25 +42,27 @@ class CapacitySection(Record):
 
     @property
     def slower(self) -> float:
-        """The share of transactions that may take longer than the limit."""
+        """Returns the share of transactions that may take longer than the limit."""
         return 1 - PERCENTILES[self.percentile]
 
     @property
     def settling_s(self) -> float:
-        """For how long a probe runs before it counts, seconds."""
+        """Returns how long a probe runs before it counts, seconds."""
         return max(_SETTLING_S, _SETTLING_LIMITS * self.limit)
 
     def probe_s(self, rate: float, planned_s: float) -> float:
-        """Length of a probe at a rate, whole seconds: as planned, or longer where its percentile takes that."""
+        """Returns the length of a probe at a rate, whole seconds: as planned, or longer if its percentile needs more
+        transactions."""
         needed_s = -(-transactions_for(self.percentile) // max(rate, 1e-9))
         return float(round(min(max(planned_s, needed_s), LONGER * planned_s)))
 
     def search_s(self, warmup_s: float, probe_s: float, probes: int) -> float:
-        """About how long so many probes take after the warm-up, seconds."""
+        """Returns about how long the warm-up and `probes` probes take together, seconds."""
         return warmup_s + probes * (self.settling_s + probe_s)
 
     def lengths(self, warmup_s: float | None, probe_s: float | None, load_s: float, probes: int) -> tuple[float, float]:
-        """Warm-up and length of a probe, seconds: as given, else those that make a search last for `load_s`."""
+        """Returns the warm-up and the length of a probe, seconds. A length that is not given is chosen so that a search
+        takes `load_s` seconds."""
         warmup_s = _WARMUP_S if warmup_s is None else warmup_s
         if probe_s is None:
             held_s = (load_s - warmup_s) / probes - self.settling_s
@@ -66,7 +71,8 @@ class CapacitySection(Record):
 
 
 def _promise(value: Any) -> Any:
-    """`{ p99 = "20ms", failures = "0.1%" }` as the fields of a section; a frozen study has those."""
+    """Returns the fields of the section for a promise such as `{ p99 = "20ms", failures = "0.1%" }`. A frozen study has
+    the fields themselves, which are returned unchanged."""
     if not isinstance(value, Mapping) or "percentile" in value:
         return value
     named = [key for key in value if key in PERCENTILES]

@@ -1,9 +1,10 @@
-"""Values of a study that may be secrets: a bundle has marks in their place, and environment variables give them back.
+"""Cuts values that may be secrets from the study of a bundle, which has marks in their place, and fills them in again
+from environment variables.
 
-A study file does not say what is a secret. Cut are, of its servers, settings of which facts have a digest alone,
-`options` of connection strings, variables of the environment with names such as API_KEY, and texts in which a password
-or a token is found. Values of the load are in the plan and in each trial too, and scripts are files of their own: these
-stay as they are, and whoever makes a bundle is told of them.
+A study file does not say which values are secret. The following values of its servers are cut: settings of which the
+facts hold only a digest, `options` of connection strings, environment variables with names such as API_KEY, and texts
+in which a password or a token is found. Values of the load are also in the plan and in each trial, and scripts are
+files of their own. These are not cut, and the person who makes a bundle is told about them.
 """
 
 from __future__ import annotations
@@ -25,20 +26,22 @@ from pgtrial.model.tokens import without_tokens
 
 _SECRET_NAME = re.compile(r"pass|token|secret|key|credential|dsn|conninfo", re.IGNORECASE)
 _PLAIN = re.compile(r"|on|off|true|false|yes|no|[+-]?[\d.]+ *[a-z]{0,3}", re.IGNORECASE)
-"""Values of settings that are switches or quantities."""
+"""Matches values of settings that are switches or quantities."""
 
 _VARIABLE = "PGTRIAL_SECRET_"
 _MARK = re.compile(rf"\(cut: ({_VARIABLE}\d+)\)")
 
 _OPTION = re.compile(r"(?:-c\s*|--)([\w.]+)=((?:[^\s\\]|\\.)*)")
-"""A setting in `options`."""
+"""Matches a setting in the `options` of a connection string."""
 
 Change = Callable[[str, str], str]
-"""Returns what stands in place of a value, from where it stands, such as `arms.new.settings.app.key`, and its text."""
+"""A function that returns the replacement of a value. It gets the place of the value, such as
+`arms.new.settings.app.key`, and its text."""
 
 
 def cut(spec: StudySpec) -> tuple[StudySpec, dict[str, list[str]]]:
-    """Returns the study without the values that may be secrets, and by environment variable where its value stood.
+    """Returns the study without the values that may be secrets, and for each environment variable the places that its
+    value had.
 
     Equal values have one variable, so that arms which are alike stay so.
     """
@@ -136,14 +139,15 @@ def _may_be_secret(place: str, text: str) -> bool:
 
 
 def _is_told(name: str, value: str) -> bool:
-    """True if a setting's value is hardly a secret: facts know its type too, which a study does not."""
+    """True if a setting's value is hardly a secret. The facts decide this by the setting's type too, which a study does
+    not know."""
     if _PLAIN.fullmatch(value) or name in KNOWN.texts_that_are_told:
         return True
     return "." not in name and not name.endswith(("_command", "conninfo")) and without_tokens(value) == value
 
 
 def _with_options(dsn: str, place: str, change: Change) -> str:
-    """Returns a connection string with other `options`, as it was written if it has none."""
+    """Returns a connection string with other `options`, or unchanged if it has none that may be secret."""
     try:
         parts = conninfo_to_dict(conninfo_of(dsn))
     except ProgrammingError:

@@ -1,6 +1,7 @@
-"""What a study does beyond a load on servers that pgtrial makes, as a person reads it before a stranger's study runs.
+"""Lists what a study does besides putting a load on servers that pgtrial makes, for a person who is about to run a
+stranger's study.
 
-A key that is not known to be harmless is told.
+A key that is not known to be harmless is listed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ KINDS = {
     "sources": "builds of source code, whose own scripts run",
     "files": "files of this machine that are read",
 }
-"""The things that a study may do, by the word that allows each."""
+"""The kinds of things that a study may do, by the word with which the user allows each."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,10 @@ class Effect:
     """One thing that a study does."""
 
     kind: str
-    """One of KINDS."""
+    """The kind of the effect, one of KINDS."""
     text: str
-    """What the study does, in one line or several. Texts of the study in it may hold control characters."""
+    """The description of the effect, in one line or several. It quotes texts of the study, which may hold control
+    characters."""
 
 
 _HARMLESS = frozenset(
@@ -47,7 +49,7 @@ _HARMLESS = frozenset(
         *("pgo", "command_files"),
     }
 )
-"""Keys of a server that run, reach and change nothing by themselves."""
+"""The keys of a server that by themselves run, reach and change nothing."""
 
 _WITH_SSH = ("data", "address", "sudo")
 
@@ -60,7 +62,7 @@ def effects_of(spec: StudySpec) -> list[Effect]:
 
 
 def effects_of_setups(setups: Mapping[str, SetUp]) -> list[Effect]:
-    """Returns what servers alone do, as `effects_of`; their load is somebody else's."""
+    """Returns the effects of servers alone, in the order of `effects_of`; their load comes from another study."""
     found = dict.fromkeys(_of_setups(setups))
     return sorted(found, key=lambda effect: list(KINDS).index(effect.kind))
 

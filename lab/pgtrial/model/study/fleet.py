@@ -26,7 +26,7 @@ def _known_address(address: str) -> str:
 
 
 MachineLoss = Annotated[str, BeforeValidator(partial(policy, others=["continue", "stop"], example="wait 2min"))]
-"""`continue`, `stop`, or `wait` and a duration."""
+"""The policy for a lost machine: `continue`, `stop`, or `wait` and a duration."""
 
 
 class FleetSection(Record):
@@ -59,5 +59,5 @@ class FleetSection(Record):
 
     @property
     def patience_s(self) -> float | None:
-        """Seconds for which a replacement is waited for; None where it is not."""
+        """Returns how long to wait for a replacement of a lost machine, seconds; None if the policy does not wait."""
         return patience_s(self.on_machine_loss)

@@ -1,4 +1,5 @@
-"""Keys of study files that had other names or are gone: stored studies are read with them, study files are refused."""
+"""Keys of study files that were renamed or removed. Stored studies that have such keys are read, and study files that
+have them are refused."""
 
 from __future__ import annotations
 
@@ -11,25 +12,26 @@ _FORMER = {
     "arms": {"metrics": "monitoring"},
     "fleet": {"pack": "share_machines"},
 }
-"""By section and former name, the name of today."""
+"""The current name of each renamed key, by its section and former name."""
 
 _GONE = {"verdict": {"canary": "no verdict used the work that it timed before each block"}}
-"""By section and key, why the key is gone."""
+"""The reason why a key was removed, by its section and name."""
 
 
 def name_of_today(path: Sequence[int | str], key: str) -> str | None:
-    """Returns what a key of the table at `path`, such as `("arms", "old")`, is called now; None: it was no key."""
+    """Returns the current name of a key that the table at `path`, such as `("arms", "old")`, had; None if it was not
+    renamed."""
     depth = 2 if path and path[0] == "arms" else 1
     return _FORMER.get(str(path[0]), {}).get(key) if len(path) == depth else None
 
 
 def why_gone(path: Sequence[int | str], key: str) -> str | None:
-    """Returns why a key that the table at `path` had is gone, the rest of a sentence; None: it was no such key."""
+    """Returns why a key of the table at `path` was removed, as the rest of a sentence; None if it was not."""
     return _GONE.get(str(path[0]), {}).get(key) if len(path) == 1 else None
 
 
 def with_names_of_today(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a stored study by their names of today, without those that are gone."""
+    """Returns the keys of a stored study under their current names, without removed keys."""
     return {
         section: {arm: _renamed(("arms", arm), keys) for arm, keys in table.items()}
         if section == "arms" and isinstance(table, Mapping)
@@ -39,7 +41,8 @@ def with_names_of_today(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_former_names(section: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the keys of a section by their former names: what is named by a digest of them keeps its name."""
+    """Returns the keys of a section under their former names, so that names which are digests of these keys stay the
+    same."""
     before = {today: former for former, today in _FORMER.get(section, {}).items()}
     return {before.get(key, key): value for key, value in table.items()}
 

@@ -19,11 +19,12 @@ from pgtrial.model.study.spec import StudySpec
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
-"""Parameters of a connection string that are never written down."""
+"""The parameters of a connection string that are never written down."""
 
 
 def freeze(spec: StudySpec) -> str:
-    """The spec as TOML text: every default written out, values that are not set left out, passwords never.
+    """Returns the spec as TOML text: every default is written out, values that are not set are left out, passwords are
+    never written.
 
     A scale that is not set is left out where scripts or programs may then do without pgbench's tables.
     """
@@ -43,9 +44,9 @@ def freeze(spec: StudySpec) -> str:
 
 
 def thaw(text: str) -> StudySpec:
-    """The spec of a frozen study file. Raises ValueError (TOML or pydantic) when it is damaged.
+    """Returns the spec of a frozen study file. Raises ValueError (TOML or pydantic) when it is damaged.
 
-    Studies that were frozen before there was a choice have statistics that were drawn once.
+    Studies that were frozen before the key `statistics` existed get its value `once`, which is how they ran.
     """
     data = with_names_of_today(tomllib.loads(text))
     if isinstance(load := data.setdefault("load", {}), dict):
@@ -54,7 +55,7 @@ def thaw(text: str) -> StudySpec:
 
 
 def without_secrets(spec: StudySpec) -> StudySpec:
-    """The same spec with the passwords taken out of its connection strings."""
+    """Returns the same spec without the passwords of its connection strings."""
     return spec.model_copy(
         update={
             "server": _strip(spec.server, "[server]"),
@@ -65,7 +66,7 @@ def without_secrets(spec: StudySpec) -> StudySpec:
 
 
 def has_secrets(spec: StudySpec) -> bool:
-    """Whether a connection string of the study carries a password."""
+    """True if a connection string of the study carries a password."""
     return without_secrets(spec) != spec
 
 
@@ -82,7 +83,7 @@ def _strip(setup: SetUp, where: str) -> SetUp:
 
 
 def _public(dsn: str, where: str) -> str:
-    """A dsn without secrets, as it was written if it has none."""
+    """Returns a connection string without secrets, or unchanged if it has none."""
     try:
         parts = conninfo_to_dict(conninfo_of(dsn))
     except ProgrammingError:

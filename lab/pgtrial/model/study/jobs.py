@@ -13,7 +13,7 @@ from pgtrial.model.tokens import without_tokens
 from pgtrial.model.units import Seconds
 
 JOB = "job:"
-"""With which the name of such a workload begins; the path of an SQL file follows, or nothing where a command runs."""
+"""The prefix of the name of such a workload. The path of an SQL file follows it, or nothing if the job is a command."""
 
 NOT_FOR_JOBS = {
     "values": "its statements are run once, as they are written",
@@ -28,13 +28,13 @@ NOT_FOR_JOBS = {
     "interleave": "it has the machine to itself",
     "on_server_loss": "a job whose connection breaks has failed",
 }
-"""Keys of `[load]` that say nothing of a job, each with the reason."""
+"""The keys of `[load]` that do not apply to a job, each with the reason."""
 
 NOTHING = "none"
-"""In place of SQL that undoes a job: it leaves nothing behind."""
+"""The value of `undo` for a job that leaves nothing behind."""
 
 OF_THE_LOAD_BESIDE = ("clients", "rate", "threads", "protocol")
-"""Those that speak of the load beside a job, where there is one."""
+"""The keys of `[load]` that apply to the load beside a job, if there is one."""
 
 _SECRETS = re.compile(r"password\s*=|://[^/@\s:]*:[^/@\s]+@", re.IGNORECASE)
 
@@ -86,27 +86,27 @@ class JobSection(Record):
 
     @property
     def undo_sql(self) -> str:
-        """What undoes the job; empty: nothing is to be undone."""
+        """Returns the SQL that undoes the job; empty if nothing has to be undone."""
         return "" if self.undo is None or self.undo == NOTHING else self.undo
 
     @property
     def expected_s(self) -> float:
-        """How long the job takes, seconds: not known before it has run; 0."""
+        """Returns 0, since how long the job takes is not known before it has run."""
         return 0.0
 
     @property
     def longest_s(self) -> float:
-        """How long the job may take, seconds."""
+        """Returns how long the job may take, seconds."""
         return self.limit
 
 
 def is_job(workload: str) -> bool:
-    """Whether a workload is a job."""
+    """True if a workload is a job."""
     return workload.startswith(JOB)
 
 
 def objections_to_job(workloads: list[str], section: JobSection) -> Iterator[str]:
-    """What is wrong with a load that is a job, or has keys of one, the rest of a sentence each."""
+    """Yields what is wrong with a load that is a job or has keys of one, each as the rest of a sentence."""
     if not any(map(is_job, workloads)):
         if section != JobSection():
             yield "job is for the workload job:FILE.sql; set it, or remove job"

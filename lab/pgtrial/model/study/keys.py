@@ -1,4 +1,5 @@
-"""What a key of an arm says of itself beside its name, type and text: the facts it shows in, and its effect."""
+"""The properties of an arm's key beside its name, type and text: the facts in which it shows, and its effect on the
+machine."""
 
 from __future__ import annotations
 
@@ -11,28 +12,32 @@ from pgtrial.model.records import Record
 
 @dataclass(frozen=True)
 class KernelFile:
-    """The key's value stands in files of the kernel during each trial. Needs root."""
+    """The effect of a key whose value is written to files of the kernel for each trial. It needs root."""
 
     what: str
     path: str
-    """A pattern, from the root on; with `of_disk` below the block device that holds the data."""
+    """The pattern of the files' paths: an absolute one, or with `of_disk` one below the block device that holds the
+    data."""
     of_disk: bool = False
     absent: str = ""
-    """Why there are no such files, and what to do: the rest of a sentence that begins with the machine."""
+    """The reason why a machine has no such files, and what to do: the rest of a sentence that begins with the
+    machine."""
 
 
 @dataclass(frozen=True)
 class KernelParameters:
-    """The key's values are the kernel's parameters during each trial, by sysctl. Needs root."""
+    """The effect of a key whose values are kernel parameters, which sysctl sets for each trial. It needs root."""
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """The key's value, a list of numbers, is that of a program through which the server is started."""
+    """The effect of a key whose value, a list of numbers, is an argument of the program through which the server is
+    started."""
 
     numbers: Literal["CPUs", "NUMA nodes"]
     tools: tuple[tuple[str, ...], ...]
-    """Command lines of which the first is taken that the machine has; `{}` stands for the value."""
+    """The command lines of the possible programs, with `{}` for the value. The first program that the machine has is
+    used."""
 
 
 Facts = Sequence[str]
@@ -40,24 +45,27 @@ Facts = Sequence[str]
 
 @dataclass(frozen=True)
 class Key:
-    """Stands beside the type of a field of SetUp."""
+    """The declaration of an arm's key, which stands beside the type of a field of SetUp."""
 
     shows: Facts | Callable[[Any, Any], Facts] = ()
-    """The facts in which arms differ that differ in the key: they are declared. May follow from the two values."""
+    """The facts in which arms differ if they differ in the key; such differences are declared. Which facts these are
+    may depend on the two values."""
     follows: Facts = ()
-    """Patterns of other facts that may follow from the key; of several keys that with the longest names the cause."""
+    """Patterns of other facts that may follow from the key. If a fact fits the patterns of several keys, the key with
+    the longest pattern is the cause."""
     apart: tuple[str, ...] = ()
-    """What each arm has as its own, and never swapped, where arms of our own differ in the key."""
+    """The things that every arm has as its own, so that they are never swapped, if arms on servers that pgtrial makes
+    differ in the key."""
     effect: KernelFile | KernelParameters | Launcher | None = None
     absent: Any = None
-    """What the key stands for in servers of a kind that does not have it."""
+    """The value that the key has in effect for kinds of servers that do not have it."""
 
     def shown(self, value: Any, base: Any) -> Facts:
-        """The facts in which these two values show."""
+        """Returns the facts in which these two values show."""
         return self.shows(value, base) if callable(self.shows) else self.shows
 
 
 def keys_of(model: type[Record]) -> dict[str, Key]:
-    """The keys that a type declares, by name, in its order."""
+    """Returns the keys that a type declares, by name, in its order."""
     declared = ((name, field.metadata) for name, field in model.model_fields.items())
     return {name: part for name, metadata in declared for part in metadata if isinstance(part, Key)}

@@ -162,10 +162,10 @@ class LoadKeys(Record):
 
     @property
     def is_mixed(self) -> bool:
-        """Whether its scripts have weights, and are one load together."""
+        """True if the scripts have weights, and together are one load."""
         return any(weight_of(workload)[1] is not None for workload in self.workload)
 
     @property
     def scale_is_set(self) -> bool:
-        """Whether the study names the scale; it is 10 otherwise."""
+        """True if the study names the scale, which is 10 otherwise."""
         return "scale" in self.model_fields_set

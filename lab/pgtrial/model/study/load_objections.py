@@ -1,4 +1,4 @@
-"""Which keys of `[load]` fit together."""
+"""Checks which keys of `[load]` fit together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgtrial.model.study.sysbench import SysbenchSection, is_sysbench
 
 
 def objections(load: LoadKeys) -> Iterator[str]:
-    """What does not go together, a sentence each."""
+    """Yields what does not go together in a load, a sentence each."""
     return chain(
         _objections_to_limits(load),
         _objections_to_own_data(load),
@@ -23,7 +23,7 @@ def objections(load: LoadKeys) -> Iterator[str]:
 
 
 def _objections_to_limits(load: LoadKeys) -> Iterator[str]:
-    """What does not go together, a sentence each."""
+    """Yields what does not go together in a load, a sentence each."""
     if load.latency_limit is not None and load.max_tries is None:
         yield "latency_limit ends the tries of a transaction; set max_tries as well, 0 for no other end"
     if load.latency_limit is not None and load.rate:

@@ -21,12 +21,12 @@ class LoadSection(LoadKeys):
 
     @property
     def kind(self) -> LoadKind:
-        """The kind of the load, which answers what depends on it."""
+        """Returns the kind of the load, which answers all questions that depend on the kind."""
         return kind_of(self)
 
     @property
     def own_end(self) -> OwnEnd | None:
-        """How long a load takes that ends when all of it is done; None: it ends after a time."""
+        """Returns how long the load takes if it ends when all of it is done; None if it ends after a given time."""
         return self.kind.own_end(self)
 
     @property
@@ -36,7 +36,8 @@ class LoadSection(LoadKeys):
 
     @property
     def given_s(self) -> tuple[float | None, float | None]:
-        """Warm-up and measured part as the study gives them, seconds; None: chosen by pgtrial. 0 with an own end."""
+        """Returns the warm-up and the measured part that the study gives, seconds. None: pgtrial chooses it. Both are 0
+        if the load ends by itself."""
         if self.ends_itself:
             return 0.0, 0.0
         warmup_s, duration_s = (
@@ -46,18 +47,19 @@ class LoadSection(LoadKeys):
 
     @property
     def chooses_lengths(self) -> bool:
-        """Whether pgtrial chooses the warm-up or the measured part by a preliminary block."""
+        """True if pgtrial chooses the warm-up or the measured part by a preliminary block."""
         return self.capacity is None and None in self.given_s
 
     def timed(self, warmup_s: float, duration_s: float) -> LoadSection:
-        """The load of trials of these lengths; one with an own end keeps it."""
+        """Returns the load with these lengths of trials; a load that ends by itself is returned unchanged."""
         if self.ends_itself:
             return self
         return self.model_copy(update={"warmup": warmup_s, "duration": duration_s})
 
     @property
     def phases_s(self) -> tuple[float, float]:
-        """Warm-up and measured part, seconds; 0 of loads that run to their end. The lengths are known (`timed`)."""
+        """Returns the warm-up and the measured part, seconds; 0 if the load ends by itself. The lengths must have been
+        chosen (`timed`)."""
         warmup, duration = self.given_s
         if warmup is None or duration is None:
             raise ValueError("the lengths of this load are not chosen yet")
@@ -65,12 +67,12 @@ class LoadSection(LoadKeys):
 
     @property
     def expected_s(self) -> float:
-        """About how long the load takes, seconds."""
+        """Returns about how long the load takes, seconds."""
         own_end = self.own_end
         return own_end.expected_s if own_end is not None else sum(self.phases_s)
 
     @property
     def longest_s(self) -> float:
-        """What the load may take at most, seconds, besides connecting and its last transactions."""
+        """Returns the longest time that the load may take, seconds, without connecting and its last transactions."""
         own_end = self.own_end
         return own_end.longest_s if own_end is not None else sum(self.phases_s)

@@ -29,10 +29,10 @@ Scale = Annotated[int | float, BeforeValidator(_scale)]
 """A scale factor. Only that of a suite may have decimals."""
 
 Rate = Annotated[float, Field(gt=0, le=1_000_000_000)]
-"""Transactions per second."""
+"""A rate, transactions per second."""
 
 SHORTEST_SLICE_S = 0.01
-"""The engine's shortest slice."""
+"""The shortest slice that the engine accepts, seconds."""
 
 
 def _interleave(value: Any) -> Any:
@@ -53,7 +53,7 @@ Protocol = Literal["simple", "extended", "prepared"]
 
 
 def distinct(values: list[Any]) -> list[Any]:
-    """Return the values. Raises ValueError if one is there twice."""
+    """Returns the values unchanged. Raises ValueError if one is there twice."""
     repeated = sorted({str(value) for value in values if values.count(value) > 1})
     if repeated:
         raise ValueError(f"lists {', '.join(repeated)} more than once; each value makes its own load points")
@@ -61,7 +61,7 @@ def distinct(values: list[Any]) -> list[Any]:
 
 
 AUTO: Literal["auto"] = "auto"
-"""A length that pgtrial chooses."""
+"""The value of a length that pgtrial is to choose."""
 
 
 def _length(value: Any) -> Any:

@@ -18,7 +18,8 @@ _COUNTERPARTS = {
     "vm.dirty_background_bytes": "vm.dirty_background_ratio",
     "vm.overcommit_kbytes": "vm.overcommit_ratio",
 }
-"""Pairs of which one is in force and the other is 0, which cannot always be written (Linux: sysctl/vm.rst)."""
+"""Pairs of kernel parameters of which one is in force and the other reads 0. This 0 cannot always be written back
+(Linux: sysctl/vm.rst)."""
 COUNTERPARTS = {**_COUNTERPARTS, **{other: name for name, other in _COUNTERPARTS.items()}}
 
 _FACTS = {
@@ -35,11 +36,12 @@ _FACTS = {
     "kernel.numa_balancing": "memory.numa_balancing",
     "kernel.randomize_va_space": "os.address_randomisation",
 }
-"""The facts that show a kernel parameter; the others differ under their own names."""
+"""The fact that shows a kernel parameter, by the parameter's name. Other parameters show in facts of their own
+names."""
 
 
 def differing(values: dict[str, str], base: dict[str, str]) -> list[str]:
-    """The names that have another value in one of two tables, or are in one only; sorted."""
+    """Returns the names, sorted, that have different values in two tables or are in only one of them."""
     return [name for name in sorted(values.keys() | base.keys()) if values.get(name) != base.get(name)]
 
 
@@ -57,7 +59,8 @@ def _facts_of_parameters(values: dict[str, str], base: dict[str, str]) -> Facts:
 
 
 class MachineKeys(Record):
-    """Each is in force during the arm's trials, and put back after each of them."""
+    """The keys of the machine. Each is in force during the arm's trials, and the former state is put back after each of
+    them."""
 
     huge_pages: Annotated[
         Literal["off", "2MB", "1GB"] | None,
@@ -124,7 +127,7 @@ class MachineKeys(Record):
 
     @property
     def of_the_kernel(self) -> list[str]:
-        """The keys that are given and ask for a state of the whole machine's kernel."""
+        """Returns the keys that are given and set a state of the whole machine's kernel."""
         kinds = (KernelFile, KernelParameters)
         named = [name for name, key in keys_of(MachineKeys).items() if isinstance(key.effect, kinds)]
         return [name for name in named if getattr(self, name) not in (None, {})]

@@ -1,5 +1,5 @@
-"""TOML texts of users: parsed, and all that is wrong with them in one message that names lines, keys and the nearest
-known key."""
+"""Parses TOML texts of users, and reports all that is wrong with one in a single message that names lines, keys and the
+nearest known key."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ _KINDS = {
     "model": "a table of keys and values",
     "list": "a list",
 }
-"""The type that a value must have, by the beginning of pydantic's name of the error."""
+"""The text that says what a value must be, by the beginning of pydantic's name of the error."""
 _WRONG_TYPES = ("_type", "_parsing", "_from_float")
 
 
 def _errors(error: ValidationError) -> Iterator[tuple[Location, str | None]]:
-    """Yields where each error is and what it says; None: the key is unknown.
+    """Yields the location of each error and its message; None in place of the message means that the key is unknown.
 
     An unknown key is often a misspelt one; then the error that the right key is missing is left out. Inputs are not
     quoted, since they may hold secrets.

@@ -3,4 +3,4 @@
 ORDER_ENTRY = "order-entry"
 
 MOST_WAREHOUSES = 10_000
-"""The engine's limit."""
+"""The most warehouses that the engine can make."""

@@ -13,7 +13,7 @@ from pgtrial.model.study.servers import names_server
 from pgtrial.model.units import variables
 
 QUERY = "query.sql"
-"""The name of the script that a query makes."""
+"""The name of the script that is made of a query."""
 
 QUERY_OF_ARM = ".query.sql"
 """The end of the name of the script that is made of an arm's `query`."""
@@ -23,26 +23,27 @@ NOT_FOR_OWN_DATA = {
     "fillfactor": "it is for tables that pgtrial makes",
     "foreign_keys": "they are for tables that pgtrial makes",
 }
-"""Keys of `[load]` that say nothing of the user's own data, each with the reason."""
+"""The keys of `[load]` that do not apply to the user's own data, each with the reason."""
 
 _NAME = r'(?:[^\W\d][\w$]*|"(?:[^"]|"")+")'
 _COLUMN = re.compile(rf"({_NAME}(?:\.{_NAME})?)\.({_NAME})")
 
 
 def is_query(script: str) -> bool:
-    """True if a script was made of a query, which is meant to read."""
+    """True if a script was made of a query, which is expected to read only."""
     return script == QUERY or script.endswith(QUERY_OF_ARM)
 
 
 class DataFiles(Record):
-    """What the user's own data were when the study was planned."""
+    """The checksum and the size that the user's own data had when the study was planned."""
 
     sha256: str = Field(description="Of the files; of a database that is dumped, a name of the dump.")
     size: int = Field(description="Bytes; 0: unknown.")
 
 
 def column_parts(column: str) -> tuple[str, str] | None:
-    """The table and the column of `orders.id` or `shop.orders.id`, as SQL writes them; None if it is no column."""
+    """Returns the table and the column of `orders.id` or `shop.orders.id`, as SQL writes them; None if the text is no
+    column."""
     match = _COLUMN.fullmatch(column)
     return (match[1], match[2]) if match is not None else None
 
@@ -69,13 +70,13 @@ _WEIGHTED = re.compile(r"(.+\.sql)=(\d{1,6})")
 
 
 def weight_of(workload: str) -> tuple[str, int | None]:
-    """The path of a script and its weight: `b.sql=3`; None for one that has none."""
+    """Returns the path and the weight of a script such as `b.sql=3`; the weight is None if the text has none."""
     match = _WEIGHTED.fullmatch(workload)
     return (match[1], int(match[2])) if match is not None else (workload, None)
 
 
 def objections_to_weights(workloads: list[str]) -> Iterator[str]:
-    """What is wrong with a list of scripts of which some have weights, the rest of a sentence each."""
+    """Yields what is wrong with a list of scripts of which some have weights, each as the rest of a sentence."""
     weights = [weight_of(workload) for workload in workloads]
     if all(weight is None for _, weight in weights):
         return

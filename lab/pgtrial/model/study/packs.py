@@ -26,13 +26,13 @@ _SPECIAL = (SCHEMA, DATA, CHECK, MEASURE, HOLD)
 """The files that the lab runs; every other file in SQL is a script of the load."""
 
 BUNDLED = "pack:"
-"""With which the name of a pack begins that comes with pgtrial."""
+"""The prefix of the name of a pack that comes with pgtrial."""
 
 ROWS = (".csv", ".tsv")
-"""Endings of files with rows, which data.sql reads by COPY."""
+"""The endings of files with rows, which data.sql reads by COPY."""
 
 KEPT = (".toml", ".sql", *ROWS)
-"""Endings of the files that make a pack. Others, such as a README, are not read."""
+"""The endings of the files that belong to a pack. Others, such as a README, are not read."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,30}")
 _OURS = ("scale", "mix", "client_id", "random_seed", "default_seed")
@@ -72,7 +72,8 @@ class PackSection(Record):
 
 
 class Defaults(Record):
-    """Keys of a study's `[load]` where a study with this pack alone leaves them out."""
+    """The pack's defaults for keys of `[load]`. They hold if the pack is the study's only workload and the study leaves
+    the keys out."""
 
     scale: int | None = Field(None, ge=1)
     clients: int | None = Field(None, ge=1)
@@ -81,7 +82,7 @@ class Defaults(Record):
 
 
 class Pack(Record):
-    """pack.toml."""
+    """The content of pack.toml."""
 
     description: str = Field(min_length=1, description="What the workload is, in one sentence.")
     transaction: str = Field(min_length=1, description="What a transaction is, for the report.")
@@ -118,23 +119,24 @@ class Pack(Record):
 
     @property
     def by_mix(self) -> Mapping[str | None, dict[str, int]]:
-        """The scripts with their weights by mix; of a pack without mixes under None."""
+        """Returns the scripts with their weights, by mix; a pack without mixes has them under None."""
         return dict[str | None, dict[str, int]](self.mixes.items()) or {None: self.scripts}
 
     @property
     def all_scripts(self) -> list[str]:
-        """The scripts of all mixes, each once."""
+        """Returns the scripts of all mixes, each once."""
         return list(dict.fromkeys(file for weights in self.by_mix.values() for file in weights))
 
 
 def check_name(name: str, source: str) -> None:
-    """Raise StudyError for a folder's name that cannot be that of a pack."""
+    """Raises StudyError if a folder's name cannot be that of a pack."""
     if not _NAME.fullmatch(name):
         raise StudyError(f"{source}: {name!r} is no name for a pack; use letters, digits, _ and -, at most 31")
 
 
 def read_pack(name: str, files: Mapping[str, str]) -> Pack:
-    """The manifest of a pack with these files, by their names. Raises StudyError for what does not fit together."""
+    """Returns the manifest of a pack; `files` has the texts of its files by their names. Raises StudyError for what
+    does not fit together."""
     pack = _parsed(name, files[MANIFEST])
     for complaint in _complaints(pack, files):
         raise StudyError(f"the pack {name}: {complaint}")
@@ -167,12 +169,12 @@ def _parsed(name: str, text: str) -> Pack:
 
 
 def pack_files(name: str, scripts: Mapping[str, str]) -> dict[str, str]:
-    """The files of one pack among the scripts of a study, by their names in the pack's folder."""
+    """Returns the files of one pack among the scripts of a study, by their names in the pack's folder."""
     return {path.removeprefix(f"{name}/"): text for path, text in scripts.items() if path.startswith(f"{name}/")}
 
 
 def pack_load(workload: str, scripts: Mapping[str, str], section: PackSection) -> PackLoad | None:
-    """What runs at the load points of a workload that is a pack; None: it is no pack. Raises StudyError.
+    """Returns the load of a workload that is a pack, or None if it is no pack. Raises StudyError.
 
     The workload is as a study holds it: `scripts/queue`, or with a mix `scripts/kv/A`.
     """
@@ -202,7 +204,7 @@ def pack_load(workload: str, scripts: Mapping[str, str], section: PackSection) -
 
 
 def check_section(section: PackSection, packs: Iterable[Pack], source: str) -> None:
-    """Raise StudyError for a key of `[load.pack]` that concerns none of the packs."""
+    """Raises StudyError for a key of `[load.pack]` that concerns none of the packs."""
     of_all = list(packs)
     known = list(dict.fromkeys(name for pack in of_all for name in pack.variables))
     for name in section.variables:
@@ -218,6 +220,6 @@ def check_section(section: PackSection, packs: Iterable[Pack], source: str) -> N
 
 
 def defaults_of(pack: Pack, given: Collection[str]) -> dict[str, Any]:
-    """Values of the keys of `[load]` for which the pack has defaults, without those that the study gives."""
+    """Returns the pack's defaults for keys of `[load]`, without the keys that the study gives."""
     chosen = pack.defaults.model_dump(exclude_none=True)
     return {key: [value] if key in _LISTS else value for key, value in chosen.items() if key not in given}

@@ -1,4 +1,5 @@
-"""Which arm gets which place: what arms can take turns on is drawn for each trial, from a stream of its own."""
+"""Draws the place of an arm's data for each trial, where arms take turns on places. The draws use a stream of random
+numbers of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.storage import Storage
 
 _STREAM = 1
-"""Spawn key of the stream: the order of the trials has the seed itself, and is the same with places and without."""
+"""The spawn key of the random stream. The order of the trials is drawn from the seed itself, so that it is the same
+with and without places."""
 
 
 @dataclass(frozen=True)
@@ -24,16 +26,17 @@ class Shared:
 
     arms: tuple[str, ...]
     places: tuple[str, ...]
-    """Their names; none for kept copies."""
+    """The names of the places; none for kept copies of the data."""
 
     @property
     def count(self) -> int:
-        """How many places there are."""
+        """Returns the number of places."""
         return len(self.places) or len(self.arms)
 
 
 def shared_places(spec: StudySpec) -> list[Shared]:
-    """What the study's arms take turns on, in the order of the arms; a list of places also where one arm has it."""
+    """Returns the groups of arms that take turns on places, in the order of the arms. A list of places makes a group
+    even if only one arm has it."""
     groups: dict[tuple[Hashable, tuple[str, ...]], list[str]] = defaultdict(list)
     for arm in spec.arms:
         server = spec.resolved(arm)
@@ -43,12 +46,13 @@ def shared_places(spec: StudySpec) -> list[Shared]:
 
 
 def listed_places(spec: StudySpec, *arms: str) -> tuple[str, ...]:
-    """The places that all of these arms take turns on by the lists of their storage; none if they do not."""
+    """Returns the places on which all of these arms take turns by the lists of their storage; none if they do not take
+    turns."""
     return next((group.places for group in shared_places(spec) if set(arms) <= set(group.arms)), ())
 
 
 def draw_places(spec: StudySpec, trials: Sequence[PlannedTrial], seed: int) -> list[PlannedTrial]:
-    """The planned trials with their places: at each load point of each block a fresh random permutation.
+    """Returns the planned trials with their places: at each load point of each block a fresh random permutation.
 
     Arms that share places get different ones as long as there are enough, and take turns on them otherwise. Any two
     of them are as likely to have their places the other way round: the sign of a block's log-ratio stays a fair coin.
@@ -73,9 +77,10 @@ def _draw(shared: list[Shared], generator: np.random.Generator) -> Iterator[tupl
 
 
 def _common(server: Made) -> tuple[Hashable, tuple[str, ...]] | None:
-    """What arms that take turns have in common: the list of places of their storage, or what their copies depend on.
+    """Returns what a server must have in common with others for their arms to take turns: the list of places of its
+    storage, or what its kept copy of the data depends on. None: the arm takes no turns.
 
-    A kept copy is put back by vacuum; arms whose copies are of one kind can serve each other's.
+    VACUUM resets a kept copy. Arms whose copies are of one kind can serve each other's copies.
     """
     host = (server.ssh, server.data) if isinstance(server, MadeBySsh) else ("", "")
     match server:

@@ -6,21 +6,21 @@ import re
 from dataclasses import dataclass
 
 _HOURS = {"h": 1, "d": 24, "month": 730, "year": 8760}
-"""Of a month the mean, as clouds bill it."""
+"""The hours of each unit of time. A month has the mean length, as clouds bill it."""
 
 _PRICE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Z]{3})\s*/\s*(\w+)\s*")
 
 
 @dataclass(frozen=True)
 class Price:
-    """So many hundredths of a currency for an hour."""
+    """The price of a server: hundredths of a currency for an hour."""
 
     cents_an_hour: float
     currency: str
 
 
 def price_of(text: str) -> Price:
-    """The price that a text stands for. Raises ValueError."""
+    """Returns the price that a text stands for. Raises ValueError."""
     match = _PRICE.fullmatch(text)
     if match is None or match[3] not in _HOURS or not float(match[1]):
         raise ValueError(f"{text!r} is no price; write an amount, a currency and a time, such as 0.42 USD/h (d, month)")
@@ -28,6 +28,6 @@ def price_of(text: str) -> Price:
 
 
 def known_price(text: str) -> str:
-    """The text of a price as it is. Raises ValueError for another text."""
+    """Returns the text unchanged. Raises ValueError if it is no price."""
     price_of(text)
     return text

@@ -13,7 +13,7 @@ from pgtrial.model.study.keys import Key
 from pgtrial.model.tokens import without_tokens
 
 PROGRAMS = "client-programs"
-"""The workload's name."""
+"""The name of the workload."""
 
 NOT_FOR_PROGRAMS = {
     "clients": "a program opens its own connections; give their number in its command",
@@ -25,13 +25,13 @@ NOT_FOR_PROGRAMS = {
     "values": "a program draws its own values",
     "on_server_loss": "a program that loses its server has failed",
 }
-"""Keys of `[load]` that say nothing of client programs, each with the reason."""
+"""The keys of `[load]` that do not apply to client programs, each with the reason."""
 
 _SECRET = re.compile(r"://[^/@\s:]*:[^@\s]+@|\b(ssl)?password\s*=", re.IGNORECASE)
 
 
 def known_command(command: str) -> str:
-    """The command as it is. Raises ValueError for one that cannot be started."""
+    """Returns the command unchanged. Raises ValueError if it cannot be started, or if it holds a password or token."""
     words = words_of(command)
     if not words:
         raise ValueError('it is empty; write a program and its arguments, such as "node bench.js"')
@@ -44,7 +44,8 @@ def known_command(command: str) -> str:
 
 
 def words_of(command: str) -> list[str]:
-    """Program and arguments, quoted as in a shell, which does not run. Raises ValueError for an open quote."""
+    """Returns the program and its arguments. The command is quoted as in a shell, although none runs. Raises ValueError
+    for an open quote."""
     try:
         return shlex.split(command)
     except ValueError as error:

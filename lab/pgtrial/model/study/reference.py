@@ -1,4 +1,4 @@
-"""The reference of the study file, written from the spec itself so that the two cannot part."""
+"""Renders the reference of the study file from the spec itself, so that the page and the spec always agree."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "`[fleet]`": FleetSection,
     "`[verdict]`": VerdictSection,
 }
-"""By title; the text of a section is the docstring of its type."""
+"""The sections of the page, by title. The text of a section is the docstring of its type."""
 
 _PROFILES = """
 ## `[profiles.NAME]`
@@ -93,7 +93,7 @@ duration = "4s"
 
 
 def markdown() -> str:
-    """The whole page."""
+    """Returns the whole page as Markdown."""
     parts = [_INTRODUCTION]
     for title, model in _SECTIONS.items():
         text = " ".join((model.__doc__ or "").split())
@@ -111,7 +111,7 @@ def _item(name: str, field: FieldInfo) -> str:
 
 
 def _type_name(annotation: Any) -> str:
-    """A type in the words of TOML."""
+    """Returns the name of a type in the words of TOML."""
     arguments = [argument for argument in get_args(annotation) if argument is not type(None)]
     origin = get_origin(annotation)
     if origin is list:

@@ -11,7 +11,7 @@ from pgtrial.model.records.replay import ReplayFiles
 from pgtrial.model.units import Share, as_arguments
 
 REPLAY = "replay:"
-"""With which the name of such a workload begins."""
+"""The prefix of the name of such a workload."""
 
 NOT_FOR_REPLAYS = {
     "scale": "its data are those of replay.data",
@@ -26,13 +26,13 @@ NOT_FOR_REPLAYS = {
     "latency_limit": "a session goes on as it was recorded",
     "on_server_loss": "a session whose connection breaks is over",
 }
-"""Keys of `[load]` that say nothing of a replay, each with the reason."""
+"""The keys of `[load]` that do not apply to a replay, each with the reason."""
 
 MOST_STATEMENTS = 16
-"""Templates of a comparison that have a claim of their own, at most: so many can be decided after 12 blocks."""
+"""The most templates of a comparison that have a claim of their own. This many can be decided after 12 blocks."""
 
 _PATIENCE = 4
-"""How many times as long as recorded a replay may take, and how many seconds more."""
+"""A replay may take this many times as long as recorded, and `_PATIENCE_S` seconds more."""
 _PATIENCE_S = 600.0
 
 
@@ -40,7 +40,7 @@ AsFastAsPossible = Literal["as-fast-as-possible"]
 AS_FAST_AS_POSSIBLE: AsFastAsPossible = "as-fast-as-possible"
 
 _HIGHEST_SPEED = 1e6
-"""The engine's limit; its inverse is the lowest."""
+"""The highest speed that the engine accepts. The lowest is its inverse."""
 
 
 def _known_speed(speed: Any) -> Any:
@@ -85,26 +85,27 @@ class ReplaySection(Record):
 
     @property
     def factor(self) -> float | None:
-        """By which the recorded times are divided; None: as fast as possible."""
+        """Returns the number by which the recorded times are divided; None if the replay runs as fast as possible."""
         return self.speed if isinstance(self.speed, float) else None
 
     @property
     def expected_s(self) -> float:
-        """About how long a replay takes at most, seconds: as fast as possible as long as it was recorded."""
+        """Returns about how long a replay takes at most, seconds. As fast as possible, it is expected to take no longer
+        than recorded."""
         return self.files.recorded_s / (self.factor or 1.0) if self.files is not None else 0.0
 
     @property
     def longest_s(self) -> float:
-        """How long a replay may take before it has failed."""
+        """Returns how long a replay may take before it has failed, seconds."""
         return _PATIENCE * self.expected_s + _PATIENCE_S
 
     def arguments(self) -> list[str]:
-        """The engine's options."""
+        """Returns the engine's options for the replay."""
         pace = ["--as-fast-as-possible"] if self.factor is None else [f"--speed={self.factor:.10g}"]
         asked = {"sample": f"{self.sample * 100:.10g}", "copies": self.copies, "max-connections": self.max_connections}
         return [*pace, *as_arguments(asked), *(["--hash-results"] if self.hash_results else [])]
 
 
 def is_replay(workload: str) -> bool:
-    """Whether a workload is a replay."""
+    """True if a workload is a replay."""
     return workload.startswith(REPLAY)

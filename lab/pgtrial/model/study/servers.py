@@ -1,4 +1,5 @@
-"""The kinds of servers that an arm may have, each with its keys and rules; which one it is the study file says once."""
+"""The kinds of servers that an arm may have, each with its keys and rules. `server_of` decides once which kind an arm
+has."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ from pgtrial.model.study.storage import Storage
 from pgtrial.model.study.variants import EVERY
 
 PORT = 54321
-"""Where a server on another host listens unless the study says another: seldom taken, and one port to open in a
-firewall."""
+"""The port of a server on another host, unless the study names one. It is seldom in use, and a firewall needs only this
+one port open."""
 
 
 class Server(Record):
-    """What servers of all kinds have."""
+    """The keys that servers of all kinds have."""
 
     settings: dict[str, str]
     setup_sql: list[str]
@@ -34,7 +35,7 @@ class Server(Record):
     command_directory: str | None = None
     command_files: dict[str, str] | None = None
     workload: str | None = None
-    """The path of the script that clients of this arm run; None: what clients of all arms do."""
+    """The path of the script that clients of this arm run; None if the clients of all arms run the same load."""
 
 
 class Given(Server):
@@ -42,19 +43,20 @@ class Given(Server):
 
     dsn: list[str]
     ssh: str | None
-    """The login of its host, which is only looked at."""
+    """The login of the server's host, on which pgtrial only reads."""
     sudo: bool
     storage_limit: int | None
     monitoring: ProviderMetrics | None
 
     @property
     def conninfo(self) -> str:
-        """The connection string of the (first) server as libpq takes it; what it leaves open is the environment's."""
+        """Returns the connection string of the (first) server as libpq takes it. Parameters that it does not have come
+        from the environment."""
         return conninfo_of(self.dsn[0])
 
     @property
     def deployments(self) -> list[Given]:
-        """Each of several as a server of its own."""
+        """Returns each deployment as a server of its own."""
         return [self.model_copy(update={"dsn": [dsn]}) for dsn in self.dsn]
 
 
@@ -67,13 +69,13 @@ class Made(MachineKeys, BuildKeys, Server):
 
 
 class MadeHere(Made):
-    """On the machine that the lab runs on."""
+    """A server that pgtrial makes on the machine that the lab runs on."""
 
     connect: Literal["socket", "tcp"]
 
 
 class MadeBySsh(Made):
-    """On another host, in a folder there."""
+    """A server that pgtrial makes on another host, in a folder there."""
 
     ssh: str
     data: str
@@ -83,11 +85,11 @@ class MadeBySsh(Made):
 
 
 SERVER_KEYS = frozenset({"host", "hostaddr", "port", "user", "dbname", "service", "password"})
-"""Parameters with which a connection string may begin."""
+"""The parameters with which a connection string may begin."""
 
 
 def names_server(text: str) -> bool:
-    """Whether a text is a connection string, as opposed to settings or a path."""
+    """True if a text is a connection string, as opposed to settings or a path."""
     return re.match(r"postgres(ql)?://", text) is not None or text.partition("=")[0].strip() in SERVER_KEYS
 
 
@@ -95,12 +97,12 @@ _DEFAULTS = {"postgres": "18", "initdb": [], "connect": "socket", "data": "", "p
 
 
 def server_of(shared: SetUp, table: SetUp) -> Server:
-    """The server of an arm: its own keys go before those that all arms share, or are added to them."""
+    """Returns the server of an arm. The arm's own keys override those that all arms share, or are added to them."""
 
     def value(key: str) -> Any:
         mine, ours = getattr(table, key), getattr(shared, key)
         match key:
-            case "settings":  # whose names have no case
+            case "settings":  # their names are case-insensitive
                 own_names = {name.lower() for name in mine}
                 return {**{name: text for name, text in ours.items() if name.lower() not in own_names}, **mine}
             case "sysctl" | "environment":
@@ -134,7 +136,8 @@ _OF_MADE = [key for key in _keys(MadeHere, Server) if key != "postgres"]
 
 
 def objection_to_table(table: SetUp) -> str | None:
-    """What is wrong with a table that says in two ways how its servers come to be: the rest of a sentence about it."""
+    """Returns what is wrong with a table that says in two ways how its servers come to be, as the rest of a sentence
+    about the table; None if nothing is."""
     if table.dsn is not None and table.postgres is not None:
         return "has both dsn and postgres; a given server brings its own version"
     if table.dsn is not None and table.ssh is not None and len(table.dsn) > 1:
@@ -148,7 +151,8 @@ def objection_to_table(table: SetUp) -> str | None:
 
 
 def objection_to_arm(table: SetUp, server: Server) -> str | None:
-    """What in the table of an arm does not go together with its kind of server: the rest of a sentence about it."""
+    """Returns what in the table of an arm does not go together with its kind of server, as the rest of a sentence about
+    the table; None if all of it does."""
     return next(_objections(table, server), None)
 
 
@@ -227,7 +231,8 @@ def _without_host(table: SetUp) -> Iterator[str]:
 
 
 def _made_alone(table: SetUp) -> Iterator[str]:
-    """What only a server that pgtrial makes can have; of a given one it would be ignored."""
+    """Yields an objection to keys that only a server made by pgtrial can have. For a given server they would be
+    ignored."""
     if asked := _present(table, _OF_MADE):
         them = "them" if " and " in asked else "it"
         yield (
@@ -241,12 +246,13 @@ def _present(table: SetUp, keys: Sequence[str]) -> str:
 
 
 def conninfo_of(dsn: str) -> str:
-    """A connection string as libpq takes it."""
+    """Returns a connection string as libpq takes it."""
     return "" if dsn == ENVIRONMENT else dsn
 
 
 def parts_of(dsn: str) -> dict[str, str]:
-    """The parameters of a connection string; {} for one that cannot be read, which freezing the study refuses."""
+    """Returns the parameters of a connection string; {} if it cannot be read, which is refused when the study is
+    frozen."""
     try:
         return {name: str(part) for name, part in conninfo_to_dict(conninfo_of(dsn)).items()}
     except ProgrammingError:

@@ -23,7 +23,8 @@ ENVIRONMENT = "env"
 
 
 WORK = "pgtrial.work"
-"""How many rows the server counts in each transaction of a self-test. No server defines it: any session may set it."""
+"""The name of a setting that holds how many rows the server counts in each transaction of a self-test. No server
+defines it, so that any session may set it."""
 
 SESSION_SETTINGS = frozenset([*table("session_settings.toml", __package__)["names"], WORK])
 """The settings of PostgreSQL that a session may set for itself."""
@@ -75,7 +76,7 @@ def _facts_of_settings(values: dict[str, str], base: dict[str, str]) -> Facts:
 
 
 class ServerKeys(Record):
-    """Where a server comes from, what it is, and what its data are."""
+    """The keys that say where a server comes from, what it is, and what its data are."""
 
     postgres: Annotated[
         Annotated[Setting, AfterValidator(checked_source)] | None,
@@ -176,4 +177,4 @@ class SetUp(ScriptKeys, ClientKeys, MachineKeys, BuildKeys, ServerKeys):
 
 
 KEYS = keys_of(SetUp)
-"""What each key of an arm says of itself."""
+"""The declaration of each key of an arm, by the key's name."""

@@ -16,7 +16,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _FROZEN = re.compile(r"(.+)@sha256:([0-9a-f]{16})")
 _AT = re.compile(r"@(?!\{)")
 _HOST = re.compile(r"[^/:]+:(?!/?$)[^:]")
-"""`user@host:path`, as ssh writes it."""
+"""Matches a repository on another host as ssh writes it, `user@host:path`."""
 
 
 @dataclass(frozen=True)
@@ -24,33 +24,33 @@ class GitSource:
     """A commit of a repository."""
 
     repository: str
-    """A directory, or a URL."""
+    """The repository: a directory, a URL, or `user@host:path` as ssh writes it."""
     ref: str
-    """What names the commit: its 40 digits in a frozen study."""
+    """The name of the commit: a branch, a tag or a commit; in a frozen study all digits of the commit."""
 
     @property
     def text(self) -> str:
-        """As a study file writes it."""
+        """Returns the source as a study file writes it."""
         return f"{_GIT}{self.repository}@{self.ref}"
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it names the commit itself, which cannot become another one."""
+        """True if the source names the commit itself, which cannot become another one."""
         return is_commit(self.ref)
 
     @property
     def is_remote(self) -> bool:
-        """Whether the repository is elsewhere."""
+        """True if the repository is named by a URL or an ssh address, and not by a directory of this machine."""
         return "://" in self.repository or bool(_HOST.match(self.repository))
 
     @property
     def short(self) -> str:
-        """For people: `postgres@1a2b3c4d5e`."""
+        """Returns the source for reports: `postgres@1a2b3c4d5e`."""
         name = re.split(r"[/:]", self.repository.rstrip("/"))[-1].removesuffix(".git")
         return f"{name or self.repository}@{self.ref[:10] if self.is_fixed else self.ref}"
 
     def at(self, ref: str) -> GitSource:
-        """Another commit of the same repository."""
+        """Returns the source with another ref of the same repository."""
         return GitSource(self.repository, ref)
 
 
@@ -64,17 +64,17 @@ class DirectorySource:
 
     @property
     def text(self) -> str:
-        """As a study file writes it."""
+        """Returns the source as a study file writes it."""
         return f"{_DIRECTORY}{self.directory}" + (f"@sha256:{self.digest}" if self.digest else "")
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it says which files it means."""
+        """True if the source has the digest of the files that it means."""
         return bool(self.digest)
 
     @property
     def short(self) -> str:
-        """For people: `postgres with files 1a2b3c4d5e`."""
+        """Returns the source for reports: `postgres with files 1a2b3c4d5e`."""
         return f"{self.directory.rstrip('/').rpartition('/')[2]} with files {self.digest[:10]}"
 
 
@@ -82,17 +82,18 @@ Source = GitSource | DirectorySource
 
 
 def is_source(text: str) -> bool:
-    """Whether a text names a source, in place of a version or a directory of programs."""
+    """True if a text names a source, and not a version or a directory of programs."""
     return text.startswith((_GIT, _DIRECTORY))
 
 
 def is_commit(ref: str) -> bool:
-    """Whether a ref is the whole name of a commit."""
+    """True if a ref is the full name of a commit."""
     return _COMMIT.fullmatch(ref) is not None
 
 
 def source_of(text: str) -> Source:
-    """The source that a text names. Raises ValueError, in the rest of a sentence that begins with the text."""
+    """Returns the source that a text names. Raises ValueError, whose message is the rest of a sentence that begins with
+    the text."""
     if text.startswith(_DIRECTORY):
         return _directory(text.removeprefix(_DIRECTORY))
     if not text.startswith(_GIT):
@@ -115,7 +116,7 @@ def _directory(text: str) -> DirectorySource:
 
 
 def _check_words(repository: str, ref: str) -> None:
-    """What git would take for an option or for a command, and passwords, are refused."""
+    """Raises ValueError for texts that git would take for an option or a command, and for passwords and tokens."""
     for word in (repository, ref):
         if word.startswith("-") or not word.isprintable() or " " in ref:
             raise ValueError("has a repository or ref that git would not take for one; correct it")

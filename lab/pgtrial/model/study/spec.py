@@ -85,7 +85,8 @@ class VerdictSection(Record):
 
 
 class _Origins(dict[str, str]):
-    """The user's files of scripts, by the scripts' names. Studies do not differ by them."""
+    """The files in which the user wrote the scripts, by the scripts' names. Studies that differ only in them are
+    equal."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Origins)
@@ -107,37 +108,39 @@ class StudySpec(Record):
 
     @property
     def scripts(self) -> dict[str, str]:
-        """Text of each script of the study's own by its name; kept in files of their own, not in the TOML."""
+        """Returns the text of each script of the study's own, by its name. Scripts are kept in files of their own, not
+        in the TOML."""
         return self._scripts
 
     def with_scripts(self, scripts: dict[str, str], origins: Mapping[str, str] | None = None) -> StudySpec:
-        """The same study with these texts, and the files in which the user has written them, for messages."""
+        """Returns the same study with these texts of scripts; `origins` has the files in which the user wrote them, for
+        messages."""
         copy = self.model_copy()
         copy._scripts = scripts
         copy._origins = _Origins(origins or {})
         return copy
 
     def origin(self, script: str) -> str:
-        """The file in which the user has written a script; the script's name where that is not known."""
+        """Returns the file in which the user wrote a script, or the script's name if the file is not known."""
         return self._origins.get(script, script)
 
     @property
     def baseline(self) -> str:
-        """Name of the first arm."""
+        """Returns the name of the first arm."""
         return next(iter(self.arms))
 
     @property
     def has_given(self) -> bool:
-        """Whether an arm is a given server."""
+        """True if an arm is a given server."""
         return any(isinstance(self.resolved(arm), Given) for arm in self.arms)
 
     def resolved(self, arm: str) -> Server:
-        """The server of one arm, with what all arms share filled in."""
+        """Returns the server of one arm, with the keys that all arms share filled in."""
         return server_of(self.server, self.arms[arm])
 
 
 def objection_to_metrics(spec: StudySpec) -> str | None:
-    """What speaks against the declared metrics, a sentence; None: nothing."""
+    """Returns why the study cannot declare its metrics, as a sentence; None if it can."""
     load, names = spec.load, spec.verdict.metrics
     if names and load.kind.why_no_metrics is not None:
         return load.kind.why_no_metrics
@@ -153,7 +156,7 @@ def objection_to_metrics(spec: StudySpec) -> str | None:
 
 
 def objection_to_prices(spec: StudySpec) -> str | None:
-    """What speaks against the prices of the arms, a sentence; None: nothing."""
+    """Returns what is wrong with the prices of the arms, as a sentence; None if nothing is."""
     prices = prices_of(spec)
     free = [arm for arm in spec.arms if arm not in prices]
     if prices and free:
@@ -165,7 +168,7 @@ def objection_to_prices(spec: StudySpec) -> str | None:
 
 
 def objection_to_fleet(spec: StudySpec) -> str | None:
-    """What speaks against a fleet for the study's load, a sentence; None: nothing."""
+    """Returns why a fleet cannot make the study's load, as a sentence; None if it can, or if there is no fleet."""
     if spec.fleet is None:
         return None
     of_values = "values are drawn by one engine, so such a load has no fleet" if spec.load.values else None
@@ -174,13 +177,14 @@ def objection_to_fleet(spec: StudySpec) -> str | None:
 
 
 def prices_of(spec: StudySpec) -> dict[str, Price]:
-    """The prices of the arms that have one."""
+    """Returns the prices of the arms that have one."""
     texts = {arm: spec.resolved(arm).price for arm in spec.arms}
     return {arm: price_of(text) for arm, text in texts.items() if text is not None}
 
 
 def metrics_of(spec: StudySpec) -> list[str]:
-    """The metrics that a study declares; prices declare transactions per cent, and a promise the capacity."""
+    """Returns the metrics that a study declares; prices declare transactions per cent, and a promise declares the
+    capacity."""
     kind = spec.load.kind
     names = kind.metrics(spec.load, spec.verdict.metrics)
     if not prices_of(spec) or PER_CENT in names or is_paced(spec) or not kind.has_price:
@@ -189,13 +193,13 @@ def metrics_of(spec: StudySpec) -> list[str]:
 
 
 def primary_metric_of(spec: StudySpec) -> str | None:
-    """The declared metric of the primary claims; None: it is the measure of the load."""
+    """Returns the declared metric of the primary claims; None if they compare the measure of the load."""
     names = metrics_of(spec)
     return names[0] if names and names[0] != spec.load.kind.usual_metric(spec.load) else None
 
 
 def is_paced(spec: StudySpec) -> bool:
-    """Whether the number of transactions is given, so that the server's speed does not change it."""
+    """True if the number of transactions is given, so that the server's speed does not change it."""
     return spec.load.kind.is_paced(spec.load)
 
 

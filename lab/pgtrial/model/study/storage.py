@@ -1,4 +1,5 @@
-"""The place of an arm's data as a study file describes it: a filesystem made for it, or a directory that is there."""
+"""The place of an arm's data as a study file describes it: a file system that is made for it, or a directory that
+exists."""
 
 from __future__ import annotations
 
@@ -37,16 +38,18 @@ class Volume(Record):
 
     @property
     def device(self) -> Path | None:
-        """The device that is given over, if it is one; of several the first."""
+        """Returns the device on which the volume is made, the first one of a list; None if the volume is on no
+        device."""
         return Path(self.on[0]) if self.on[0].startswith("/dev/") else None
 
     @property
     def directory(self) -> Path | None:
-        """The directory that is there already, if it is one; of several the first."""
+        """Returns the existing directory in which the data are, the first one of a list; None if the volume is not a
+        directory."""
         return Path(self.on[0]) if self.on[0].startswith("/") and self.device is None else None
 
     def at(self, place: int | None) -> Self:
-        """The same volume at one of the places that it lists; None: as it is."""
+        """Returns the same volume at one of the places that it lists; unchanged if `place` is None."""
         return self if place is None else self.model_copy(update={"on": [self.on[place]]})
 
     @model_validator(mode="after")
@@ -78,7 +81,8 @@ class Storage(Volume):
     wal: Volume | None = Field(None, description="A volume for the WAL, with the same keys.")
 
     def at(self, place: int | None) -> Self:
-        """The same storage at one of its places; a WAL that lists places goes to its own of the same number."""
+        """Returns the same storage at one of its places. A WAL volume that lists places goes to its own place of the
+        same number."""
         placed = super().at(place)
         wal = self.wal
         return placed if wal is None or len(wal.on) == 1 else placed.model_copy(update={"wal": wal.at(place)})
@@ -94,12 +98,13 @@ class Storage(Volume):
 
 
 def facts_of_storage(place: Storage | None, base: Storage | None) -> list[str]:
-    """The facts in which two places of data differ as the study file says them."""
+    """Returns the facts in which two places of data differ, as far as the study file tells."""
     return [*_facts("", place, base), *_facts("wal_", place and place.wal, base and base.wal)]
 
 
 def _facts(prefix: str, volume: Volume | None, base: Volume | None) -> list[str]:
-    """With another filesystem its options differ too; otherwise only those that are not the same."""
+    """Returns the facts in which two volumes differ. With another file system all of its options count as different,
+    otherwise only those that are not the same."""
     if volume == base:
         return []
     if volume is None or base is None or (volume.fs, volume.on) != (base.fs, base.on):

@@ -20,12 +20,12 @@ from pgtrial.model.study.manifests import manifest
 from pgtrial.model.units import Seconds, as_list, nearest
 
 SUITE = "suite:"
-"""With which the name of such a workload begins."""
+"""The prefix of the name of such a workload."""
 
 SUITE_FILE = "suite.toml"
 
 GENERATORS = ("joins", "reports")
-"""Data that the engine makes for suites, by name."""
+"""The names of the data that the engine can make for suites."""
 
 DEFAULT_LIMIT_S = 60.0
 
@@ -42,10 +42,10 @@ NOT_FOR_SUITES = {
     "interleave": "a query is longer than a slice",
     "on_server_loss": "a trial that loses its server has failed",
 }
-"""Keys of `[load]` that say nothing of a suite, each with the reason."""
+"""The keys of `[load]` that do not apply to a suite, each with the reason."""
 
 _SMALLEST, _LARGEST = 0.01, 100
-"""Scales of data that the engine makes; the smallest is their step, too."""
+"""The bounds of the scale of data that the engine makes. Scales are multiples of the smallest."""
 
 MOST_QUERIES = 500
 
@@ -78,33 +78,33 @@ class SuiteSection(Record):
 
     @property
     def drops_caches(self) -> bool:
-        """Whether the server is restarted before each query."""
+        """True if the server is restarted before each query."""
         return self.cache != "warm"
 
     @property
     def limit_s(self) -> float:
-        """The limit of a query, seconds."""
+        """Returns the limit of a query, seconds."""
         return DEFAULT_LIMIT_S if self.limit is None else self.limit
 
     @property
     def passes(self) -> int:
-        """How often each query runs in a trial."""
+        """Returns how often each query runs in a trial, with the unmeasured pass."""
         return self.runs if self.drops_caches else self.runs + 1
 
     @property
     def expected_s(self) -> float:
-        """How long a trial takes, seconds: not known before it has run; 0."""
+        """Returns 0, since how long a trial takes is not known before it has run."""
         return 0.0
 
     @property
     def longest_s(self) -> float:
-        """What no trial exceeds that goes on, seconds."""
+        """Returns a time that no trial exceeds while it makes progress, seconds."""
         restart_s = _RESTART_PATIENCE_S if self.drops_caches else 0.0
         return (self.queries or 1) * self.passes * (self.limit_s + restart_s) + _RESTART_PATIENCE_S
 
 
 class Suite(Record):
-    """suite.toml."""
+    """The content of suite.toml."""
 
     description: str = Field("", description="What the queries ask, in one sentence.")
     data: str | None = Field(None, description="Data of the engine's generator of this name.")
@@ -119,34 +119,35 @@ class Suite(Record):
 
 
 def is_suite(workload: str) -> bool:
-    """Whether a workload is a suite."""
+    """True if a workload is a suite."""
     return workload.startswith(SUITE)
 
 
 def objections_to_scale(scale: float) -> Iterator[str]:
-    """That the engine does not make data at a scale."""
+    """Yields an objection if the engine cannot make data at this scale."""
     if not _SMALLEST <= scale <= _LARGEST or round(scale, 2) != scale:
         yield f"a suite's scale is {_SMALLEST} to {_LARGEST} with at most two decimals, and not {scale:g}; change it"
 
 
 def suite_of(name: str, scripts: Mapping[str, str]) -> Suite:
-    """What suite.toml says of a suite with these files, by paths as a study holds them. Raises StudyError."""
+    """Returns the content of a suite's suite.toml; `scripts` has the suite's files by their paths in the study. Raises
+    StudyError."""
     return read_suite(name, scripts.get(f"{name}/{SUITE_FILE}", ""))
 
 
 @lru_cache
 def read_suite(name: str, text: str) -> Suite:
-    """A suite.toml. Raises StudyError."""
+    """Returns the content of a suite.toml from its text. Raises StudyError."""
     return manifest(text, Suite, f"the suite {name}: {SUITE_FILE}", {})
 
 
 def queries_of(name: str, scripts: Mapping[str, str]) -> list[str]:
-    """The names of a suite's queries, among the scripts of a study, in the order of their files."""
+    """Returns the names of a suite's queries, among the scripts of a study, in the order of their files."""
     files = [path.removeprefix(f"{name}/") for path in scripts if path.startswith(f"{name}/")]
     return sorted(file.removesuffix(QUERY_ENDING) for file in files if file.endswith(QUERY_ENDING))
 
 
 def check_suite_name(name: str, source: str) -> None:
-    """Raise StudyError for a name of a folder or of a query that results cannot have."""
+    """Raises StudyError for a name of a folder or of a query that results cannot have."""
     if not _NAME.fullmatch(name):
         raise StudyError(f"{source}: {name!r} is no name for a suite or a query; use letters, digits, _, . and -")

@@ -41,7 +41,7 @@ _OURS = {
     "tables": "sysbench.tables",
     "table_size": "sysbench.table_size",
 }
-"""Options that a key of the study stands for."""
+"""The options of sysbench that keys of the study replace, each with that key."""
 
 _NOT_OURS = ("events", "max_requests", "rand_seed", "jsonl", "db_driver", "config_file", "help", "version", "test")
 _PREPARING = ("auto_inc", "create_secondary", "secondary", "pgsql_variant")
@@ -49,17 +49,17 @@ _PREPARING = ("auto_inc", "create_secondary", "secondary", "pgsql_variant")
 
 
 def is_sysbench(workload: str) -> bool:
-    """Whether a workload is a test of sysbench: one of its own, or a Lua script."""
+    """True if a workload is a test of sysbench: one of its own, or a Lua script."""
     return workload in SYSBENCH_TESTS or workload.endswith(".lua")
 
 
 def plain(option: str) -> str:
-    """An option's name without dashes, which sysbench takes for underscores."""
+    """Returns an option's name with underscores in place of dashes, which sysbench takes as equal."""
     return option.replace("-", "_")
 
 
 def prepares(option: str) -> bool:
-    """Whether an option of sysbench's own tests concerns the tables that they prepare."""
+    """True if an option of sysbench's own tests concerns the tables that they prepare."""
     return plain(option) in _PREPARING or plain(option).startswith("rand_")
 
 
@@ -90,12 +90,13 @@ class SysbenchSection(Record):
     )
 
     def arguments(self, test: str) -> list[str]:
-        """The engine's options for one test: the size of the tables where it has one, then the others as they are."""
+        """Returns the engine's options for one test: the size of the tables where it has one, then the other options
+        unchanged."""
         tables, size = self.sizes(test)
         return as_arguments({"tables": tables, "table-size": size, **self.options})
 
     def sizes(self, test: str) -> tuple[int | None, int | None]:
-        """Number of tables and rows of each; None where the test decides, or has no such thing."""
+        """Returns the number of tables and the rows of each; None where the test decides, or has no such number."""
         if test == "bulk_insert":
             return None, None
         if test in SYSBENCH_TESTS:

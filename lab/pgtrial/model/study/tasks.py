@@ -11,14 +11,14 @@ from pgtrial.model.records import Record
 from pgtrial.model.units import Seconds, as_arguments
 
 APP_TASKS = "app-tasks"
-"""The workload's name."""
+"""The name of the workload."""
 
 AT_ONCE = "at-once"
 _RANDOM = "poisson:"
 _RATE = re.compile(r"\d+(\.\d+)?")
 
 _MOST_CONNECTIONS = 100_000
-"""Connections of all pools together, the engine's limit."""
+"""The most connections of all pools together that the engine can open."""
 
 NOT_FOR_TASKS = {
     "scale": "its table has the size of tasks.threads_in_table and tasks.rows",
@@ -33,10 +33,11 @@ NOT_FOR_TASKS = {
     "interleave": "its tasks arrive when they do",
     "on_server_loss": "tasks wait for connections as long as tasks.pool_timeout, whatever became of the server",
 }
-"""Keys of `[load]` that say nothing of tasks, each with the reason."""
+"""The keys of `[load]` that do not apply to tasks, each with the reason."""
 
 _S_PER_ROW = 1e-7
-"""What a statement takes for each row of its thread_id, which it reads to find one of them."""
+"""The estimated time of a statement for each row of its thread_id, seconds. The statement reads all of these rows to
+find one."""
 
 _S_PER_STATEMENT = 3e-4
 _STATEMENTS = 2
@@ -88,28 +89,30 @@ class TasksSection(Record):
 
     @property
     def connections(self) -> int:
-        """The most connections of all pools together."""
+        """Returns the most connections that all pools together have."""
         return self.apps * self.pool
 
     @property
     def arriving_s(self) -> float:
-        """From the first to the last arrival, seconds; of random arrivals the expectation."""
+        """Returns the time from the first to the last arrival, seconds; for random arrivals its expectation."""
         return 0.0 if self.arrival == AT_ONCE else self.tasks / float(self.arrival.removeprefix(_RANDOM))
 
     @property
     def expected_s(self) -> float:
-        """A rough estimate of how long all tasks take: two CPUs' work, as far as they wait for a connection."""
+        """Returns a rough estimate of how long all tasks take, seconds: the work of two CPUs, limited by the time for
+        which tasks wait for a connection."""
         task_s = _STATEMENTS * (self.rows * _S_PER_ROW + _S_PER_STATEMENT)
         work = self.apps * self.tasks * task_s / _CPUS
         return min(max(work, self.arriving_s), self.arriving_s + self.pool_timeout)
 
     @property
     def longest_s(self) -> float:
-        """What no run exceeds that gets on: each task is on the server, or has failed, when its waiting is over."""
+        """Returns a time that no run exceeds while it makes progress, seconds: each task is on the server, or has
+        failed, when its time to wait is over."""
         return 2 * self.arriving_s + self.pool_timeout + _LONGEST_SERVICE_S
 
     def arguments(self) -> list[str]:
-        """The engine's options, which have the names of the keys."""
+        """Returns the engine's options, which have the names of the keys."""
         asked = {key.replace("_", "-"): value for key, value in self.model_dump().items()}
         asked["pool-lifetime"] = asked.pop("pool-lifetime")  # the only one that may be left out comes last
         return as_arguments({key: f"{value:g}" if isinstance(value, float) else value for key, value in asked.items()})

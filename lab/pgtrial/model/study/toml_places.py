@@ -1,5 +1,6 @@
-"""Where the keys of a TOML text are: the line of a key for messages about it, and what is wrong with a line that is no
-TOML. Python's parser keeps no lines of keys, so that this reads the text a second time, and only after an error."""
+"""Finds where the keys of a TOML text are, for messages that name the line of a key, and what is wrong with a line that
+is no TOML. Python's parser does not keep the lines of keys, so this module reads the text a second time, and only after
+an error."""
 
 from __future__ import annotations
 
@@ -77,11 +78,13 @@ _CURES = {
         'a text is written in quotes: {key} = "{value}"'
     ),
 }
-"""Patterns of lines that are no TOML, each with the way to write such a line; the first that fits is told."""
+"""Patterns of lines that are no TOML, each with the way to write such a line. A message has that of the first pattern
+that fits."""
 
 
 def declared_again(text: str, error: str) -> str | None:
-    """Returns that a table stands twice, with the lines of both; None if the parser's message says something else."""
+    """Returns a message that a table is declared twice, with both lines; None if the parser's message is about
+    something else."""
     match = _ERROR_LINE.search(error)
     lines = text.splitlines()
     if match is None or "Cannot declare" not in error or int(match[1]) > len(lines):
@@ -93,7 +96,8 @@ def declared_again(text: str, error: str) -> str | None:
 
 
 def unclosed(text: str, error: str) -> str | None:
-    """Returns which line has a text without its closing quote; None if the parser's message says something else.
+    """Returns a message that names the line with a text that has no closing quote; None if the parser's message is
+    about something else.
 
     The parser calls the end of such a line an illegal character, and names the end of the file for texts in single
     quotes.

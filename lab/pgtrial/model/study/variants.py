@@ -1,4 +1,5 @@
-"""What a study file stands for: one of its profiles, and one arm for each server build of the machine. Pure functions.
+"""Expands a study file: it chooses one of the profiles, and makes one arm for each server build of the machine. All
+functions are pure.
 
 A profile is an overlay on the keys that all of them share: `[profiles.NAME.SECTION]` holds what NAME changes of
 `[SECTION]`. Tables are merged key by key, to any depth; any other value, a list too, replaces the shared one. Arms are
@@ -25,7 +26,8 @@ SECTION = "profiles"
 
 
 def profile_names(data: Mapping[str, Any], source: str) -> list[str]:
-    """The profiles of a study file, in its order; `source` is what errors name. Raises StudyError."""
+    """Returns the profiles of a study file, in its order; `source` is the name of the file in errors. Raises
+    StudyError."""
     profiles = data.get(SECTION, {})
     if not isinstance(profiles, Mapping):
         raise StudyError(f"{source}: profiles are tables; write [profiles.quick.load] and the keys that it changes")
@@ -38,7 +40,8 @@ def profile_names(data: Mapping[str, Any], source: str) -> list[str]:
 
 
 def with_profile(data: Mapping[str, Any], wanted: str | None, source: str) -> dict[str, Any]:
-    """The keys of a study under one profile, by default the first; `[study] profile` names it. Raises StudyError."""
+    """Returns the keys of a study under one profile, by default the first, with the profile's name in `[study]
+    profile`. Raises StudyError."""
     names = profile_names(data, source)
     common = {key: value for key, value in data.items() if key != SECTION}
     if not names:
@@ -72,7 +75,8 @@ EVERY = "every"
 
 @dataclass(frozen=True)
 class Build:
-    """A server that the machine has: its version ("18.6"), bin directory, and origin in one word ("wheel")."""
+    """A server build that the machine has: its version ("18.6"), its bin directory, and its origin in one word
+    ("wheel")."""
 
     version: str
     bin: str
@@ -80,7 +84,8 @@ class Build:
 
 
 def expanded(data: Mapping[str, Any], builds: Callable[[], Sequence[Build]], source: str) -> dict[str, Any]:
-    """The keys of a study with each arm of every build written out, the oldest build first. Raises StudyError.
+    """Returns the keys of a study in which each arm that stands for every build is written out, the oldest build first.
+    Raises StudyError.
 
     An arm is named after its build, `15.20 installed`; where several arms stand for every build, their names go before.
     """
@@ -111,7 +116,8 @@ def _stands_for_all(keys: Any) -> bool:
 
 
 def _named(builds: Sequence[Build]) -> dict[str, str]:
-    """Name of each build -> what `postgres` has to say: its version, or the directory where versions do not differ."""
+    """Returns for the name of each build the value of `postgres` that means it: the version, or the directory where
+    several builds have the same version."""
     versions = Counter(build.version for build in builds)
     named: dict[str, str] = {}
     for build in builds:

@@ -21,7 +21,7 @@ BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, ORDER_ENTRY, APP_TASKS, PROGRAMS)
 
 
 def is_script(workload: str) -> bool:
-    """Whether a workload is a script of the study's own, given by its path, or a pack, and not a built-in one."""
+    """True if a workload is a script of the study's own, given by its path, or a pack, and not a built-in workload."""
     if _has_prefix(workload):
         return False
     workload = weight_of(workload)[0]
@@ -38,7 +38,7 @@ def _has_prefix(workload: str) -> bool:
 
 
 def known(names: list[str]) -> list[str]:
-    """Return the names. Raises ValueError if one is no workload."""
+    """Returns the names unchanged. Raises ValueError if one is no workload."""
     for name in names:
         if name not in BUILT_IN and not (is_script(name) or _has_prefix(name)):
             near = difflib.get_close_matches(name, BUILT_IN, n=1, cutoff=0.4)

@@ -13,7 +13,7 @@ from pgtrial.model.study.kinds.transactions import Transactions
 from pgtrial.model.study.load_keys import LoadKeys
 
 KINDS: tuple[LoadKind, ...] = (Tasks(), Replay(), Suite(), Job(), Programs(), Capacity(), Transactions())
-"""The first that is meant is the kind of a load."""
+"""All kinds of load. The kind of a load is the first one whose `is_meant` is true for it."""
 
 
 def kind_of(load: LoadKeys) -> LoadKind:

@@ -24,7 +24,7 @@ from pgtrial.model.study.load_keys import LoadKeys
 from pgtrial.model.study.servers import Given
 
 _WITH_BESIDE = "p99"
-"""The metric of the load beside a job that is compared unless the study says otherwise."""
+"""The metric of the load beside a job that is compared if the study declares no metrics."""
 
 _NOT_FOR_JOBS = f"not for a job; write {', '.join(name for name, metric in METRICS.items() if metric.is_for_jobs)}"
 
@@ -109,7 +109,7 @@ class Job(LoadKind):
 
 
 def _loads_beside(load: LoadKeys) -> list[BesideLoad | None]:
-    """Returns the loads beside a job, or none."""
+    """Returns the loads beside a job, or a list of one None if the job runs alone."""
     if load.job.beside is None:
         return [None]
     script = PurePosixPath(load.job.beside).name

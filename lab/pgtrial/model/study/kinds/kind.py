@@ -1,4 +1,5 @@
-"""What pgtrial asks of the load of a study, whichever kind it is; the answers here are those of transactions."""
+"""The questions that pgtrial asks about the load of a study, whichever kind it is. The answers of the base class are
+those of transactions."""
 
 from __future__ import annotations
 
@@ -30,65 +31,66 @@ class Asked(Protocol):
 
     @property
     def load(self) -> LoadKeys:
-        """What every arm has to serve."""
+        """Returns the load that every arm has to serve."""
 
     @property
     def arms(self) -> Mapping[str, SetUp]:
-        """The arms; the first is the baseline."""
+        """Returns the arms, of which the first is the baseline."""
 
     @property
     def scripts(self) -> Mapping[str, str]:
-        """The text of each script of the study's own by its name."""
+        """Returns the text of each script of the study's own, by its name."""
 
     @property
     def has_given(self) -> bool:
         """True if an arm is a given server."""
 
     def resolved(self, arm: str) -> Server:
-        """The server of one arm, with what all arms share filled in."""
+        """Returns the server of one arm, with the keys that all arms share filled in."""
 
 
 class OwnEnd(Protocol):
-    """How long a load takes that ends when all of it is done."""
+    """The duration of a load that ends when all of it is done."""
 
     @property
     def expected_s(self) -> float:
-        """About how long it takes, seconds; 0: not known."""
+        """Returns about how long the load takes, seconds; 0 if that is not known."""
 
     @property
     def longest_s(self) -> float:
-        """What it may take at most, seconds."""
+        """Returns the longest time that the load may take, seconds."""
 
 
 class LoadKind:
     """The load of a study: what it refuses, its load points, and what the plan has to know of it."""
 
     stored: ClassVar[type[PointKind]]
-    """What is stored of the kind in a load point, with the key by which each floor finds its part of the kind."""
+    """The type of what load points store of the kind. Its `key` is the name by which each floor of the lab finds its
+    own part of the kind."""
     why_no_turns: ClassVar[str | None] = None
     """Why the trials of the arms cannot take turns; None: nothing in the load speaks against it."""
     why_no_fleet: ClassVar[str | None] = None
     """Why one machine has to make the load; None: several can."""
     why_no_metrics: ClassVar[str | None] = None
-    """Why a study declares no metrics; None: it may."""
+    """Why a study with this load declares no metrics; None: it may declare some."""
     has_price: ClassVar[bool] = True
     """True if prices of the arms make transactions per cent a metric."""
     fewest_arms: ClassVar[int] = 2
-    """How many arms a study has at least."""
+    """The fewest arms that a study with this load may have."""
     is_rehearsed: ClassVar[bool] = True
-    """True if each arm is shown what the user has written before the first trial."""
+    """True if a rehearsal runs what the user has written on each arm before the first trial."""
     has_plans: ClassVar[bool] = True
-    """True if the plans of its statements are taken in trials."""
+    """True if trials record the plans of the load's statements."""
     has_known_sql: ClassVar[bool] = True
-    """True if the scripts of the study are what the load sends."""
+    """True if the load sends the scripts of the study, so that its SQL is known."""
     is_of_the_user: ClassVar[bool] = False
-    """True if it sends statements that are the user's even if the study has no script."""
+    """True if the load sends statements of the user even if the study has no script."""
     follows_the_arm: ClassVar[bool] = False
     """True if each arm has clients of its own, so that arms differ even on one server."""
     runs_in_batches: ClassVar[bool] = False
-    """True if it runs batches, each when the lab asks for it."""
+    """True if the load runs in batches, each started when the lab asks for it."""
     has_planned_time: ClassVar[bool] = True
-    """True if each trial takes its warm-up and its measured part, and nothing more."""
+    """True if each trial takes the time of its warm-up and its measured part, and nothing more."""
     has_data_of_known_size: ClassVar[bool] = False
     """True if the size of its data is known in bytes, and not by its scale."""
     takes_decimal_scales: ClassVar[bool] = False
@@ -96,11 +98,12 @@ class LoadKind:
     is_of_queries: ClassVar[bool] = False
     """True if each of its files is a query, which the engine sends as it stands."""
     has_own_limit: ClassVar[bool] = False
-    """True if the study limits its time, so that a trial that takes longer gets no further time for its end."""
+    """True if the study limits the time of the load, so that a trial that exceeds the limit gets no further time to
+    end."""
     searches_rate: ClassVar[bool] = False
-    """True if trials look for a rate, beginning where those of earlier blocks have ended."""
+    """True if trials look for a rate, and begin where those of earlier blocks have ended."""
     fewer: ClassVar[str] = "load points"
-    """What a study with a smaller budget has fewer of."""
+    """The noun for the parts of the load that a study with a smaller budget must have fewer of, for messages."""
 
     def is_meant(self, load: LoadKeys) -> bool:
         """True if the workload, or another key, names this kind."""
@@ -111,11 +114,12 @@ class LoadKind:
         return None
 
     def objections(self, load: LoadKeys) -> Iterator[str]:
-        """Returns what does not go with this kind if the load is of it, and what is for this kind alone otherwise."""
+        """Yields what does not go with this kind of load; for loads of other kinds, the keys that are for this kind
+        alone."""
         yield from ()
 
     def objections_to_data(self, load: LoadKeys) -> Iterator[str]:
-        """Returns what does not go with data of the user's own."""
+        """Yields what does not go with data of the user's own."""
         for workload in (ORDER_ENTRY, APP_TASKS):
             if load.data and workload in load.workload:
                 yield f"{workload} has tables of its own; leave data out, or name scripts on your data as workload"
@@ -186,7 +190,8 @@ class LoadKind:
 
 
 def misplaced(load: LoadKeys, keys: Mapping[str, str], workload: str) -> Iterator[str]:
-    """Returns objections to keys that say nothing of a workload. A frozen study has its defaults written out."""
+    """Yields objections to keys that do not apply to a workload. Defaults are no objection, since a frozen study has
+    them written out."""
     for key, reason in keys.items():
         defaults = (type(load).model_fields[key].get_default(call_default_factory=True), _FORMER_DEFAULTS.get(key))
         if getattr(load, key) not in defaults:

@@ -30,7 +30,7 @@ class Transactions(LoadKind):
     stored: ClassVar[type[PointKind]] = OfAPoint
 
     def points(self, study: Asked) -> list[LoadPoint]:
-        """Returns the crossing of all lists, in the order of the study file.
+        """Returns a load point for each combination of the values in all lists, in the order of the study file.
 
         Tests of sysbench are crossed with clients and rates only: their tables have one size in a study.
         """
@@ -75,10 +75,11 @@ def _mix(study: Asked) -> list[dict[str, Any]]:
 
 
 def _sizes_for(study: Asked, scripts: Iterable[str]) -> list[dict[str, Any]]:
-    """As `sizes`, for these scripts; those that name none of pgbench's tables do without, unless the scale is set.
+    """Returns what load points with these scripts say of their data. If neither the scripts nor setup_sql name
+    pgbench's tables, and the study does not set the scale, the load points have no tables.
 
-    What setup_sql makes may name them too. On a given server, where tables are in somebody's way, it is asked more
-    closely what a script names (`pgbench_names`).
+    A given server always gets `sizes` here. Since unneeded tables would be in somebody's way there, `pgbench_names`
+    later checks more closely what a script names.
     """
     load, texts = study.load, [study.scripts[name] for name in scripts if name in study.scripts]
     if not texts or study.has_given or load.scale_is_set or load.data:
