@@ -47,8 +47,7 @@ LOOPBACK_ACCESS = Access(LOOPBACK, 0, LOOPBACK, (LOOPBACK,))
 
 
 def access_to(machine: RemoteMachine, address: str | None, port: int) -> Access:
-    """Returns how the lab reaches a server of a host, by its addresses as known here and as the host sees it. Raises
-    ArmError.
+    """Returns how clients on this machine, such as the lab, reach a server of another host. Raises ArmError.
 
     Without an `address`, clients use the host to which ssh goes, and the server listens where that connection arrives.
     """
