@@ -1,1 +1,2 @@
-"""The study directory and the study file: what is read from disk and written to it."""
+"""Reads and writes what pgtrial keeps on disk: study directories, study files, bundles, histories and the state
+directory."""

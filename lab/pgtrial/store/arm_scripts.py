@@ -1,6 +1,7 @@
-"""The scripts and queries of arms: read at planning, checked against the load that all arms have, kept with the study.
+"""The scripts and queries of arms. They are read when a study is planned, checked against the load that all arms share,
+and kept with the study.
 
-A study in which an arm has a script or a query has one for every arm afterwards: an arm without one runs the script or
+If one arm has a script or a query, the planned study has one for every arm: an arm without its own runs the script or
 query of `[load]`. The workload of `[load]` is then the script of the baseline.
 """
 
@@ -15,11 +16,11 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import slug
 
 FOLDER = "scripts"
-"""Where a study directory keeps scripts; its study.toml names them as paths beside it: `scripts/orders.sql`. A pack is
-a folder there, `scripts/kv/A` with the name of its mix."""
+"""The folder of a study directory that has the scripts. study.toml names them by paths relative to itself, such as
+`scripts/orders.sql`. A pack is a folder in it, `scripts/kv/A` with the name of its mix."""
 
 Read = Callable[[str], str]
-"""Returns the text of a script by its path. Raises StudyError."""
+"""A function that returns the text of a script by its path. It raises StudyError."""
 
 
 def has_arm_scripts(spec: StudySpec) -> bool:
@@ -28,7 +29,7 @@ def has_arm_scripts(spec: StudySpec) -> bool:
 
 
 def check_arm_scripts(spec: StudySpec, source: str) -> None:
-    """Raise StudyError for scripts of arms that do not go with each other, or with the load that all arms have."""
+    """Raises StudyError for scripts of arms that do not go with each other, or with the load that all arms share."""
     if spec.server.workload is not None or spec.server.query is not None:
         key = "workload" if spec.server.workload is not None else "query"
         raise StudyError(
@@ -74,9 +75,10 @@ def _is_one_script(workload: list[str]) -> bool:
 
 
 def with_arm_scripts(spec: StudySpec, texts: dict[str, str], origins: dict[str, str], read: Read) -> StudySpec:
-    """The spec with the scripts of its arms at their places in the study; adds their texts and the user's files.
+    """Returns the spec with the scripts of its arms at their paths in the study; adds their texts and the user's files
+    to `texts` and `origins`.
 
-    The script of `[load]` is there already, and stays if an arm without one of its own runs it. Raises StudyError.
+    The script of `[load]` is in `texts` already, and stays if an arm without one of its own runs it. Raises StudyError.
     """
     common, before = spec.load.workload[0], dict(texts)
     runs_common = any(not _own(keys) for keys in spec.arms.values())
@@ -109,6 +111,6 @@ def as_script(query: str) -> str:
 
 
 def _free(name: str, arm: str, text: str, texts: Mapping[str, str]) -> str:
-    """Returns a name under which no other text is kept: two folders may have scripts of one name."""
+    """Returns a name under which no other text is kept, since two folders may have scripts of the same name."""
     names = [name, f"{slug(arm)}-{name}", *(f"{number}-{slug(arm)}-{name}" for number in range(2, len(texts) + 3))]
     return next(one for one in names if texts.get(one, text) == text)

@@ -32,11 +32,11 @@ from pgtrial.store.tables import SCHEMAS, refuse_hostile
 
 SUFFIX = ".tar.xz"
 FORMAT = 1
-"""Version of the bundle's format; a reader refuses a higher one."""
+"""The version of the format of bundles. A reader refuses a higher one."""
 
 MANIFEST = "bundle.json"
 _FOLDER = "study"
-"""The folder that the archive holds, whatever the study's directory is called."""
+"""The folder in the archive that has the study, whatever the study's own directory is called."""
 
 _MAGIC = b"\xfd7zXZ\0"
 _END = b"YZ"
@@ -45,13 +45,13 @@ _END = b"YZ"
 _BLOCK = 512
 _CHUNK = 1 << 20
 _MEMORY = 1 << 27
-"""Most memory for decompression, bytes: what we write needs 9 MB."""
+"""The most memory for decompression, bytes. A bundle that pgtrial wrote needs 9 MB."""
 _LARGEST_MANIFEST = 1 << 26
 _LARGEST_PART = (1 << 33) - 1
 _LARGEST_STUDY = 1 << 32
-"""Most bytes that are unpacked."""
+"""The most bytes that are unpacked."""
 _LARGEST_BUNDLE = 1 << 34
-"""Most bytes of all parts: the raw record too is decompressed, for its digest."""
+"""The most bytes of all parts together. It covers the raw record too, which is decompressed only for its digest."""
 _MOST_PARTS = 1 << 17
 
 _TRIAL = r"(trials|voided/[^/]+)/\d[^/]*"
@@ -74,15 +74,15 @@ _STUDY = tuple(
         (rf"{_TRIAL}/latency\.hdr", _MB),
     )
 )
-"""The files that a report and a verdict are made of, and the most bytes of each that are unpacked. Files of one kind
-stand together: they compress better."""
+"""The patterns of the files that a report and a verdict need, with the most bytes of each file that are unpacked. Files
+of one kind are adjacent, since they compress better."""
 
 _HEAD = 2
-"""Kinds that a study needs to be opened; they come first."""
+"""The number of patterns in _STUDY whose files are needed to open a study. They come first in a bundle."""
 
 
 def _safe(name: str) -> str:
-    """A relative path below the study, on every system. Raises ValueError."""
+    """Returns the name if it is a relative path below the study on every system. Raises ValueError."""
     windows = PureWindowsPath(name)
     plain = name.isprintable() and "\\" not in name and not windows.drive
     if not plain or PurePosixPath(name).is_absolute() or {"", ".", ".."} & set(name.split("/")):
@@ -100,14 +100,14 @@ class Part(Record):
 
 
 class Manifest(Record):
-    """bundle.json: the parts in their order."""
+    """bundle.json: the parts of the bundle in their order."""
 
     format: int = Field(FORMAT, ge=1)
     parts: list[Part]
 
 
 class _AnyFormat(BaseModel):
-    """What every format of a manifest has."""
+    """The key that a manifest has in every version of the format."""
 
     format: int
 
@@ -116,7 +116,7 @@ class _AnyFormat(BaseModel):
 
 
 def write_bundle(study: StudyDirectory, target: BinaryIO, *, everything: bool) -> Manifest:
-    """Write a study's bundle; without `everything` only what reports and verdicts are made of.
+    """Writes a study's bundle; without `everything` only the files that reports and verdicts need.
 
     Values of the study that may be secrets are not in it: its study.toml has marks in their place.
 
@@ -138,7 +138,8 @@ def write_bundle(study: StudyDirectory, target: BinaryIO, *, everything: bool) -
 
 
 def files_of(directory: Path) -> list[str]:
-    """Names of a study's files, as a bundle has them; hidden files are the lab's own and not the study's."""
+    """Returns the names of a study's files as a bundle has them. Hidden files are left out, since they belong to the
+    lab and not to the study."""
     names = []
     for folder, folders, files in os.walk(directory):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -147,12 +148,12 @@ def files_of(directory: Path) -> list[str]:
 
 
 def _kind(name: str) -> int:
-    """Position of the name's pattern in _STUDY; its length for any other file."""
+    """Returns the position of the name's pattern in _STUDY, or the length of _STUDY for any other file."""
     return next((i for i, (pattern, _) in enumerate(_STUDY) if pattern.fullmatch(name)), len(_STUDY))
 
 
 def _part(path: Path, name: str, text: bytes | None) -> Part:
-    """The part of a file, or of a text that is bundled in its place. Raises StoreError."""
+    """Returns the part of a file, or of a text that is bundled in its place. Raises StoreError."""
     size, sha256 = _measure(path) if text is None else (len(text), hashlib.sha256(text).hexdigest())
     try:
         return Part(name=name, size=size, sha256=sha256)
@@ -164,7 +165,7 @@ def _part(path: Path, name: str, text: bytes | None) -> Part:
 
 
 def _measure(path: Path) -> tuple[int, str]:
-    """Size and SHA-256 of a file. Raises StoreError."""
+    """Returns the size and the SHA-256 of a file. Raises StoreError."""
     with reading(path), open_file(path) as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         return file.tell(), sha256
@@ -177,7 +178,7 @@ def _add(file: BinaryIO | lzma.LZMAFile, name: str, size: int, source: BinaryIO)
 
 
 def _header(name: str, size: int) -> bytes:
-    """The one header of a part; raises ValueError for a name that is too long."""
+    """Returns the only header that a part may have. Raises ValueError for a name that is too long."""
     info = tarfile.TarInfo(f"{_FOLDER}/{name}")
     info.size = size
     return info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict")
@@ -191,7 +192,8 @@ def _padding(size: int) -> bytes:
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether the file looks like a bundle; its content decides when it is read. A pipe is none, and is not read."""
+    """True if the file looks like a bundle; whether it is one turns out when it is read. A pipe is none, and is not
+    read."""
     if path.is_fifo():
         return False
     with contextlib.suppress(OSError), open_file(path) as file:
@@ -201,11 +203,12 @@ def is_bundle(path: Path) -> bool:
 
 @contextlib.contextmanager
 def open_study(path: Path, *, head: bool = False) -> Iterator[StudyDirectory]:
-    """The study of a directory or of a bundle. Raises StoreError.
+    """Yields the study of a directory or of a bundle. Raises StoreError.
 
-    All digests of a bundle are checked, and its tables are read by another process first. Its study is unpacked into a
+    All digests of a bundle are checked, and its tables are first read by another process. Its study is unpacked into a
     private directory, which is removed at the end; files that are not needed for a report are not unpacked. With `head`
-    it has only what the first parts hold: study file, plan, verdict, scripts. The parts behind these are not read.
+    the study has only the content of the first parts: study file, plan, verdict, scripts. The parts behind these are
+    not read.
     """
     if path.is_fifo():
         raise StoreError(f"{path} is a pipe, and a bundle is read several times; write it to a file, and name that")
@@ -217,16 +220,16 @@ def open_study(path: Path, *, head: bool = False) -> Iterator[StudyDirectory]:
     with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
         try:
             _unpack(path, Path(folder), _HEAD if head else None)
-            # digests are the sender's as well
+            # right digests prove nothing about the sender, who made them too
             refuse_hostile(sorted(Path(folder).rglob("*.parquet")))
             yield StudyDirectory.open(Path(folder))
         except StoreError as error:
-            # the user knows the bundle, not its copy
+            # the user knows the bundle, and not the folder in which it is unpacked
             raise StoreError(str(error).replace(folder, str(path))) from error
 
 
 def _check_end(path: Path) -> None:
-    """Raise StoreError for a bundle that is cut short; its parts are not read."""
+    """Raises StoreError for a bundle that is cut short; its parts are not read."""
     with reading(path), open_file(path) as file:
         file.seek(-min(len(_END), path.stat().st_size), os.SEEK_END)
         whole = file.read() == _END
@@ -235,14 +238,15 @@ def _check_end(path: Path) -> None:
 
 
 def manifest_of(study: StudyDirectory) -> Manifest | None:
-    """The manifest of a study that was unpacked; None for one that was never bundled. Raises StoreError."""
+    """Returns the manifest of a study that was unpacked from a bundle; None for one that was never bundled. Raises
+    StoreError."""
     path = study.path / MANIFEST
     with reading(path):
         return _manifest(read_bytes(path), path) if path.exists() else None
 
 
 def check_parts(directory: Path, manifest: Manifest) -> None:
-    """Compare the files of an unpacked bundle with the manifest. Raises StoreError for the first that differs."""
+    """Compares the files of an unpacked bundle with the manifest. Raises StoreError for the first that differs."""
     for part in manifest.parts:
         path = directory / part.name
         if not path.exists():
@@ -252,7 +256,8 @@ def check_parts(directory: Path, manifest: Manifest) -> None:
 
 
 def _unpack(path: Path, folder: Path, kinds: int | None) -> None:
-    """Check a bundle and write the study that it holds, the whole or the first so many kinds. Raises StoreError."""
+    """Checks a bundle and writes the study that it holds, all of it or only the first `kinds` kinds of files. Raises
+    StoreError."""
     try:
         with open_file(path) as file:
             reader = _Reader(path, file)
@@ -272,7 +277,7 @@ def _unpack(path: Path, folder: Path, kinds: int | None) -> None:
 
 
 def _check_sizes(path: Path, manifest: Manifest) -> None:
-    """Raise StoreError for more than is unpacked, before anything is."""
+    """Raises StoreError if the bundle is larger than what is unpacked, before anything is unpacked."""
     study = 0
     for part in manifest.parts:
         kind = _kind(part.name)
@@ -335,7 +340,7 @@ class _Reader:
         return _manifest(text, self._path)
 
     def copy(self, part: Part, target: Path | None) -> None:
-        """Check the next part, and write it to `target`."""
+        """Checks the next part, and writes it to `target`."""
         self._at = f"part {part.name}"
         header = self._read(_BLOCK)
         if header != _header(part.name, part.size):
@@ -357,7 +362,7 @@ class _Reader:
             self._fail(f"{self._at} is altered: its SHA-256 is not that of the manifest")
 
     def finish(self) -> None:
-        """Check that nothing follows the last part."""
+        """Checks that nothing follows the last part."""
         self._at = "its end"
         more = any(self._read(2 * _BLOCK))
         while not more and not self._xz.eof:
@@ -382,7 +387,7 @@ class _Reader:
             yield piece
 
     def _decompress(self, most: int) -> bytes:
-        """Some of the next bytes; none where more of the file has to be read first."""
+        """Returns some of the next bytes; none if more of the file has to be read first."""
         compressed = b""
         if self._xz.needs_input and not (compressed := self._file.read(_CHUNK)):
             raise StoreError(f"{self._path} is cut short, at {self._at}; get it again")

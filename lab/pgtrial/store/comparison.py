@@ -1,4 +1,5 @@
-"""A study of set-ups as short texts such as `shared_buffers=2GB`: those of `pgtrial compare` and `pgtrial.compare`."""
+"""Makes a study of set-ups that are short texts such as `shared_buffers=2GB`, for `pgtrial compare` and
+`pgtrial.compare`."""
 
 from __future__ import annotations
 
@@ -17,18 +18,18 @@ from pgtrial.store.sources import absolute
 from pgtrial.store.study_file import Change, build_study
 
 _NAMED = re.compile(r"([A-Za-z][\w.+-]*)=((?:postgres(?:ql)?://|[A-Za-z_][\w.]*\s*=).*)", re.DOTALL)
-"""A name before a set-up: `a=host=db1`, `old=postgres=14`."""
+"""Matches a set-up with a name before it: `a=host=db1`, `old=postgres=14`."""
 
 _NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
 _LAST = re.compile(r"(?:(.*?),\s*)??(command|query)\s*=\s*(.*)", re.DOTALL)
-"""A client program, or a query, is the last part of a set-up, since it may have commas."""
+"""Matches a set-up whose last part is a client program or a query, which may have commas."""
 _DEFAULT = "default"
 _SQL = re.compile(
     r"(?:none|(?:[\w.-]+\s*=\s*)?(?:CREATE|DROP|ALTER|INSERT|UPDATE|DELETE|SELECT)\s.*)", re.I | re.DOTALL
 )
-"""SQL, named or not, or `none`, its usual counterpart."""
+"""Matches SQL, with or without a name before it, and `none`, its usual counterpart."""
 _LONGEST_NAME = 56
-"""Characters."""
+"""The most characters of an arm's name."""
 
 
 def comparison(
@@ -40,7 +41,8 @@ def comparison(
     *,
     change: Change = dict,
 ) -> StudySpec:
-    """The study of arms as the command line names them, with other sections of a study file. `origin` is for messages.
+    """Returns the study of arms as the command line names them, with other sections of a study file. `origin` is for
+    messages.
 
     `change` is applied to the keys of the study file. Raises StudyError.
     """
@@ -60,10 +62,10 @@ def _question(arms: Sequence[str]) -> str:
 
 
 def name_arms(texts: Sequence[str], known: Mapping[str, Any] | None = None) -> dict[str, dict[str, Any]]:
-    """The arms by name, as a study file would hold them.
+    """Returns the arms by name, as a study file would have them.
 
-    A name that is not given is the text of the set-up, of given servers what distinguishes them; numbered where it
-    repeats. A text that is the name of a `known` arm stands for that arm.
+    An arm without a given name is called by the text of its set-up, a given server by what distinguishes it from the
+    others; repeated names get a number. A text that is the name of a `known` arm stands for that arm.
     """
     known = known or {}
     given = [(text, text) if text in known else _with_name(text) for text in texts]
@@ -80,7 +82,7 @@ def name_arms(texts: Sequence[str], known: Mapping[str, Any] | None = None) -> d
 
 
 def _refuse_colon(part: str) -> None:
-    """Refuse `idx: jit=on`, which names an arm with a colon. Raises StudyError."""
+    """Refuses `idx: jit=on`, which names an arm with a colon. Raises StudyError."""
     name, colon, rest = part.partition(":")
     if colon and ("=" in rest or not rest) and re.fullmatch(r"\s*[A-Za-z][\w. -]*", name):
         raise StudyError(
@@ -90,14 +92,14 @@ def _refuse_colon(part: str) -> None:
 
 
 def _with_name(text: str) -> tuple[str | None, str]:
-    """The name that stands before a set-up, if there is one, and the set-up."""
+    """Returns the name that stands before a set-up, or None, and the set-up."""
     match = _NAMED.fullmatch(text.strip())
     no_names = {*SERVER_KEYS, "command", "query"}
     return (match[1], match[2]) if match is not None and match[1] not in no_names else (None, text)
 
 
 def parse_setup(text: str) -> dict[str, Any]:
-    """One set-up of the command line as keys of a study file. Raises StudyError."""
+    """Returns a set-up of the command line as keys of a study file. Raises StudyError."""
     text = text.strip()
     if text in ("", _DEFAULT):
         return {}
@@ -130,7 +132,7 @@ def parse_setup(text: str) -> dict[str, Any]:
 
 
 def _server_names(dsns: Sequence[str]) -> dict[str, str]:
-    """By connection string the shortest text that distinguishes it: host, port, database or user."""
+    """Returns for each connection string the shortest text that distinguishes it: host, port, database or user."""
     for names in zip(*map(_short_names, dsns), strict=True):
         if len(names) > 1 and all(names) and len(set(names)) == len(names):
             return dict(zip(dsns, names, strict=True))
@@ -138,7 +140,7 @@ def _server_names(dsns: Sequence[str]) -> dict[str, str]:
 
 
 def _short_names(dsn: str) -> tuple[str, ...]:
-    """What may distinguish a server from others, the shortest first."""
+    """Returns the names that may distinguish a server from others, in the order in which they are tried."""
     parts = parts_of(dsn)
     host = _host(parts)
     # the first label of a host's name; an address or a socket's directory as it is
@@ -153,14 +155,14 @@ def _host(parts: Mapping[str, str]) -> str:
 def _server_name(dsn: str) -> str:
     parts = parts_of(dsn)
     if not parts:
-        # said properly when the study is checked, without the password
+        # the check of the study reports this properly, and without the password
         return "server"
     port = f":{parts['port']}" if "port" in parts else ""
     return f"{_host(parts)}{port}/{parts.get('dbname', '')}".rstrip("/")
 
 
 def with_arms(texts: Sequence[str], *, again: bool = False) -> Change:
-    """A change of a study file: these arms in place of its own, the baseline first.
+    """Returns a change of a study file: these arms in place of its own, the baseline first.
 
     A text is the name of an arm of the file, or a set-up of the command line, whose paths are relative to the current
     directory. With `again` the baseline comes once more as the last arm.
@@ -186,7 +188,8 @@ _AGAIN = " again"
 
 
 def with_setups(setups: Sequence[tuple[str, Mapping[str, Any]]]) -> Change:
-    """A change of a study file: arms of these names, as another study has them, in place of its own."""
+    """Returns a change of a study file: arms with these names and the set-ups of another study, in place of its own
+    arms."""
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
         arms: dict[str, Any] = {}
@@ -198,9 +201,9 @@ def with_setups(setups: Sequence[tuple[str, Mapping[str, Any]]]) -> Change:
 
 
 def _asking(data: dict[str, Any], arms: Mapping[str, Any], compared: int) -> dict[str, Any]:
-    """The keys of a study file with other arms, the first of which are in its question.
+    """Returns the keys of a study file with other arms. Its question names the first `compared` of them.
 
-    Raises StudyError if the study's load was in the arms that these replace.
+    Raises StudyError if the study's load was in the arms that are replaced.
     """
     own, load = data.get("arms"), data.get("load", {})
     if (
@@ -225,7 +228,8 @@ def _has_scripts(arms: Any) -> bool:
 
 
 def _from_here(setup: dict[str, Any]) -> dict[str, Any]:
-    """A set-up with absolute paths of servers and sources, since those of a study file are relative to the file."""
+    """Returns a set-up with absolute paths of servers, scripts and sources, since paths in a study file are relative to
+    the file."""
     changed = dict(setup)
     if "postgres" in changed:
         changed["postgres"] = absolute(changed["postgres"], Path())
@@ -237,5 +241,5 @@ def _from_here(setup: dict[str, Any]) -> dict[str, Any]:
 
 
 def _about(study: Mapping[str, Any]) -> str:
-    """What a study file asks, to which the names of other arms are added."""
+    """Returns the beginning of a study's question, to which the names of other arms are added."""
     return str(study.get("question") or study.get("name") or "Which is faster").rstrip("?. ")

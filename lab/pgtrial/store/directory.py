@@ -1,7 +1,8 @@
-"""A study directory: the frozen study and plan, the trials as they are completed, the facts; plain files.
+"""Reads and writes a study directory, which has the frozen study and plan, the trials as they are completed, and the
+facts, all in plain files.
 
-A trial's directory is written under a hidden temporary name and renamed when it is complete, so that a crash of the
-lab loses at most the trial that was running, and no trial is there twice.
+A trial's directory is written under a hidden temporary name and renamed when it is complete. A crash of the lab
+therefore loses at most the trial that was running, and no trial is stored twice.
 """
 
 from __future__ import annotations
@@ -57,24 +58,25 @@ from pgtrial.store.workloads import digest
 PLAN, STUDY = "plan.json", "study.toml"
 
 _KEY = "sha256"
-"""Key of plan.json beside the plan's own: the SHA-256 of study.toml, and of the plan as compact JSON, keys sorted."""
+"""The key of plan.json with the digests: the SHA-256 of study.toml, and that of the plan as compact JSON with sorted
+keys."""
 _SEAL = "made here"
-"""Beside these two: the mark of this account on this machine (`machine_key.seal`)."""
+"""The key beside these two digests with the mark of this account on this machine (`machine_key.seal`)."""
 _CURE_OF_PLAN = "restore it from a copy, or run the study anew"
 
 _PROVIDER = "provider.parquet"
 _PLANS = "statement_plans.json"
 _RECORD = "trial.json"
-"""Written last: a directory with it has all that a trial needs."""
+"""The file of a trial's directory that is written last: a directory that has it has all that a trial needs."""
 
 JOB_PROGRESS = "progress.json"
-"""In the directory of a trial under way that is a job: how far it is."""
+"""The file with the progress of a job, in the directory of the trial that runs it."""
 
 
 class StudyDirectory:
-    """One study on disk. `spec` and `plan` are frozen; the rest is read from the files at each call.
+    """One study on disk. `spec` and `plan` are frozen; all else is read from the files at each call.
 
-    `made_here` is true if this account planned it on this machine. Anything else may be a stranger's.
+    `made_here` is true if this account planned the study on this machine. Any other study may be a stranger's.
     """
 
     def __init__(self, path: Path, spec: StudySpec, plan: Plan, *, made_here: bool = False):
@@ -85,7 +87,7 @@ class StudyDirectory:
 
     @classmethod
     def create(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:
-        """Make a new study directory; `path` must be absent or empty. Raises StoreError."""
+        """Makes a new study directory; `path` must be absent or empty. Raises StoreError."""
         make_folder(path, mode=0o700)
         with writing(path):
             if any(path.iterdir()):
@@ -104,7 +106,7 @@ class StudyDirectory:
 
     @classmethod
     def open(cls, path: Path) -> StudyDirectory:
-        """Read an existing study directory. Raises StoreError."""
+        """Reads an existing study directory. Raises StoreError."""
         if path.is_dir():
             check_readable(path)
         if not path.exists():
@@ -121,12 +123,13 @@ class StudyDirectory:
         return cls(path, spec.with_scripts(_read_scripts(path / FOLDER, plan)), plan, made_here=made_here)
 
     def extend(self, plan: Plan) -> None:
-        """Go on by this plan, which adds to the one that is there. Raises StoreError."""
+        """Goes on with this plan, which adds to the stored one. Raises StoreError."""
         _write_plan(self.path, plan, read_bytes(self.path / STUDY).decode(), made_here=self.made_here)
         self.plan = plan
 
     def without_secrets(self) -> dict[str, str]:
-        """Returns by name the texts of files that others get in place of these: without values that may be secrets."""
+        """Returns the texts of those files that others get in another form, without values that may be secrets; by the
+        name of the file."""
         spec, places = cut(self.spec)
         if not places:
             return {}
@@ -134,7 +137,8 @@ class StudyDirectory:
         return {STUDY: frozen, PLAN: _plan_text(self.plan, frozen, made_here=self.made_here)}
 
     def script(self, point: LoadPoint) -> Path | None:
-        """The file of a workload of the study's own, of a pack, a suite or a mix the folder; None: a built-in one."""
+        """Returns the file of a workload that is the study's own script, or the folder of a pack, a suite or a mix;
+        None for a built-in workload."""
         if point.kind.folder is not None:
             return self.path / FOLDER / point.kind.folder
         if point.mix:
@@ -142,14 +146,15 @@ class StudyDirectory:
         return self.script_called(point.workload.partition("/")[0])
 
     def script_called(self, name: str) -> Path | None:
-        """The file of a script of the study's own, or the folder of a pack; None for another name."""
+        """Returns the file of a script of the study's own, or the folder of a pack; None for another name."""
         is_own = name in self.plan.scripts or f"{name}/{MANIFEST}" in self.plan.scripts
         return self.path / FOLDER / name if is_own else None
 
     # ---- trials
 
     def trials(self) -> list[Trial]:
-        """All stored trials in the order of execution. Raises StoreError naming a damaged one and the cure."""
+        """Returns all stored trials in the order of execution. Raises StoreError with the name of a damaged one and the
+        cure."""
         trials = [self._read_trial(path) for path in sorted((self.path / "trials").glob("[0-9]*"))]
         indices: set[int] = set()
         for trial in trials:
@@ -159,52 +164,58 @@ class StudyDirectory:
         return sorted(trials, key=lambda trial: trial.index)
 
     def missing(self) -> list[PlannedTrial]:
-        """The planned trials that are not stored yet, in the order of execution."""
+        """Returns the planned trials that are not stored yet, in the order of execution."""
         stored = {trial.index for trial in self.trials()}
         return [planned for planned in self.plan.wanted if planned.index not in stored]
 
     def trial_path(self, trial: Trial | PlannedTrial) -> Path:
-        """Directory of one trial, e.g. trials/0007-b03-2MB-tpcb-like-s50-c8."""
+        """Returns the directory of one trial, e.g. trials/0007-b03-2MB-tpcb-like-s50-c8."""
         point = trial.load_point if isinstance(trial, Trial) else self.plan.load_points[trial.load_point]
         name = f"{trial.index:04d}-b{trial.block:02d}-{slug(trial.arm)}-{point.slug}"
         return self.path / "trials" / name
 
     def table_path(self, trial: Trial, name: str) -> Path:
-        """Where a table of the trial is stored, if it has one: `timeline`, `waits`."""
+        """Returns the path of a table of the trial, such as `timeline` or `waits`, whether or not the trial has it."""
         return self.trial_path(trial) / f"{name}.parquet"
 
     def timeline(self, trial: Trial) -> pl.DataFrame:
-        """The trial's seconds (columns of TIMELINE_SCHEMA); empty for a failed trial without any. Raises StoreError."""
+        """Returns the trial's seconds (columns of TIMELINE_SCHEMA); empty for a failed trial without any. Raises
+        StoreError."""
         return self._table(trial, "timeline", may_lack=trial.status == "failed")
 
     def slices(self, trial: Trial) -> pl.DataFrame:
-        """The slices of an interleaved trial (columns of SLICES_SCHEMA); empty for other trials. Raises StoreError."""
+        """Returns the slices of an interleaved trial (columns of SLICES_SCHEMA); empty for other trials. Raises
+        StoreError."""
         return self._table(trial, "slices")
 
     def waits(self, trial: Trial) -> pl.DataFrame:
-        """What sessions waited for (columns of WAITS_SCHEMA); empty where it was not observed. Raises StoreError."""
+        """Returns the wait events of sessions (columns of WAITS_SCHEMA); empty if they were not observed. Raises
+        StoreError."""
         return self._table(trial, "waits")
 
     def observed(self, trial: Trial) -> pl.DataFrame:
-        """Counters by second (columns of OBSERVED_SCHEMA); empty where they were not observed. Raises StoreError."""
+        """Returns the counters by second (columns of OBSERVED_SCHEMA); empty if they were not observed. Raises
+        StoreError."""
         return self._table(trial, "observed")
 
     def provider_metrics(self, trial: Trial) -> pl.DataFrame:
-        """What the provider measured (columns of PROVIDER_SCHEMA); empty if not imported. Raises StoreError."""
+        """Returns the metrics of the provider (columns of PROVIDER_SCHEMA); empty if they were not imported. Raises
+        StoreError."""
         return self._table(trial, "provider")
 
     def has_provider_metrics(self, trial: Trial) -> bool:
-        """Whether they have been imported."""
+        """True if the metrics of the provider have been imported."""
         return (self.trial_path(trial) / _PROVIDER).exists()
 
     def write_provider_metrics(self, trial: Trial, metrics: pl.DataFrame) -> None:
-        """Store them beside a trial that is there: monitoring knows some minutes after it."""
+        """Stores the metrics of the provider beside a stored trial, since monitoring has them only some minutes after
+        the trial."""
         file = io.BytesIO()
         metrics.write_parquet(file)
         write_in_folder(self.trial_path(trial) / _PROVIDER, file.getvalue())
 
     def latencies(self, trial: Trial) -> Latencies | None:
-        """The latencies of the measured part; None when the trial has none. Raises StoreError."""
+        """Returns the latencies of the measured part; None if the trial has none. Raises StoreError."""
         path = self.trial_path(trial) / "latency.hdr"
         if not path.exists():
             return None
@@ -212,7 +223,8 @@ class StudyDirectory:
             return Latencies.read(read_bytes(path).decode().strip())
 
     def begin_trial(self, planned: PlannedTrial) -> Path:
-        """A fresh hidden directory in which one trial is written before `write_trials` completes it."""
+        """Makes a new hidden directory in which one trial is written before `write_trials` completes it, and returns
+        its path."""
         temporary = self.hidden_path(planned)
         with writing(temporary):
             shutil.rmtree(temporary, ignore_errors=True)
@@ -220,13 +232,14 @@ class StudyDirectory:
         return temporary
 
     def hidden_path(self, planned: PlannedTrial) -> Path:
-        """Directory of a trial that is under way."""
+        """Returns the hidden directory of a trial in progress."""
         return hidden(self.trial_path(planned))
 
     def write_trials(self, trials: Sequence[Trial]) -> None:
-        """Complete trials that belong together: all their files reach the disk, then they get their names.
+        """Completes trials that belong together: first all of their files are flushed to the disk, then the directories
+        get their names.
 
-        They were begun with `begin_trial`. `finish_trials` does the second half after a crash.
+        The trials were begun with `begin_trial`. After a crash, `finish_trials` gives the names.
         """
         for trial in trials:
             temporary = hidden(self.trial_path(trial))
@@ -236,7 +249,7 @@ class StudyDirectory:
         self._name([self.trial_path(trial) for trial in trials])
 
     def finish_trials(self) -> None:
-        """Give trials their names that were all written when the lab was killed. Raises StoreError."""
+        """Gives their names to trials of which all files were written when the lab was killed. Raises StoreError."""
         complete = {path for path in self.unfinished() if (path / _RECORD).exists()}
         for together in self._groups() if complete else ():
             paths = [self.trial_path(planned) for planned in together]
@@ -245,7 +258,8 @@ class StudyDirectory:
                 self._name(written)
 
     def together(self, planned: PlannedTrial) -> list[PlannedTrial]:
-        """The trials that run at the same time as a planned one, with it. Raises StoreError if only some are stored."""
+        """Returns the trials that run at the same time as a planned one, itself among them. Raises StoreError if only
+        some of them are stored."""
         group = next(group for group in self._groups() if group[0].index <= planned.index <= group[-1].index)
         for one in group:
             if self.trial_path(one).exists():
@@ -256,7 +270,7 @@ class StudyDirectory:
         return group
 
     def _groups(self) -> Iterator[list[PlannedTrial]]:
-        """The planned trials, those together that run at the same time."""
+        """Yields the planned trials in groups that run at the same time."""
         if self.plan.interleaving is None:
             yield from ([planned] for planned in self.plan.wanted)
             return
@@ -270,22 +284,24 @@ class StudyDirectory:
                 sync_directory(path.parent)
 
     def unfinished(self) -> list[Path]:
-        """Hidden directories of trials that were interrupted."""
+        """Returns the hidden directories of trials that were interrupted."""
         return sorted((self.path / "trials").glob(".*"))
 
     def voided_blocks(self) -> list[int]:
-        """Numbers of the blocks that an earlier version set aside in voided/bNN-K, one for each time."""
+        """Returns the numbers of the blocks that an earlier version set aside in voided/bNN-K, once for each time."""
         names = (re.fullmatch(r"b(\d+)-\d+", path.name) for path in (self.path / "voided").glob("b*"))
         return sorted(int(name[1]) for name in names if name)
 
     # ---- facts
 
     def facts(self) -> dict[str, Facts]:
-        """The facts collected so far, by arm in the plan's order; those of one deployment. Raises StoreError."""
+        """Returns the facts collected so far, by arm in the plan's order; of several deployments those of the first
+        stored one. Raises StoreError."""
         return {arm: known[0] for arm, known in self.deployment_facts().items()}
 
     def deployment_facts(self) -> dict[str, list[Facts]]:
-        """The facts collected so far of each arm's deployments; of most arms one. Raises StoreError."""
+        """Returns the facts collected so far of each arm's deployments, of which most arms have one. Raises
+        StoreError."""
         numbers: Sequence[int | None] = range(self.plan.deployments) if self.plan.deployments > 1 else [None]
         paths = {arm: [self._facts_path(arm, number) for number in numbers] for arm in self.plan.arms}
         stored = {
@@ -295,45 +311,49 @@ class StudyDirectory:
         return {arm: known for arm, known in stored.items() if known}
 
     def write_facts(self, facts: Facts) -> None:
-        """Store what one arm, or one of its deployments, is."""
+        """Stores the facts of one arm, or of one of its deployments."""
         write_in_folder(self._facts_path(facts.arm, facts.deployment), facts.model_dump_json(indent=1))
 
     def audit(self) -> Audit | None:
-        """What the facts say about fairness; None before the facts are complete. Raises StoreError."""
+        """Returns the audit, which says how fair the comparison is by the facts; None before the facts are complete.
+        Raises StoreError."""
         path = self.path / "facts" / "audit.json"
         return record_at(path, Audit, f"delete {path} and run again")
 
     def write_audit(self, audit: Audit) -> None:
-        """Store the audit."""
+        """Stores the audit as facts/audit.json."""
         write_in_folder(self.path / "facts" / "audit.json", audit.model_dump_json(indent=1))
 
     def statement_plans(self) -> StatementPlans | None:
-        """Plans of the statements of a replay that got slower; None before they were taken. Raises StoreError."""
+        """Returns the plans of a replay's statements that got slower; None before the plans were taken. Raises
+        StoreError."""
         path = self.path / _PLANS
         return record_at(path, StatementPlans, f"delete {path} and run again")
 
     def write_statement_plans(self, plans: StatementPlans) -> None:
-        """Store them."""
+        """Stores the plans of a replay's statements that got slower."""
         write_in_folder(self.path / _PLANS, plans.model_dump_json(indent=1))
 
     def write_file(self, name: str, data: str | bytes) -> Path:
-        """Store a file beside the study, e.g. report.html; returns its path."""
+        """Stores a file beside the study, e.g. report.html, and returns its path."""
         write_in_folder(self.path / name, data)
         return self.path / name
 
     def locked(self) -> AbstractContextManager[None]:
-        """Hold the directory for one running lab. Raises StoreError when another one holds it."""
+        """Holds the lock of the directory for one running lab. Raises StoreError if another lab holds it."""
         return locked(self.path)
 
     def _facts_path(self, arm: str, deployment: int | None) -> Path:
-        """facts/ARM.json, or facts/ARM/NUMBER.json of one of several deployments."""
+        """Returns the path of an arm's facts: facts/ARM.json, or facts/ARM/NUMBER.json for one of several
+        deployments."""
         twins = [name for name in self.plan.arms if slug(name) == slug(arm)]
         suffix = f"-{twins.index(arm) + 1}" if len(twins) > 1 or slug(arm) == "audit" else ""
         name = f"{slug(arm)}{suffix}"
         return self.path / "facts" / (f"{name}.json" if deployment is None else f"{name}/{deployment}.json")
 
     def _table(self, trial: Trial, name: str, *, may_lack: bool = True) -> pl.DataFrame:
-        """A table of a trial, without rows where it lacks and may lack. Raises StoreError."""
+        """Returns a table of a trial. If the file is missing and `may_lack` allows it, the table has no rows. Raises
+        StoreError."""
         path = self.table_path(trial, name)
         return pl.DataFrame(schema=SCHEMAS[name]) if may_lack and not path.exists() else read_frame(path)
 
@@ -346,7 +366,7 @@ class StudyDirectory:
 
 
 def _write_plan(directory: Path, plan: Plan, study: str, *, made_here: bool) -> None:
-    """Write the plan of a study whose study.toml has this text. Raises StoreError."""
+    """Writes the plan of a study whose study.toml has this text. Raises StoreError."""
     write_atomically(directory / PLAN, _plan_text(plan, study, made_here=made_here))
 
 
@@ -358,9 +378,9 @@ def _plan_text(plan: Plan, study: str, *, made_here: bool) -> str:
 
 
 def _read_plan(directory: Path, study: str) -> tuple[Plan, bool]:
-    """The plan of a study whose study.toml has this text, and whether this account made it on this machine.
+    """Returns the plan of a study whose study.toml has this text, and whether this account made it on this machine.
 
-    Raises StoreError if either was changed since it was written. A plan that was written before there were digests is
+    Raises StoreError if one of the two files was changed after it was written. A plan from before there were digests is
     not checked.
     """
     path = directory / PLAN
@@ -389,7 +409,7 @@ def _digest_of(content: dict[str, Any]) -> str:
 
 
 def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
-    """The texts of the planned scripts. Raises StoreError for one that is not as it was planned."""
+    """Returns the texts of the planned scripts. Raises StoreError for one that is no longer as it was planned."""
     texts: dict[str, str] = {}
     for name, expected in plan.scripts.items():
         with intact(folder / name, "restore it from a copy"):
@@ -402,7 +422,7 @@ def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
 
 
 def slices_of(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[SliceRow]]:
-    """The slices of trials that alternated, in order of time, by index of the trial. Raises StoreError."""
+    """Returns the slices of interleaved trials, in order of time, by index of the trial. Raises StoreError."""
     if study.plan.interleaving is None:
         return {}
     frames = {trial.index: study.slices(trial) for trial in trials}
@@ -414,7 +434,8 @@ def slices_of(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[
 
 
 def committed_seconds(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[int]]:
-    """Committed transactions in each second of the measured part, by index of the trial. Raises StoreError."""
+    """Returns the committed transactions in each second of the measured part, by index of the trial. Raises
+    StoreError."""
     timelines = ((trial, study.table_path(trial, "timeline")) for trial in trials)
     stored = {trial.index: path for trial, path in timelines if trial.status != "failed" or path.exists()}
     committed = committed_of_each(stored)

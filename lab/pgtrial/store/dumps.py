@@ -1,4 +1,4 @@
-"""Dumps of data: where they are, in which form, and what they are."""
+"""Dumps of data: their paths, their formats and their digests."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from pgtrial.files.reading import open_file
 from pgtrial.model.errors import StudyError
 
 DumpKind = Literal["plain", "archive"]
-"""SQL, which the lab runs itself; or what pg_restore reads: a custom or tar archive, or a directory."""
+"""The kind of a dump: SQL, which the lab runs itself, or an archive, which pg_restore reads: custom, tar or directory
+format."""
 
 _ARCHIVES = ((0, b"PGDMP"), (257, b"ustar"))
-"""Where the formats custom and tar say what they are."""
+"""The position and the bytes by which a file in custom or tar format is recognised."""
 _SHOWN = 3
-"""Files of a folder that a message names."""
+"""The most files of a folder that a message names."""
 _ROWS = (".csv", ".tsv")
 _CONTENTS = "toc.dat"
-"""A file of the format directory."""
+"""The file by which a dump in directory format is recognised."""
 
 
 def kind_of_dump(path: Path) -> DumpKind:
-    """How a dump is restored. Raises StudyError for what is none."""
+    """Returns the kind of a dump, which says how it is restored. Raises StudyError if the path is no dump."""
     if path.is_fifo():
         raise StudyError(
             f"{path} is a pipe, which can be read only once, and data is read several times, also when a study goes "
@@ -59,17 +60,17 @@ def kind_of_dump(path: Path) -> DumpKind:
 
 
 def parts_of_dump(path: Path) -> list[Path]:
-    """The files of a dump, in the order of their names. Raises OSError."""
+    """Returns the files of a dump, in the order of their names. Raises OSError."""
     return sorted(part for part in path.rglob("*") if part.is_file()) if path.is_dir() else [path]
 
 
 def from_root(named: str, folder: Path) -> str:
-    """The path that a study file names, from the root on, so that the study goes on from any directory."""
+    """Returns the path that a study file names as an absolute path, so that the study can go on from any directory."""
     return str((folder / Path(named).expanduser()).absolute())
 
 
 def digest_of(root: Path, parts: list[Path]) -> str:
-    """SHA-256 of files and of their names below a directory."""
+    """Returns the SHA-256 of files and of their names below a directory."""
     whole = hashlib.sha256()
     for path in parts:
         with open_file(path) as file:

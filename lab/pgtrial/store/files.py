@@ -1,4 +1,5 @@
-"""Files that are complete or absent: written under a temporary name, flushed to the disk, renamed; reading of files."""
+"""Writes files so that they are complete or absent: under a temporary name, flushed to the disk, then renamed. Reads
+files, and turns errors into sentences for the user."""
 
 from __future__ import annotations
 
@@ -22,18 +23,18 @@ _R = TypeVar("_R", bound=Record)
 
 
 def read_record(path: Path, kind: type[_R], cure: str) -> _R:
-    """A record from its file. Raises StoreError."""
+    """Returns a record from its file. Raises StoreError."""
     with intact(path, cure):
         return parse_record(path, read_bytes(path).decode(), kind, cure)
 
 
 def record_at(path: Path, kind: type[_R], cure: str) -> _R | None:
-    """Read a record; None if there is no such file. Raises StoreError."""
+    """Returns a record from its file; None if there is no such file. Raises StoreError."""
     return read_record(path, kind, cure) if path.exists() else None
 
 
 def parse_record(path: Path, text: str, kind: type[_R], cure: str) -> _R:
-    """A record from the text of its file. Raises StoreError."""
+    """Returns a record from the text of its file. Raises StoreError."""
     try:
         record = kind.model_validate_json(text)
     except ValidationError as error:
@@ -44,7 +45,8 @@ def parse_record(path: Path, text: str, kind: type[_R], cure: str) -> _R:
 
 
 def refuse_newer(path: Path) -> None:
-    """Raise StoreError if this file holds a record of a newer format; one that cannot be read is of no format."""
+    """Raises StoreError if this file holds a record of a newer format. A file that cannot be read counts as not
+    newer."""
     with contextlib.suppress(OSError, ValueError):
         content = from_json(read_bytes(path))
         _check_format(path, content.get("format") if isinstance(content, dict) else None)
@@ -56,7 +58,7 @@ def _check_format(path: Path, version: object) -> None:
 
 
 def check_readable(study: Path) -> None:
-    """Raise StoreError if this account may not read a study's directory, or one in it."""
+    """Raises StoreError if this account may not read a study's directory, or a directory in it."""
     check_listed(study)
     for folder in study.iterdir():
         if folder.is_dir():
@@ -64,7 +66,7 @@ def check_readable(study: Path) -> None:
 
 
 def check_listed(folder: Path) -> None:
-    """Raise StoreError if this account may not read a directory; it would pass for an empty one."""
+    """Raises StoreError if this account may not read a directory, which would otherwise look empty."""
     try:
         os.scandir(folder).close()
         os.stat(os.path.join(folder, "."))  # a Path would drop the point
@@ -77,7 +79,7 @@ def _forbidden(path: Path) -> StoreError:
 
 
 def damaged(path: Path, error: Exception, cure: str) -> StoreError:
-    """The sentence for a file that cannot be read."""
+    """Returns the error for a file that cannot be read."""
     if isinstance(error, PermissionError):
         return _forbidden(path)
     return StoreError(f"{path} is damaged or missing ({first_line(error)}); {cure}")
@@ -85,7 +87,7 @@ def damaged(path: Path, error: Exception, cure: str) -> StoreError:
 
 @contextlib.contextmanager
 def intact(path: Path, cure: str) -> Iterator[None]:
-    """Whatever inside shows that a file cannot be read is a StoreError."""
+    """Turns every error inside that shows that a file cannot be read into a StoreError."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -93,7 +95,7 @@ def intact(path: Path, cure: str) -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, in one line."""
+    """Returns the first line of an error's message, with the place of the value where a record is invalid."""
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -105,7 +107,7 @@ def first_line(error: Exception) -> str:
 
 
 def texts_of(folder: Traversable, endings: tuple[str, ...], kind: str, name: str, source: str) -> dict[str, str]:
-    """The texts of the files with these endings, by file name; of a folder that is a pack or a suite (`kind`).
+    """Returns the texts of the files of a pack or a suite (`kind`) that have these endings, by file name.
 
     Raises StudyError, which begins with `source`.
     """
@@ -123,36 +125,37 @@ def texts_of(folder: Traversable, endings: tuple[str, ...], kind: str, name: str
 
 
 def hidden(path: Path) -> Path:
-    """Where a file or directory is until it is complete."""
+    """Returns the hidden name that a file or directory has until it is complete."""
     return path.with_name(f".{path.name}.tmp")
 
 
 def write_atomically(path: Path, data: str | bytes, option: str = "--results") -> None:
-    """Replace `path` by `data` so that a crash leaves the old file or the new one. Raises StoreError as `writing`."""
+    """Replaces `path` by `data` so that a crash leaves the old file or the new one. Raises StoreError as `writing`
+    does."""
     with writing(path, option):
         replace_file(path, data.encode() if isinstance(data, str) else data)
 
 
 def write_in_folder(path: Path, data: str | bytes) -> None:
-    """Write atomically, and make the folder where it is not there. Raises StoreError."""
+    """Writes a file atomically, and makes its folder if that is missing. Raises StoreError."""
     make_folder(path.parent)
     write_atomically(path, data)
 
 
 def make_folder(path: Path, option: str = "--results", mode: int = 0o777) -> None:
-    """Make a directory and those above it, where they are not there. Raises StoreError as `writing`."""
+    """Makes a directory and those above it that are missing. Raises StoreError as `writing` does."""
     with writing(path, option):
         make_directory(path, mode)
 
 
 def check_place(path: Path, option: str = "--results") -> None:
-    """Raise StoreError if root would write where another account could exchange what it writes."""
+    """Raises StoreError if pgtrial runs as root and would write where another account could exchange what it writes."""
     with writing(path, option):
         check_exchangeable(path)
 
 
 def sync_tree(directory: Path) -> None:
-    """Flush every file of a directory, and the directory, to the disk."""
+    """Flushes every file of a directory, and the directory, to the disk."""
     for path in directory.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:
@@ -161,7 +164,7 @@ def sync_tree(directory: Path) -> None:
 
 
 def take_name(written: Path, path: Path) -> None:
-    """Give a file that another program has written its name, once all of it is on the disk."""
+    """Flushes a file that another program has written to the disk, then renames it to `path`."""
     with written.open("rb") as file:
         os.fsync(file.fileno())
     written.rename(path)
@@ -169,7 +172,7 @@ def take_name(written: Path, path: Path) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Flush a directory's entries to the disk."""
+    """Flushes a directory's entries to the disk."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -178,7 +181,8 @@ def sync_directory(directory: Path) -> None:
 
 
 def cannot_write(path: Path, error: OSError, option: str = "--results") -> StoreError:
-    """The sentence for a file or directory that cannot be written; `option` names another one."""
+    """Returns the error for a file or directory that cannot be written; `option` is the option with which the user
+    names another one."""
     if isinstance(error, ExchangeableError):
         return StoreError(
             f"root writes nothing to {path}: {error.strerror}; {error.weakness.cure}, or choose a directory that only "
@@ -191,7 +195,7 @@ def cannot_write(path: Path, error: OSError, option: str = "--results") -> Store
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """An OSError inside is a StoreError about `path`."""
+    """Turns an OSError inside into a StoreError about `path`."""
     try:
         yield
     except OSError as error:
@@ -200,9 +204,10 @@ def reading(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def values_of(path: Path) -> Iterator[None]:
-    """An error inside, of computing with the stored values of a study, is a StoreError about `path`.
+    """Turns an error in a computation with a study's stored values into a StoreError about `path`.
 
-    Records check the types of what they name; facts are free, and a forged study has anything there.
+    Records check the types of the values that they name. Facts have no such types, so that a forged study may have
+    anything there.
     """
     try:
         yield
@@ -215,7 +220,8 @@ def values_of(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(path: Path, option: str = "--results") -> Iterator[None]:
-    """An OSError inside is a StoreError about `path`, another of which is named with `option`."""
+    """Turns an OSError inside into a StoreError about `path`; `option` is the option with which the user names another
+    path."""
     try:
         yield
     except OSError as error:
@@ -242,7 +248,7 @@ def new_file(path: Path, option: str = "-o", *, replace: bool = False) -> Iterat
 
 
 def _is_same(new: NewFile, path: Path) -> bool:
-    """True if a file has the content of the new one."""
+    """True if the file at `path` has the content of the new one."""
     new.file.seek(0)
     with open_file(path) as there:
         while piece := new.file.read(_PIECE):

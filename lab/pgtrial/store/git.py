@@ -1,7 +1,8 @@
-"""Commands of git.
+"""Runs commands of git.
 
-Git runs no hook and no command that a repository or a URL names, asks for no password, and fetches by https, http, ssh,
-git and file alone. What converts contents by filters of the repository's configuration takes `without_settings_of`.
+Git runs no hook and no command that a repository or a URL names, asks for no password, and fetches only by https, http,
+ssh, git and file. A command that applies filters of the repository's configuration to contents must use
+`without_settings_of`.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ _ENVIRONMENT = {
     "LC_ALL": "C",
 }
 _ROLE_OF_THE_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
-"""Variables that a hook of git has, under which git would read another repository than the one that is named."""
+"""The environment variables that a hook of git has. With them git would read another repository than the one that is
+named."""
 
 FOREIGN = "dubious ownership"
-"""Git's words for a repository of another account."""
+"""Git's words for a repository that another account owns."""
 
 
 @contextmanager
 def without_settings_of(repository: Path, commit: str) -> Iterator[Path]:
-    """Yields a bare repository for a moment that has the objects of another one, this commit as its HEAD, and none of
-    the other's settings: filters that `.gitattributes` names and its own configuration defines are no commands there.
+    """Yields a temporary bare repository that has the objects of another one, with this commit as its HEAD and none of
+    the other's settings. Filters that `.gitattributes` names and the other's configuration defines are no commands in
+    it.
 
     Raises StudyError.
     """
@@ -53,18 +56,20 @@ def without_settings_of(repository: Path, commit: str) -> Iterator[Path]:
 
 
 def run(repository: Path | None, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of git, whatever its exit status. Raises StudyError if there is no git."""
+    """Runs a command of git, and returns its result whatever its exit status. Raises StudyError if git is not
+    installed."""
     done = _run(repository, arguments, b"")
     return subprocess.CompletedProcess(done.args, done.returncode, _text(done.stdout), _text(done.stderr))
 
 
 def output(repository: Path | None, where: str, *arguments: str) -> str:
-    """What a command of git prints. Raises StudyError in git's words, which begins with `where`."""
+    """Returns the text that a command of git prints. Raises StudyError with `where` and git's own words."""
     return _text(content(repository, where, *arguments))
 
 
 def content(repository: Path | None, where: str, *arguments: str, data: bytes = b"") -> bytes:
-    """The bytes that a command of git prints, with `data` on its standard input. Raises StudyError as `output`."""
+    """Returns the bytes that a command of git prints, with `data` on its standard input. Raises StudyError as `output`
+    does."""
     done = _run(repository, arguments, data)
     if done.returncode != 0:
         raise refused(where, _text(done.stderr))
@@ -72,14 +77,14 @@ def content(repository: Path | None, where: str, *arguments: str, data: bytes = 
 
 
 def words_of(stderr: str) -> str:
-    """The first complaint of git."""
+    """Returns the first error of git's standard error, without its prefix."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     words = next((line for line in lines if line.startswith(("fatal:", "error:"))), "git fails").rstrip(".")
     return words.partition(": ")[2] or words
 
 
 def refused(where: str, stderr: str) -> StudyError:
-    """The sentence for what git refuses."""
+    """Returns the error for a command that git refuses, with the cure where it is known."""
     words = words_of(stderr)
     cure = "; name a repository of git" if words.startswith("not a git repository") else ""
     if FOREIGN in words:
@@ -88,14 +93,14 @@ def refused(where: str, stderr: str) -> StudyError:
 
 
 def command(repository: Path | None, *arguments: str) -> list[str]:
-    """The command line."""
+    """Returns the command line of git with the safe settings."""
     settings = [part for setting in _SAFE for part in ("-c", setting)]
     where = [] if repository is None else ["-C", str(repository)]
     return ["git", *settings, *where, *arguments]
 
 
 def environment() -> dict[str, str]:
-    """The environment of all commands."""
+    """Returns the environment of all commands of git."""
     kept = {name: value for name, value in os.environ.items() if name not in _ROLE_OF_THE_CALLER}
     return {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **kept, **_ENVIRONMENT}
 

@@ -1,4 +1,4 @@
-"""Notes of the trials that were interrupted, which do not count."""
+"""Reads and writes the records of interruptions, whose trials do not count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KILLED = "killed"
 
 
 def read_interruptions(root: Path) -> list[Interruption]:
-    """All interruptions of the study at `root`, in order. Raises StoreError."""
+    """Returns all interruptions of the study at `root`, in order. Raises StoreError."""
     return [read_record(path, Interruption, f"restore {path} from a copy") for path in _notes(root)]
 
 
@@ -22,9 +22,9 @@ def _notes(root: Path) -> list[Path]:
 
 
 def note_interruption(root: Path, how: str, trials: Sequence[InterruptedTrial]) -> None:
-    """Record an interruption that has just happened, or was just noticed. Raises StoreError."""
+    """Records an interruption that has just happened, or that was just noticed. Raises StoreError."""
     notes = _notes(root)
-    # a note may have been removed: the number of one that is there is not used again
+    # a record may have been removed: the number of an existing one must not be used again
     number = int(notes[-1].stem) + 1 if notes else 1
     noted = datetime.now(UTC).isoformat(timespec="milliseconds")
     interruption = Interruption(number=number, noted=noted, how=how, trials=list(trials))

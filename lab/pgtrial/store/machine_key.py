@@ -1,6 +1,5 @@
-"""A key that this account has on this machine: it marks what pgtrial itself has written here, and hides what must not
-be told. The key is a file of the state directory and never leaves it.
-"""
+"""A secret key of this account on this machine. It marks what pgtrial itself has written here, and makes digests of
+values that must not be told. The key is a file of the state directory and never leaves it."""
 
 from __future__ import annotations
 
@@ -25,15 +24,17 @@ def is_sealed(text: str, mark: object) -> bool:
 
 
 def not_told(name: str, text: str) -> str:
-    """Returns what is stored in place of a text that may be a secret: equal texts have equal digests on this machine.
+    """Returns the text that is stored in place of one that may be a secret. Equal texts have equal digests on this
+    machine.
 
-    Nobody who has the digest alone can try words, since that takes the key.
+    Nobody who has only the digest can find the text by trying words, since that needs the key.
     """
     return f"set, not shown (digest {_digest(name, text)[:8]})"
 
 
 def digest_here(name: str, text: str) -> str:
-    """Returns a digest of what must not be told, of which only this account on this machine can try what it is of."""
+    """Returns a digest of a text that must not be told. Only this account on this machine can find the text by trying
+    words."""
     return _digest(name, text)[:16]
 
 
@@ -45,8 +46,8 @@ def _digest(of: str, text: str) -> str:
 
 @cache
 def _key(path: Path) -> bytes:
-    """Returns the key, and makes it where it is missing; without a state directory to keep it in it is one of this
-    process."""
+    """Returns the key, and makes it if it is missing. If no state directory can keep it, the key holds for this process
+    only."""
     new = secrets.token_bytes(32)
     with suppress(OSError):
         own_directory(path.parent)

@@ -1,4 +1,4 @@
-"""The user's own data: which files a study means, what they are, and whether they changed."""
+"""The user's own data: finds the files that a study means, records their digests, and checks whether they changed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from pgtrial.store.files import write_atomically
 from pgtrial.store.state import state_root
 
 _DUMPS = "dumps"
-"""The folder of the state directory that has dumps of databases until their templates are made."""
+"""The folder of the state directory that has the dumps of databases until their templates are made."""
 DUMP_ENDINGS = (".dump", ".part")
-"""The endings of a dump, and of one that is being written."""
+"""The endings of a dump, and of a dump that is being written."""
 _SIZE = ".size"
-"""The ending of the file that stays."""
+"""The ending of the file with the size of a dumped database, which stays when the dump is removed."""
 
 
 def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """The spec with the places of its own data, named from `folder` on, and what they are. Raises StudyError."""
+    """Returns the spec with the absolute paths of its own data, which are named relative to `folder`, and with their
+    digest and size. Raises StudyError."""
     data = spec.load.data
     if not data:
         return spec
@@ -50,7 +51,7 @@ def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def _by_hand(data: Sequence[str], folder: Path) -> str:
-    """The commands that load data into a server of the user's."""
+    """Returns the commands with which the user loads the data into a server of their own."""
     if names_server(data[0]):
         return "pg_dump SOURCE | psql CONNECTION"
     return "; ".join(
@@ -66,7 +67,7 @@ def _is_archive(place: str) -> bool:
 
 
 def check_data_unchanged(spec: StudySpec) -> None:
-    """Raise StudyError if a file of the study's own data is no longer what it was when the study was planned."""
+    """Raises StudyError if a file of the study's own data is no longer what it was when the study was planned."""
     files, data = spec.load.data_files, spec.load.data
     if files is None or not data or names_server(data[0]):
         return
@@ -76,7 +77,7 @@ def check_data_unchanged(spec: StudySpec) -> None:
 
 
 def data_places(spec: StudySpec) -> list[Path]:
-    """The files or directories of the study's own data; of a database the dump that is taken of it."""
+    """Returns the files or directories of the study's own data; for a database the path of its dump."""
     data, files = spec.load.data, spec.load.data_files
     if files is not None and data and names_server(data[0]):
         return [dumps_of(state_root()) / f"{files.sha256}{DUMP_ENDINGS[0]}"]
@@ -84,42 +85,43 @@ def data_places(spec: StudySpec) -> list[Path]:
 
 
 def size_of_dumped(spec: StudySpec) -> int | None:
-    """Bytes of the database of which the study's dump was taken; None: it is not taken yet."""
+    """Returns the size of the database from which the study's dump was taken, bytes; None if there is no dump yet."""
     (path,) = data_places(spec)
     noted = path.with_suffix(_SIZE)
     return int(noted.read_text()) if noted.exists() else None
 
 
 def note_size(path: Path, size: int) -> None:
-    """Note that the dump at a path is complete, and the bytes of its database. Raises StoreError."""
+    """Records that the dump at a path is complete, and the size of its database in bytes. Raises StoreError."""
     write_atomically(path.with_suffix(_SIZE), str(size))
 
 
 def forget_dump(spec: StudySpec) -> None:
-    """Remove the dump of the study's database, whose templates are made."""
+    """Removes the dump of the study's database, whose templates are made."""
     if is_to_be_dumped(spec):
         data_places(spec)[0].unlink(missing_ok=True)
 
 
 def dumps_of(state: Path) -> Path:
-    """The folder with dumps of databases in a state directory."""
+    """Returns the folder with dumps of databases in a state directory."""
     return state / _DUMPS
 
 
 def is_to_be_dumped(spec: StudySpec) -> bool:
-    """Whether the study's own data is a database."""
+    """True if the study's own data is a database, which is dumped."""
     return bool(spec.load.data) and names_server(spec.load.data[0])
 
 
 def dump_to_be_taken(spec: StudySpec) -> StudySpec:
-    """The spec with a name for the dump that is to be taken of its database; as it is, if there is none to take."""
+    """Returns the spec with a random name for the dump of its database; unchanged if there is no database, or its dump
+    has a name."""
     if not is_to_be_dumped(spec) or spec.load.data_files is not None:
         return spec
     return with_dump(spec, DataFiles(sha256=hashlib.sha256(secrets.token_bytes(32)).hexdigest(), size=0))
 
 
 def with_dump(spec: StudySpec, files: DataFiles | None) -> StudySpec:
-    """The spec with this dump of its database, or with none yet; as it is, if its data is no database."""
+    """Returns the spec with this dump of its database, or with none yet; unchanged if its data is no database."""
     if not is_to_be_dumped(spec):
         return spec
     return spec.model_copy(update={"load": spec.load.model_copy(update={"data_files": files})})

@@ -1,4 +1,5 @@
-"""Client programs as arms: where their commands run, which files they name, and whether these have changed."""
+"""Client programs of arms: finds where their commands run and the files that they name, and checks whether these have
+changed."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from pgtrial.model.study.spec import StudySpec
 
 
 def with_program_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keys of a study whose arms have commands, with the workload that these are where it names none."""
+    """Returns the keys of a study. If arms have commands and the study names no workload, the workload is added that
+    stands for them."""
     load, arms = data.get("load", {}), data.get("arms", {})
     tables = [data.get("server"), *(arms.values() if isinstance(arms, Mapping) else ())]
     has_command = any(isinstance(keys, Mapping) and keys.get("command") is not None for keys in tables)
@@ -29,7 +31,8 @@ def with_program_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """The spec with what its arms' commands are, which run in `folder` unless it says where. Raises StudyError."""
+    """Returns the spec with the directory and the files of each arm's command; commands run in `folder` unless the spec
+    names a directory. Raises StudyError."""
     _check_job(spec, folder, source)
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     without = [arm for arm, server in servers.items() if server.command is None]
@@ -61,7 +64,7 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def _check_job(spec: StudySpec, folder: Path, source: str) -> None:
-    """Raise StudyError if root does not run the program of the study's job."""
+    """Raises StudyError if pgtrial runs as root and refuses to run the program of the study's job."""
     if spec.load.job.command is None:
         return
     words = words_of(spec.load.job.command)
@@ -71,14 +74,15 @@ def _check_job(spec: StudySpec, folder: Path, source: str) -> None:
 
 
 def check_commands_of(spec: StudySpec, file: Path) -> None:
-    """Raise StudyError if root does not run the commands of a study file, which another account could exchange."""
+    """Raises StudyError if pgtrial runs as root and refuses to run the commands of a study file, because another
+    account could exchange the file."""
     commands = [server.command for arm in spec.arms if (server := spec.resolved(arm)).command is not None]
     if (commands or spec.load.job.command is not None) and (why := refusal_to_run(file)) is not None:
         raise StudyError(f"{file} has commands: {why}")
 
 
 def check_programs_unchanged(arm: str, server: Server) -> None:
-    """Raise StudyError if a file of an arm's command is no longer what it was when the study was planned."""
+    """Raises StudyError if a file of an arm's command is no longer what it was when the study was planned."""
     if server.command is None or server.command_files is None:
         return
     now = _found(server, Path(), f"arms.{arm}:")["command_files"]
@@ -91,7 +95,8 @@ def check_programs_unchanged(arm: str, server: Server) -> None:
 
 
 def _found(server: Server, folder: Path, where: str) -> dict[str, Any]:
-    """Keys of an arm: where its command runs, and the digests of the files that it names. Raises StudyError."""
+    """Returns keys of an arm: the directory in which its command runs, and the digests of the files that it names.
+    Raises StudyError."""
     directory = Path(server.command_directory or folder).expanduser()
     directory = directory if directory.is_absolute() else folder / directory
     directory = Path(os.path.abspath(directory))
@@ -115,13 +120,14 @@ def _found(server: Server, folder: Path, where: str) -> dict[str, Any]:
 
 
 def program_path(program: str, directory: Path) -> Path | None:
-    """The file of a program: on PATH, or with a / relative to where its command runs; None if there is none."""
+    """Returns the file of a program: on PATH, or if the name has a / relative to the directory in which its command
+    runs; None if there is none."""
     found = shutil.which(str(directory / program) if "/" in program else program)
     return Path(found) if found is not None else None
 
 
 def _digest(file: Path) -> str:
-    """SHA-256; read again only if the file is another one, or was written."""
+    """Returns the SHA-256 of a file, which is read again only if it was replaced or written."""
     seen = file.stat()
     return _digest_of(file, seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns)
 

@@ -1,4 +1,5 @@
-"""Files that a command writes anew each time: they replace what the same command wrote before, and no other file."""
+"""Checks for files that a command writes again each time: they replace what the same command wrote before, and no other
+file."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from pgtrial.model.errors import StudyError
 from pgtrial.store.files import reading
 
 _FIRST = 4096
-"""Bytes in which the mark of a file stands."""
+"""The number of bytes at the beginning of a file that must contain its marks."""
 
 PAGE = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'"
-"""What every page of pgtrial has in its head."""
+"""The beginning of a tag that every HTML page of pgtrial has in its head."""
 
 
 def check_replaceable(path: Path, option: str, *marks: str) -> None:
-    """Raise StudyError if something is there that is not empty and has not all of these marks near its beginning."""
+    """Raises StudyError if `path` exists, is not empty, and does not have all of these marks near its beginning."""
     if not path.exists():
         return
     if not path.is_file():
@@ -28,7 +29,7 @@ def check_replaceable(path: Path, option: str, *marks: str) -> None:
 
 
 def not_replaced(path: Path, option: str) -> StudyError:
-    """Returns the sentence for a file that is somebody's."""
+    """Returns the error for a file that pgtrial did not write, and does not replace."""
     return StudyError(
         f"{option} {path}: what is there was not written by an earlier pgtrial of this kind, and is not replaced; name "
         "another file, or remove it"

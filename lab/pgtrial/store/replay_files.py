@@ -1,7 +1,8 @@
-"""The files of a replay: a capture and a dump of the data. Where they are, what they are, and whether they changed.
+"""The files of a replay, which are a capture and a dump of the data: finds them, records their digests, and checks
+whether they changed.
 
-They stay where they are. They may be large, and they hold the values of whoever was recorded, which a study's directory
-and its bundle are not to pass on: these have digests alone.
+They stay where they are, and the study stores only their digests. They may be large, and they hold the values of the
+recorded users, which a study's directory and its bundle must not pass on.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.dumps import digest_of, from_root, kind_of_dump, parts_of_dump
 
 BUNDLED = "@"
-"""With which the name of a capture begins that comes with pgtrial, and that of its dump."""
+"""The prefix of the name of a capture that comes with pgtrial, and of the name of its dump."""
 
 _FORMAT = 1
 """The newest format of captures that this release reads."""
@@ -31,7 +32,8 @@ _BUNDLED_DUMP = "data.sql"
 
 
 def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """The spec with the places of its replay's files, named from `folder` on, and what they are. Raises StudyError."""
+    """Returns the spec with the absolute paths of its replay's files, which are named relative to `folder`, and with
+    their digests. Raises StudyError."""
     if not any(map(is_replay, spec.load.workload)):
         return spec
     for arm in spec.arms:
@@ -53,7 +55,7 @@ def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def check_unchanged(spec: StudySpec) -> None:
-    """Raise StudyError if a file of the study's replay is no longer what it was when the study was planned."""
+    """Raises StudyError if a file of the study's replay is no longer what it was when the study was planned."""
     planned, data = spec.load.replay.files, spec.load.replay.data
     if planned is None or data is None:
         return
@@ -68,12 +70,12 @@ def check_unchanged(spec: StudySpec) -> None:
 
 
 def capture_of(workload: str) -> Path:
-    """The directory of a replay's capture."""
+    """Returns the directory of a replay's capture."""
     return _path(workload.removeprefix(REPLAY), "capture")
 
 
 def dump_at(data: str) -> Path:
-    """The file or directory of a replay's dump."""
+    """Returns the file or directory of a replay's dump."""
     return _path(data, _BUNDLED_DUMP)
 
 
@@ -109,7 +111,7 @@ def _look(workload: str, data: str, source: str) -> ReplayFiles:
 
 
 def _about(capture: Path) -> dict[str, Any]:
-    """What capture.json says. Raises StudyError."""
+    """Returns the content of capture.json. Raises StudyError."""
     path = capture / _ABOUT
     if not path.is_file():
         raise StudyError(

@@ -1,6 +1,6 @@
-"""Repositories of git, read only: which commit a ref names, its files, and the commits between two of them.
+"""Reads repositories of git: the commit that a ref names, its files, and the commits between two of them.
 
-What is fetched from a URL is kept in the state directory.
+Repositories that are fetched from a URL are kept in the state directory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pgtrial.store.state import is_own, own_directory, state_root
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit."""
+    """A commit of a repository."""
 
     id: str
     parents: tuple[str, ...]
@@ -28,12 +28,12 @@ class Commit:
 
     @property
     def short(self) -> str:
-        """Its first ten digits."""
+        """Returns the first ten digits of the commit's id."""
         return self.id[:10]
 
 
 def fixed(source: GitSource) -> GitSource:
-    """The source with the commit that its ref names now. Raises StudyError."""
+    """Returns the source with the commit that its ref names now. Raises StudyError."""
     if source.is_fixed:
         return source
     if source.is_remote:
@@ -42,7 +42,7 @@ def fixed(source: GitSource) -> GitSource:
 
 
 def local_of(source: GitSource, say: Callable[[str], None] = lambda text: None) -> Path:
-    """A repository on this machine that has the commit of a fixed source; fetched first, if it is elsewhere.
+    """Returns a repository on this machine that has the commit of a fixed source. A remote repository is fetched first.
 
     Raises StudyError.
     """
@@ -63,7 +63,7 @@ def local_of(source: GitSource, say: Callable[[str], None] = lambda text: None) 
 
 
 def remove_fetched() -> Path | None:
-    """Remove what was fetched from URLs; the directory, or None if there is none."""
+    """Removes the repositories that were fetched from URLs. Returns their directory, or None if there is none."""
     if not is_own(fetched := _fetched()):
         return None
     shutil.rmtree(fetched, ignore_errors=True)
@@ -75,7 +75,7 @@ def _fetched() -> Path:
 
 
 def export(repository: Path, commit: str, directory: Path) -> None:
-    """Write the files of a commit into a new directory. Raises StudyError."""
+    """Writes the files of a commit into a new directory. Raises StudyError."""
     directory.mkdir(parents=True)
     unpack = ["tar", "-x", "-f", "-", "--no-same-owner", "--no-same-permissions", "-C", str(directory)]
     with (
@@ -96,14 +96,14 @@ def export(repository: Path, commit: str, directory: Path) -> None:
 
 
 def commit_of(repository: Path, ref: str) -> Commit:
-    """The commit that a ref of a repository names. Raises StudyError."""
+    """Returns the commit that a ref of a repository names. Raises StudyError."""
     source = GitSource(str(repository), ref)
     commit = _commit(repository, source)
     return _parsed(git.output(repository, source.text, "log", "-1", "--no-show-signature", _FORMAT, commit))[0]
 
 
 def commits_between(repository: Path, good: str, bad: str, *, first_parent: bool = False) -> list[Commit]:
-    """The commits that are reached from one commit and not from another, the oldest first, parents before children.
+    """Returns the commits that are reached from `bad` and not from `good`, the oldest first, parents before children.
 
     With `first_parent` merges count as one commit. Raises StudyError.
     """
@@ -117,7 +117,7 @@ def commits_between(repository: Path, good: str, bad: str, *, first_parent: bool
 
 
 def is_ancestor(repository: Path, commit: str, of: str) -> bool:
-    """Whether a commit is reached from another one."""
+    """True if `commit` is reached from the commit `of`."""
     return git.run(repository, "merge-base", "--is-ancestor", commit, of).returncode == 0
 
 
@@ -130,9 +130,10 @@ def _parsed(listed: str) -> list[Commit]:
 
 
 def listed_files(directory: Path) -> list[str] | None:
-    """The files of a work tree that are tracked, or new and not ignored, below a directory; None: it is none.
+    """Returns the files below a directory of a work tree that are tracked, or new and not ignored; None if the
+    directory is in no work tree.
 
-    Raises StudyError for a repository that git does not read since another account owns it.
+    Raises StudyError if git does not read the repository because another account owns it.
     """
     done = git.run(directory, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
     if git.FOREIGN in done.stderr:
@@ -141,7 +142,8 @@ def listed_files(directory: Path) -> list[str] | None:
 
 
 def state_of(directory: Path) -> str:
-    """A work tree in words: `at 1a2b3c4d5e, 3 files changed`; empty where a directory is none."""
+    """Returns the state of a work tree in words, `at 1a2b3c4d5e, changed files: 3`; empty if the directory is in no
+    work tree."""
     head = git.run(directory, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     if head.returncode != 0:
         return ""

@@ -1,4 +1,5 @@
-"""The lab that runs a study: one at a time, whether there is one, and the request that it stops after a block."""
+"""The lab that runs a study: makes sure that only one runs it, tells whether one does, and passes on the request to
+stop after a block."""
 
 from __future__ import annotations
 
@@ -19,21 +20,22 @@ from pgtrial.store.files import write_atomically, writing
 
 _LOCK = ".lock"
 _OWN = 0o600
-"""Who can open a file can lock it."""
+"""The mode of the lock's file. Any account that can open the file can lock it."""
 _STOP = ".stop"
-"""Hidden files are the lab's own: no bundle has them."""
+"""The file that asks the lab to stop. It is hidden, so that no bundle has it."""
 
 _TRIES, _WAIT_S = 20, 0.05
-"""How often, and after how many seconds each, a lab tries to get the lock: `is_running` holds it for a moment."""
+"""How often a lab tries to get the lock, and the pause between two tries, seconds. `is_running` holds the lock for a
+moment."""
 
 
 @contextmanager
 def locked(study: Path) -> Iterator[None]:
-    """Hold a study directory for one running lab. Raises StoreError when another one holds it."""
+    """Holds the lock of a study directory for one running lab. Raises StoreError if another lab holds it."""
     with writing(study):
         check_exchangeable(study)
         file = open(study / _LOCK, "a", opener=_own)  # noqa: SIM115
-        # a study of before had a file that every account could lock
+        # the lock file of an older study could be locked by every account
         os.fchmod(file.fileno(), _OWN)
     with file:
         for _ in range(_TRIES):
@@ -46,7 +48,7 @@ def locked(study: Path) -> Iterator[None]:
 
 
 def is_running(study: Path) -> bool:
-    """Whether a lab on this machine holds the study directory."""
+    """True if a lab on this machine holds the study directory."""
     try:
         with open_file(study / _LOCK) as file:
             return not _take(file, fcntl.LOCK_SH)
@@ -61,7 +63,7 @@ def _own(path: str, flags: int) -> int:
 
 
 def _is_listed(file: Path) -> bool:
-    """Whether Linux lists a lock on the file; it lists the inodes of locked files to every account."""
+    """True if Linux lists a lock on the file. It lists the inodes of locked files to every account."""
     with suppress(OSError):
         status = file.stat()
         inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
@@ -78,7 +80,7 @@ def _take(file: IO[Any], kind: int) -> bool:
 
 
 def ask_to_stop(study: Path) -> None:
-    """Ask the lab that runs the study to end it after the block under way. Raises StoreError if no lab runs it."""
+    """Asks the lab that runs the study to end it after the block in progress. Raises StoreError if no lab runs it."""
     if not is_running(study):
         again = f"pgtrial run {shlex.quote(str(study))}"
         raise StoreError(f"no lab on this machine runs {study}, so there is nothing to stop; {again} goes on with it")
@@ -86,12 +88,12 @@ def ask_to_stop(study: Path) -> None:
 
 
 def stop_is_asked(study: Path) -> bool:
-    """Whether the study is to end after the block under way."""
+    """True if the study was asked to end after the block in progress."""
     return (study / _STOP).exists()
 
 
 def forget_stop(study: Path) -> None:
-    """Remove the request: it holds for one run of the lab. Raises StoreError."""
+    """Removes the request to stop, which holds for one run of the lab. Raises StoreError."""
     with writing(study):
         check_exchangeable(study)
         (study / _STOP).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Single keys of a study file from the command line: `--set load.interleave=250ms`."""
+"""Adds single keys to a study file from the command line: `--set load.interleave=250ms`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def with_keys(texts: Sequence[str]) -> Change:
 
 
 def toml_or_text(value: str) -> Any:
-    """Returns the value of a TOML text such as `8`, `true`, `[1, 2]` or `"a"`; of any other text the text itself."""
+    """Returns the value of a TOML text such as `8`, `true`, `[1, 2]` or `"a"`; any other text is returned itself."""
     try:
         read = tomllib.loads(f"value = {value}")
     except tomllib.TOMLDecodeError:
@@ -53,14 +53,14 @@ def _read(text: str) -> tuple[tuple[str, ...], Any]:
 
 
 def _divisions(text: str) -> Iterator[tuple[str, str]]:
-    """Yields both sides of each equals sign: the name of an arm in quotes may have some of its own."""
+    """Yields both sides of each equals sign, since the name of an arm in quotes may contain some."""
     for place, sign in enumerate(text):
         if sign == "=":
             yield text[:place], text[place + 1 :]
 
 
 def _path_of(key: str) -> tuple[str, ...] | None:
-    """Returns the parts of a dotted key of TOML; None: it is none."""
+    """Returns the parts of a dotted key of TOML; None if the text is no such key."""
     try:
         table: Any = tomllib.loads(f"{key} = 0")
     except tomllib.TOMLDecodeError:
@@ -78,7 +78,7 @@ def _check_arm(path: Sequence[str], arms: Mapping[str, Any]) -> None:
 
 
 def _with_key(table: Mapping[str, Any], path: Sequence[str], value: Any, whole: Sequence[str]) -> dict[str, Any]:
-    """Returns a copy of the table with a key that it does not have yet. Raises StudyError if it has it."""
+    """Returns a copy of the table with a key that it did not have. Raises StudyError if it has the key."""
     first, *rest = path
     within = table.get(first, {}) if rest else None
     if not isinstance(within, Mapping) if rest else first in table:

@@ -1,4 +1,5 @@
-"""Sources of servers and extensions in a study: refs become commits, and directories get the digest of their files."""
+"""Fixes the sources of servers and extensions in a study: refs become commits, and directories get the digest of their
+files."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.store import repositories
 
 _BUILD_FILES = ("meson.build", "configure", "configure.ac")
-"""A directory with one of these holds the source of PostgreSQL."""
+"""The files of which a directory with the source of PostgreSQL has one."""
 
 
 def with_sources(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """The study with every source fixed; relative paths are relative to `folder`. Raises StudyError.
+    """Returns the study with every source fixed; relative paths are relative to `folder`. Raises StudyError.
 
-    `source` is what errors name, a file or the command line.
+    `source` is the name in errors: a file, or the command line.
     """
     tables = {"server": spec.server, **{f"arms.{arm}": table for arm, table in spec.arms.items()}}
     # a ref that several arms name is looked up once, and cannot move in between
@@ -38,7 +39,7 @@ def with_sources(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def export(source: Source, directory: Path, say: Callable[[str], None]) -> None:
-    """Write the files of a fixed source into a new directory. Raises StudyError, also where they have changed."""
+    """Writes the files of a fixed source into a new directory. Raises StudyError, also if they have changed."""
     if isinstance(source, GitSource):
         repositories.export(repositories.local_of(source, say), source.ref, directory)
         return
@@ -55,14 +56,15 @@ def export(source: Source, directory: Path, say: Callable[[str], None]) -> None:
 
 
 def described(source: Source) -> str:
-    """What a fixed source is, for the facts of an arm: the subject of its commit, or the state of its work tree."""
+    """Returns the description of a fixed source for the facts of an arm: the subject of its commit, or the state of its
+    work tree."""
     if isinstance(source, GitSource):
         return repositories.commit_of(repositories.local_of(source), source.ref).subject
     return repositories.state_of(Path(source.directory))
 
 
 def fixed_source(source: Source, folder: Path) -> Source:
-    """The source with an absolute path, and with its commit or digest. Raises StudyError."""
+    """Returns the source with an absolute path, and with its commit or digest. Raises StudyError."""
     if isinstance(source, GitSource):
         if source.is_remote:
             return repositories.fixed(source)
@@ -78,15 +80,17 @@ def fixed_source(source: Source, folder: Path) -> Source:
 
 
 def _check_runnable(directory: Path) -> None:
-    """Raise StudyError if root does not build this source, whose build runs its programs."""
+    """Raises StudyError if pgtrial runs as root and refuses to build this source, whose build runs the source's own
+    programs."""
     if (why := refusal_to_run(directory)) is not None:
         raise StudyError(f"source:{directory}: {why}")
 
 
 def absolute(text: str, folder: Path) -> str:
-    """A version, a directory or a source as it stands for `postgres`, its path no longer relative to `folder`.
+    """Returns a value of `postgres` (a version, a directory or a source) with a path that is no longer relative to
+    `folder`.
 
-    What is no source stays, for the message of who reads it.
+    A text that is no valid source is returned unchanged, since its reader has the better message.
     """
     if not is_source(text):
         return str(Path(folder, Path(text).expanduser()).absolute()) if "/" in text or text.startswith("~") else text
@@ -102,7 +106,8 @@ def absolute(text: str, folder: Path) -> str:
 
 
 def with_repository(setup: Mapping[str, Any], repository: Path) -> dict[str, Any]:
-    """A set-up of another machine: commits of repositories that are not here are those of `repository`."""
+    """Returns a set-up of another machine in which commits of repositories that are not on this machine are those of
+    `repository`."""
 
     def moved(text: str) -> str:
         try:
@@ -122,7 +127,8 @@ def with_repository(setup: Mapping[str, Any], repository: Path) -> dict[str, Any
 
 
 def digest_of(directory: Path, names: list[str]) -> str:
-    """First 16 hexadecimal digits of the SHA-256 of files: their names, whether they are programs, and contents."""
+    """Returns the first 16 hexadecimal digits of the SHA-256 over files: their names, whether they are programs, and
+    their contents."""
     digest = hashlib.sha256()
     for name in sorted(names):
         path = directory / name
@@ -154,7 +160,8 @@ def _fixed_text(text: str, folder: Path, known: dict[str, str]) -> str:
 
 
 def _as_source(postgres: str, folder: Path) -> str | None:
-    """The source that `postgres` names; a directory that has one may be named without `source:`."""
+    """Returns the source that `postgres` names. A directory that has source code may be named without `source:`. None
+    if it is no source."""
     if is_source(postgres):
         return postgres
     if "/" not in postgres and not postgres.startswith("~"):
@@ -166,7 +173,7 @@ def _as_source(postgres: str, folder: Path) -> str | None:
 
 
 def _files_of(directory: Path) -> list[str]:
-    """The files of a directory, without what git ignores."""
+    """Returns the files of a directory, without those that git ignores."""
     listed = repositories.listed_files(directory) if shutil.which("git") else None
     names = _all_files(directory) if listed is None else [name for name in listed if _is_file(directory / name)]
     if not names:
@@ -175,7 +182,7 @@ def _files_of(directory: Path) -> list[str]:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether it is a file or a link; a submodule is a directory, and a file may have been removed."""
+    """True if the path is a file or a link. A submodule is a directory, and a file may have been removed."""
     return path.is_symlink() or path.is_file()
 
 

@@ -1,7 +1,7 @@
-"""The state directory: where it is, and the records in it that all studies of a machine share.
+"""The state directory: its path, and the records in it that all studies of a machine share.
 
-noise.json has the noise of the machine's studies, certificates.json the certificates of its self-tests, of which each
-study keeps a copy (`certificates.py`). They hold no passwords.
+noise.json has the noise of the machine's studies. certificates.json has the certificates of its self-tests, of which
+each study keeps a copy (`certificates.py`). Neither has passwords.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _Shared = TypeVar("_Shared", NoiseRecord, Certificates)
 
 
 def state_root() -> Path:
-    """$PGTRIAL_STATE, else /var/lib/pgtrial for root, else the user's XDG state directory."""
+    """Returns the state directory: $PGTRIAL_STATE, else /var/lib/pgtrial for root, else the user's XDG state
+    directory."""
     if chosen := os.environ.get("PGTRIAL_STATE"):
         return Path(chosen).expanduser()
     if os.geteuid() == 0:
@@ -40,13 +41,13 @@ def state_root() -> Path:
 
 
 _LIMIT_SHARE = 0.1
-"""Share of its file system that the templates in a state directory may take, unless the user says otherwise."""
+"""The share of its file system that the templates in a state directory may take, unless the user sets a limit."""
 
 
 def state_limit(state: Path) -> int:
-    """Returns what the templates in a state directory may take on the disk together, in bytes.
+    """Returns how much the templates in a state directory may take on the disk together, bytes.
 
-    That is $PGTRIAL_STATE_LIMIT, else a tenth of the file system. Raises StudyError.
+    The limit is $PGTRIAL_STATE_LIMIT, else a tenth of the file system. Raises StudyError.
     """
     if chosen := os.environ.get("PGTRIAL_STATE_LIMIT"):
         try:
@@ -74,14 +75,15 @@ _OWN_ENTRIES = frozenset(
         "machine.key",
     }
 )
-"""What pgtrial makes in the state directory."""
+"""The names of the files and directories that pgtrial makes in the state directory."""
 _RUNS = "runs"
 
 
 def own_directory(path: Path) -> None:
-    """Make a directory, and those missing above it, which no other account can list, whatever the umask.
+    """Makes a directory, and those missing above it, that no other account can list, whatever the umask is.
 
-    The account of root's servers passes through them, to what it owns below. Raises OSError.
+    Other accounts can pass through the directories of root, so that the account of root's servers reaches what it owns
+    below them. Raises OSError.
     """
     if not path.is_dir():
         if not path.parent.is_dir():
@@ -92,9 +94,9 @@ def own_directory(path: Path) -> None:
 
 
 def check_state(root: Path) -> None:
-    """See that no other account can write what pgtrial reads, obeys and removes in a state directory.
+    """Checks that no other account can write what pgtrial reads, obeys and removes in a state directory.
 
-    The modes of what this account owns are mended. Raises StoreError, in one sentence, and OSError.
+    Wrong modes of what this account owns are corrected. Raises StoreError, whose message is one sentence, and OSError.
     """
     _check_own(root, mend=not os.listdir(root) or (root / _RUNS).is_dir())
     for path in sorted(root.iterdir()):
@@ -106,7 +108,7 @@ def check_state(root: Path) -> None:
 
 
 def is_own(path: Path) -> bool:
-    """Whether something that is there, and no link, is this account's or root's, and no other account can write it."""
+    """True if the path exists, is no link, belongs to this account or root, and cannot be written by other accounts."""
     with suppress(FileNotFoundError):
         there = path.lstat()
         return not stat.S_ISLNK(there.st_mode) and not _is_others(there) and not _is_loose(there)
@@ -144,9 +146,10 @@ def _is_loose(there: os.stat_result) -> bool:
 
 
 def kept(name: str, make: Callable[[], str]) -> str:
-    """A text that takes long to make and is always the same: made once, and kept in the state directory, if any.
+    """Returns a text that takes long to make and is always the same. It is made once and kept in the state directory,
+    if there is one.
 
-    What follows from another version has another name.
+    A text that depends on a version must have the version in its name.
     """
     path = state_root() / "kept" / name
     with suppress(OSError, UnicodeDecodeError):
@@ -164,37 +167,39 @@ def kept(name: str, make: Callable[[], str]) -> str:
 
 
 def certificate_for(path: Path, servers: list[str]) -> Certificate | None:
-    """The latest certificate for servers on these hosts, from the record; None: none is there. Raises StoreError."""
+    """Returns the latest certificate in the record for servers on these hosts; None if there is none. Raises
+    StoreError."""
     kept = _read_shared(path, Certificates, "`pgtrial selftest`").certificates
     return next((certificate for certificate in kept if certificate.servers == servers), None)
 
 
 def keep_certificate(path: Path, certificate: Certificate) -> None:
-    """Put a certificate into the record, in place of the one for the same servers. A damaged record is begun anew.
+    """Puts a certificate into the record, in place of the one for the same servers. A damaged record is replaced by a
+    new one.
 
-    Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
+    Raises StoreError if the record is newer or cannot be written. The caller makes sure that no other lab writes.
     """
     others = [other for other in _to_change(path, Certificates).certificates if other.servers != certificate.servers]
     _replace(path, Certificates(certificates=[certificate, *others]))
 
 
 _KEPT = 100
-"""Studies; older ones are dropped."""
+"""The number of studies in the noise record. Older ones are dropped."""
 _ENOUGH_BLOCKS = 8
 _LIKE = 2.0
-"""Trials at most so many times longer or shorter are alike. Longer ones are less noisy, by how much is known only where
-the noise was measured in its parts."""
+"""The factor up to which two lengths of trials count as alike. Longer trials are less noisy, and by how much is known
+only for studies whose noise was measured in its parts."""
 
 
 def read_noise(path: Path) -> list[Noise]:
-    """The studies of the record; none if there is no record. Raises StoreError if it is damaged or newer."""
+    """Returns the studies of the record; none if there is no record. Raises StoreError if it is damaged or newer."""
     return _read_shared(path, NoiseRecord, "the next study").studies
 
 
 def keep_noise(path: Path, noise: Noise) -> None:
-    """Put a study's noise into the record, in place of what the same study had. A damaged record is begun anew.
+    """Puts a study's noise into the record, in place of its earlier entry. A damaged record is replaced by a new one.
 
-    Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
+    Raises StoreError if the record is newer or cannot be written. The caller makes sure that no other lab writes.
     """
     studies = _to_change(path, NoiseRecord).studies
     others = [study for study in studies if (study.study, study.created) != (noise.study, noise.created)]
@@ -202,9 +207,10 @@ def keep_noise(path: Path, noise: Noise) -> None:
 
 
 def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
-    """The latest study under these conditions with eight blocks or more, else the one with the most blocks.
+    """Returns the latest study under these conditions with eight blocks or more, else the one with the most blocks.
 
-    Studies with trials of another length, whose noise is known in its parts, speak only where no other has as many.
+    A study with trials of another length, whose noise is known in its parts, is returned only if no other study has as
+    many blocks.
     """
     same = [
         study
@@ -221,7 +227,8 @@ def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
 
 
 def overhead_under(conditions: Conditions, studies: list[Noise]) -> float | None:
-    """What a block takes beside its loads, seconds, in the latest study like this, however long its trials."""
+    """Returns the wall time of a block without its loads, seconds, in the latest study under these conditions, whatever
+    the length of its trials; None if it is not known."""
     return next(
         (
             study.overhead_s
@@ -234,13 +241,13 @@ def overhead_under(conditions: Conditions, studies: list[Noise]) -> float | None
 
 
 class _Damaged(StoreError):
-    """The record cannot be read, and may be replaced."""
+    """The error for a record that cannot be read, and may be replaced."""
 
 
 def _read_shared(path: Path, kind: type[_Shared], writer: str) -> _Shared:
-    """The record; an empty one if there is none. Raises StoreError if it is damaged or newer.
+    """Returns the record; an empty one if there is none. Raises StoreError if it is damaged or newer.
 
-    `writer` is who begins a damaged record anew.
+    `writer` is the name, for the message, of what replaces a damaged record by a new one.
     """
     try:
         data = from_json(read_bytes(path))
@@ -258,7 +265,7 @@ def _read_shared(path: Path, kind: type[_Shared], writer: str) -> _Shared:
 
 
 def _to_change(path: Path, kind: type[_Shared]) -> _Shared:
-    """The record that is to be changed, an empty one in place of a damaged one. Raises StoreError if it is newer."""
+    """Returns the record for a change, or an empty one in place of a damaged one. Raises StoreError if it is newer."""
     try:
         return _read_shared(path, kind, "this")
     except _Damaged:
@@ -266,7 +273,7 @@ def _to_change(path: Path, kind: type[_Shared]) -> _Shared:
 
 
 def _replace(path: Path, record: Record) -> None:
-    """Write a record. Raises StoreError."""
+    """Writes a record. Raises StoreError."""
     try:
         write_atomically(path, record.model_dump_json(indent=1))
     except StoreError as error:

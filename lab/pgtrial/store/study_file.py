@@ -1,4 +1,4 @@
-"""From a study file to a checked spec, with errors that name the file, the key and the nearest known key."""
+"""Makes a checked spec of a study file, with errors that name the file, the key and the nearest known key."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ _NESTED: dict[str, type[BaseModel]] = {
     "wal": Volume,
     "monitoring": ProviderMetrics,
 }
-"""Tables within others."""
+"""The types of tables that stand within other tables, by name."""
 
 
 _PASSED = "study"
-"""The name of a study whose file is a pipe; the number of /dev/fd/63 says nothing."""
+"""The name of a study whose file is a pipe, since a name such as /dev/fd/63 says nothing."""
 
 Change = Callable[[dict[str, Any]], Mapping[str, Any]]
-"""A change of the keys of a study file, before they are checked."""
+"""A function that changes the keys of a study file before they are checked."""
 
 
 def read_study(
@@ -80,10 +80,11 @@ def read_study(
     builds: Callable[[], Sequence[Build]] = tuple,
     change: Change = dict,
 ) -> StudySpec:
-    """The spec of a TOML file, or of a bundled study when `source` is `@name`. Raises StudyError.
+    """Returns the spec of a TOML file, or of a bundled study when `source` is `@name`. Raises StudyError.
 
-    Of a study with profiles the one called `profile`, else its first. `builds` finds the servers of this machine, for
-    an arm that stands for every one of them. `change` is applied to the keys of the profile.
+    If the study has profiles, the spec is that of the profile called `profile`, or of the first. `builds` finds the
+    servers of this machine, for an arm that stands for every one of them. `change` is applied to the keys of the
+    profile.
     """
     name, text, data, folder = _parsed(source)
     section = data.setdefault("study", {})
@@ -99,15 +100,15 @@ def read_study(
 
 
 def profiles_of(source: str | Path) -> list[str]:
-    """The profiles of a study file or a bundled study, in its order. Raises StudyError."""
+    """Returns the profiles of a study file or a bundled study, in its order. Raises StudyError."""
     return profile_names(_parsed(source)[2], str(source))
 
 
 def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), text: str = "") -> StudySpec:
     """Returns a checked spec from parsed keys. Raises StudyError.
 
-    `source` is what errors name, a file or the command line; paths of scripts are relative to `folder`. `text` is the
-    file's, for the lines of what is wrong.
+    `source` is the name in errors: a file, or the command line. Paths of scripts are relative to `folder`. `text` is
+    the text of the file, for the lines in errors.
     """
     keys = with_program_workload(data)
     try:
@@ -123,7 +124,8 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), tex
 
 
 def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:
-    """The study with a fleet, or with these keys of its fleet changed; None leaves one as it is. Raises StudyError."""
+    """Returns the study with a fleet, or with these keys of its fleet changed; None leaves a key as it is. Raises
+    StudyError."""
     keys = {} if spec.fleet is None else spec.fleet.model_dump()
     try:
         fleet = FleetSection(**{**keys, **{key: value for key, value in given.items() if value is not None}})
@@ -136,12 +138,12 @@ def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:
 
 
 def bundled_studies() -> dict[str, str]:
-    """The studies that come with pgtrial: name -> question."""
+    """Returns the questions of the studies that come with pgtrial, by name."""
     return {name: _parsed(f"@{name}")[2]["study"]["question"] for name in _bundled_names()}
 
 
 def _parsed(source: str | Path) -> tuple[str, str, dict[str, Any], Path]:
-    """Returns the name, the text and its keys, and the folder that paths of scripts are relative to."""
+    """Returns the study's name, the text and its keys, and the folder that paths of scripts are relative to."""
     if isinstance(source, str) and source.startswith("@"):
         name, text, folder = source[1:], _bundled_text(source[1:]), Path()
     elif is_passed(Path(source)):
@@ -155,7 +157,7 @@ def _parsed(source: str | Path) -> tuple[str, str, dict[str, Any], Path]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """All keys and texts of a TOML value."""
+    """Yields all keys and texts of a TOML value."""
     match value:
         case str():
             yield value
@@ -204,7 +206,7 @@ def _check_arms(spec: StudySpec, source: str, text: str) -> None:
 
 
 def _objections(spec: StudySpec) -> Iterator[tuple[Location, str]]:
-    """Yields what cannot be done although each key by itself is right, with where it is written."""
+    """Yields what is wrong although each key by itself is right, with the place where it is written."""
     if len(spec.arms) < spec.load.kind.fewest_arms:
         yield ("arms",), _TWO_ARMS
     if (objection := objection_to_metrics(spec)) is not None:
@@ -262,7 +264,7 @@ def _known_keys(path: Sequence[int | str], key: str) -> str:
 
 
 def _where(location: Sequence[int | str]) -> str:
-    """A location as TOML would name it: `("load", "clients", 1)` is `[load] clients, item 2`."""
+    """Returns a location as TOML would name it: for `("load", "clients", 1)` it is `[load] clients, item 2`."""
     depth = 2 if location and location[0] == "arms" else 1
     section, rest = location[:depth], location[depth:]
     keys = ".".join(str(part) for part in rest if isinstance(part, str))

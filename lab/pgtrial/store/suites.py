@@ -1,4 +1,4 @@
-"""Suites: where their files are, those that come with pgtrial and folders of the user's."""
+"""Finds the files of suites: those that come with pgtrial, and folders of the user's."""
 
 from __future__ import annotations
 
@@ -25,48 +25,49 @@ from pgtrial.model.units import nearest
 from pgtrial.store.files import texts_of
 
 _SUITES = files("pgtrial") / "suites"
-"""Those that come with pgtrial: a folder each, with suite.toml."""
+"""The folder of the suites that come with pgtrial. Each is a folder with suite.toml."""
 
 _KEPT = (QUERY_ENDING, SUITE_FILE)
 
 _SCALE = 1
-"""Of data that the engine makes for a suite, unless the study names it."""
+"""The scale of the data that the engine makes for a suite, unless the study names one."""
 
 
 @dataclass(frozen=True)
 class FoundSuite:
-    """A suite as its folder has it."""
+    """A suite that was found, with the files of its folder."""
 
     name: str
     files: dict[str, str]
-    """Text of each file, by its name in the folder."""
+    """The text of each file, by its name in the folder."""
     suite: Suite
 
     @property
     def scripts(self) -> dict[str, str]:
-        """The files among the scripts of a study."""
+        """Returns the files of the suite as a study has them among its scripts."""
         return {f"{self.name}/{file}": text for file, text in self.files.items()}
 
     @property
     def queries(self) -> list[str]:
-        """The names of its queries."""
+        """Returns the names of the suite's queries."""
         return queries_of(self.name, self.scripts)
 
 
 def bundled_suites() -> list[str]:
-    """The names of the suites that come with pgtrial."""
+    """Returns the names of the suites that come with pgtrial."""
     if not _SUITES.is_dir():
         return []
     return sorted(folder.name for folder in _SUITES.iterdir() if (folder / SUITE_FILE).is_file())
 
 
 def described_suites() -> dict[str, Suite]:
-    """The suites that come with pgtrial, by name."""
+    """Returns the suites that come with pgtrial, by name."""
     return {name: _read(_SUITES / name, name, name).suite for name in bundled_suites()}
 
 
 def find_suite(workload: str, folder: Path, source: str) -> FoundSuite:
-    """The suite that a workload names: `suite:NAME` of one that comes with pgtrial, or a path from `folder` on.
+    """Returns the suite that a workload names: `suite:NAME` for one that comes with pgtrial, or a path relative to
+    `folder`.
 
     Raises StudyError, which begins with `source`.
     """
@@ -86,7 +87,8 @@ def find_suite(workload: str, folder: Path, source: str) -> FoundSuite:
 
 
 def with_suite_files(load: LoadSection, found: FoundSuite, source: str) -> LoadSection:
-    """The load with what the files of its suite say. Raises StudyError for keys that do not go with them."""
+    """Returns the load with the number of queries, the limit and the scale that follow from the suite's files. Raises
+    StudyError for keys that do not go with them."""
     _check(load, found, source)
     update = {"queries": len(found.queries), "limit": load.suite.limit or found.suite.limit}
     scale = {"scale": [_SCALE]} if found.suite.data is not None and not load.scale_is_set else {}
@@ -94,7 +96,7 @@ def with_suite_files(load: LoadSection, found: FoundSuite, source: str) -> LoadS
 
 
 def check_suite_servers(spec: StudySpec, source: str) -> None:
-    """Raise StudyError for servers on which a suite cannot run as the study asks for."""
+    """Raises StudyError for servers on which the suite cannot run as the study asks."""
     if not spec.load.suite.drops_caches:
         return
     for arm in spec.arms:

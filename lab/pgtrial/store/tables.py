@@ -1,4 +1,4 @@
-"""The tables of a trial, one Parquet file each: their columns, and reading them."""
+"""The tables of a trial, which are a Parquet file each: their columns, and functions that read them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _KINDS: dict[Any, pl.DataType] = {int: pl.Int64(), float: pl.Float64(), float | 
 
 
 def _columns(row: type[Record]) -> dict[str, pl.DataType]:
-    """The columns of rows that a record describes: numbers and words."""
+    """Returns the columns of rows that a record describes: numbers and words."""
     return {name: _KINDS.get(field.annotation, pl.String()) for name, field in row.model_fields.items()}
 
 
 TIMELINE_SCHEMA = _columns(TimelineRow)
 SLICES_SCHEMA = _columns(SliceRow)
-"""Columns of timeline.parquet and of slices.parquet."""
+"""The columns of timeline.parquet and of slices.parquet."""
 
 WAITS_SCHEMA: dict[str, pl.DataType] = {
     "second": pl.Int64(),
@@ -37,9 +37,10 @@ WAITS_SCHEMA: dict[str, pl.DataType] = {
     "state": pl.String(),
     "sessions": pl.Float64(),
 }
-"""Columns of waits.parquet: the mean number of sessions that a second's samples of pg_stat_activity found so.
+"""The columns of waits.parquet: the mean number of sessions that the samples of pg_stat_activity in a second found in
+this state.
 
-The measured part begins with second 0, the warm-up lies before it.
+The measured part begins with second 0; seconds of the warm-up are negative.
 """
 
 OBSERVED_SCHEMA: dict[str, pl.DataType] = {
@@ -48,13 +49,15 @@ OBSERVED_SCHEMA: dict[str, pl.DataType] = {
     "name": pl.String(),
     "value": pl.Float64(),
 }
-"""Columns of observed.parquet: what the server's views and the host counted per second; gauges as they were.
+"""The columns of observed.parquet: the changes per second of counters of the server's views and of the host; gauges
+have their value.
 
-Seconds as in waits.parquet; none for what was counted over the whole load.
+Seconds count as in waits.parquet. A value that was counted over the whole load has no second.
 """
 
 PROVIDER_SCHEMA: dict[str, pl.DataType] = {**OBSERVED_SCHEMA, "span_s": pl.Int64()}
-"""Columns of provider.parquet: the mean that a provider's monitoring has for the `span_s` seconds from a second on."""
+"""The columns of provider.parquet: the mean in the provider's monitoring over the `span_s` seconds that begin with a
+second."""
 
 
 SCHEMAS = {
@@ -68,13 +71,14 @@ SCHEMAS = {
 
 
 _MOST_ROWS = 5_000_000
-"""Rows of one table: what is observed every second of 14 hours."""
+"""The most rows of one table, which is what observing every second gives in 14 hours."""
 
 _MOST_ROWS_OF_A_BUNDLE = 50_000_000
 
 
 def read_frame(path: Path) -> pl.DataFrame:
-    """A table of a trial. Raises StoreError, also for seconds beyond the longest trial: memory is taken for each."""
+    """Returns a table of a trial. Raises StoreError, also for seconds beyond the longest trial, since readers take
+    memory for each second."""
     try:
         check_regular(path)
         frame = pl.read_parquet(path, glob=False)
@@ -102,13 +106,13 @@ for line in sys.stdin:
         pass
     print(rows, flush=True)
 """
-"""Reads tables by their names, those with few enough rows whole; a line with the rows of each that did not end the
-process."""
+"""A program that reads tables by the names on its input: of a table with too many rows only their number, else all of
+it. It prints the number of rows of each table, one a line, until a table ends the process."""
 
 
 def refuse_hostile(paths: Sequence[Path]) -> None:
-    """Raise StoreError for tables that end the process that reads them, as a crafted one can, or that take too much
-    memory. Tables that are damaged otherwise end no reader."""
+    """Raises StoreError for tables that end the process that reads them, as a crafted one can, or that take too much
+    memory. Tables that are damaged in other ways end no reader."""
     if not paths:
         return
     names = "".join(f"{path}\n" for path in paths)
@@ -133,7 +137,7 @@ def refuse_hostile(paths: Sequence[Path]) -> None:
 
 
 def again(trial: Path) -> str:
-    """The cure for a damaged trial."""
+    """Returns what to do about a damaged trial, a clause of a message."""
     return f"delete the directory {trial} and run the study again: only that trial is repeated"
 
 
@@ -142,12 +146,13 @@ _COMMITTED = pl.col("transactions").sum()
 
 
 def committed_per_second(timeline: pl.DataFrame) -> list[int]:
-    """Committed transactions of each second of the measured part; a second without a row had none."""
+    """Returns the committed transactions of each second of the measured part; a second without a row had none."""
     return _without_gaps(dict(timeline.filter(_MEASURED).group_by("second").agg(_COMMITTED).iter_rows()))
 
 
 def committed_of_each(timelines: Mapping[int, Path]) -> dict[int, list[int]]:
-    """What committed_per_second says of many timelines, by the indices of their trials. Raises StoreError.
+    """Returns for many timelines what committed_per_second returns for one, by the indices of their trials. Raises
+    StoreError.
 
     All are read in one pass, in a fifth of the time that they take one by one.
     """
@@ -164,7 +169,7 @@ def committed_of_each(timelines: Mapping[int, Path]) -> dict[int, list[int]]:
                 raise ValueError(name)
             seconds[indices[name]][second] = committed
     except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        # one by one, for the sentence on the one that is damaged
+        # read one by one, so that the error names the table that is damaged
         return {index: committed_per_second(read_frame(path)) for index, path in timelines.items()}
     return {index: _without_gaps(seconds[index]) for index in timelines}
 

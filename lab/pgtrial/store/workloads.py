@@ -1,4 +1,5 @@
-"""Workloads that are files: scripts of pgbench and Lua, and packs, which come with pgtrial or are the user's folders.
+"""Workloads that are files: scripts of pgbench and Lua, and packs, which come with pgtrial or are folders of the
+user's.
 
 They are read at planning and kept with the study.
 """
@@ -41,22 +42,23 @@ from pgtrial.store.files import texts_of
 from pgtrial.store.suites import check_suite_servers, find_suite, with_suite_files
 
 _PACKS = files("pgtrial.store") / "packs"
-"""Those that come with pgtrial."""
+"""The folder of the packs that come with pgtrial."""
 
 _SHELL = re.compile(r"^\s*\\(set)?shell\b", re.MULTILINE)
-"""The commands of pgbench that run a program."""
+"""Matches the commands of pgbench that run a program."""
 _REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']([\w.-]+)["']""")
 
 
 def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """The spec with the texts of its scripts and packs, whose paths are relative to `folder`. Raises StudyError."""
+    """Returns the spec with the texts of its scripts and packs, whose paths are relative to `folder`. Raises
+    StudyError."""
     check_arm_scripts(spec, source)
     read = _OF_A_KIND.get(spec.load.kind.stored.key, _with_scripts)
     return read(spec, folder, source)
 
 
 def _with_scripts(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """The spec with the texts of its scripts and packs."""
+    """Returns the spec with the texts of its scripts and packs."""
     texts: dict[str, str] = {}
     origins: dict[str, str] = {}
     packs: dict[str, FoundPack] = {}
@@ -107,7 +109,7 @@ def _with_scripts(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def _with_suite(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """The spec with the files of its suite."""
+    """Returns the spec with the files of its suite."""
     (named,) = spec.load.workload
     found = find_suite(named, folder, f"{source}: [load] workload")
     check_suite_servers(spec, source)
@@ -119,11 +121,11 @@ def _with_suite(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 _OF_A_KIND: Mapping[str, Callable[[StudySpec, Path, str], StudySpec]] = {SuiteLoad.key: _with_suite}
-"""By the key of a kind of load what reads its files, where these are no scripts."""
+"""The function that reads the files of a kind of load, by the key of the kind, where these files are no scripts."""
 
 
 def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str]) -> StudySpec:
-    """The spec with a script in the place of its query; adds the text of the script."""
+    """Returns the spec with a script in place of its query; adds the text of the script to `texts`."""
     texts[QUERY] = as_script(spec.load.query or "")
     origins[QUERY] = "the query"
     load = spec.load.model_copy(update={"workload": [f"{FOLDER}/{QUERY}"], "query": None})
@@ -133,7 +135,8 @@ def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str])
 def _with_beside(
     load: LoadSection, folder: Path, source: str, texts: dict[str, str], origins: dict[str, str]
 ) -> LoadSection:
-    """The load with the script beside its job at its place in the study; adds the text of the script."""
+    """Returns the load with the path that the script beside its job has in the study; adds the text of the script to
+    `texts`."""
     path = load.job.beside
     if path is None or path in WORKLOADS:
         return load
@@ -151,7 +154,8 @@ def _with_beside(
 
 
 def _with_job(named: str, folder: Path, source: str, texts: dict[str, str], origins: dict[str, str]) -> str:
-    """The workload with the file of a job at its place in the study; adds the text of the file."""
+    """Returns the workload with the path that the file of a job has in the study; adds the text of the file to
+    `texts`."""
     path = named.removeprefix(JOB)
     if not path:
         return named
@@ -162,7 +166,7 @@ def _with_job(named: str, folder: Path, source: str, texts: dict[str, str], orig
 
 
 def _check_own(load: LoadSection, packs: Mapping[str, FoundPack], source: str) -> None:
-    """Raise StudyError for keys of own data that do not go with the workloads."""
+    """Raises StudyError for keys of own data that do not go with the workloads."""
     for pack in packs.values():
         if load.data:
             raise StudyError(
@@ -180,7 +184,7 @@ def _check_own(load: LoadSection, packs: Mapping[str, FoundPack], source: str) -
 
 
 def _check_beside(pack: FoundPack, packs: Mapping[str, FoundPack], texts: Mapping[str, str], source: str) -> None:
-    """Raise StudyError for a pack that the study has already, or whose name is another workload's."""
+    """Raises StudyError for a pack that the study has already, or that has the name of another workload."""
     alike = [other for other in packs.values() if other.name == pack.name and other.files != pack.files]
     if alike or pack.name in texts or pack.name in BUILT_IN:
         raise StudyError(
@@ -193,7 +197,7 @@ def _check_beside(pack: FoundPack, packs: Mapping[str, FoundPack], texts: Mappin
 def _with_packs(
     load: LoadSection, packs: Mapping[str, FoundPack], texts: Mapping[str, str], source: str
 ) -> LoadSection:
-    """The load with the defaults of its packs, where it has no other workload. Raises StudyError."""
+    """Returns the load with the defaults of its pack, if it has no other workload. Raises StudyError."""
     distinct = {pack.name: pack.pack for pack in packs.values()}
     if packs:
         check_section(load.pack, distinct.values(), source)
@@ -208,12 +212,13 @@ def _with_packs(
 
 
 def digest(text: str) -> str:
-    """SHA-256 of a script's text, as the plan keeps it."""
+    """Returns the SHA-256 of a script's text, as the plan has it."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _required(text: str, folder: Path, source: str, known: set[str]) -> dict[str, str]:
-    """The modules beside a Lua script that it requires, and those that they require; others come from elsewhere."""
+    """Returns the modules beside a Lua script that it requires, and those that they require. Other modules come from
+    elsewhere."""
     modules: dict[str, str] = {}
     for module in _REQUIRE.findall(text):
         name = f"{module}.lua"
@@ -224,7 +229,7 @@ def _required(text: str, folder: Path, source: str, known: set[str]) -> dict[str
 
 
 def _read_script(path: Path, source: str) -> str:
-    """The text of the script of an arm."""
+    """Returns the text of the script of an arm."""
     if path.is_dir():
         raise StudyError(
             f"{source}: [arms] workload: {path} is a folder; arms differ in scripts alone, so name a .sql file"
@@ -246,41 +251,43 @@ def _read(path: Path, source: str) -> str:
 
 
 def _check_runnable(path: Path, text: str, source: str) -> None:
-    """Raise StudyError for a script that can run programs, where root does not run those of who could exchange it."""
+    """Raises StudyError for a script that can run programs, if pgtrial runs as root and another account could exchange
+    the file."""
     if (path.suffix == ".lua" or _SHELL.search(text)) and (why := refusal_to_run(path)) is not None:
         raise StudyError(f"{source}: [load] workload: the script can run programs: {why}")
 
 
 @dataclass(frozen=True)
 class FoundPack:
-    """A pack as its folder has it."""
+    """A pack that was found, with the files of its folder."""
 
     name: str
     mix: str | None
-    """The one that is asked for; None: the first."""
+    """The mix that the study asks for; None for the first mix."""
     files: dict[str, str]
-    """Text of each file, by its name in the folder."""
+    """The text of each file, by its name in the folder."""
     pack: Pack
 
     @property
     def path(self) -> str:
-        """Pack and mix, `queue` or `kv/A`: the first mix is written out."""
+        """Returns the names of pack and mix, `queue` or `kv/A`. The first mix is written out, too."""
         mix = self.mix or next(iter(self.pack.by_mix))
         return self.name if mix is None else f"{self.name}/{mix}"
 
 
 def bundled_packs() -> list[str]:
-    """The names of the packs that come with pgtrial."""
+    """Returns the names of the packs that come with pgtrial."""
     return sorted(folder.name for folder in _PACKS.iterdir() if (folder / MANIFEST).is_file())
 
 
 def described_packs() -> dict[str, Pack]:
-    """The packs that come with pgtrial, by name."""
+    """Returns the packs that come with pgtrial, by name."""
     return {name: _read_pack(_PACKS / name, name, None, name).pack for name in bundled_packs()}
 
 
 def find_pack(workload: str, folder: Path, source: str) -> FoundPack | None:
-    """The pack that a workload names: `pack:NAME`, or a path from `folder` on; None: it is a script.
+    """Returns the pack that a workload names: `pack:NAME`, or a path relative to `folder`; None if the workload is a
+    script.
 
     Raises StudyError, which begins with `source`.
     """

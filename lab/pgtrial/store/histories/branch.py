@@ -1,4 +1,5 @@
-"""Histories on a branch of git: read without a checkout, and added to by commits that touch no work tree or index."""
+"""Histories on a branch of git. They are read without a checkout, and added to by commits that touch no work tree or
+index."""
 
 from __future__ import annotations
 
@@ -15,25 +16,26 @@ from pgtrial.store.histories.lines import SUFFIX, Joined, joined, read_lines
 
 _TRIES = 20
 _PAUSE_S = 0.05
-"""How often a commit is made anew because another writer has moved the branch, and the time between."""
+"""How often a commit is made again because another writer has moved the branch, and the pause between two tries,
+seconds."""
 
 
 @dataclass(frozen=True)
 class _File:
-    """An entry of a tree."""
+    """An entry of a tree in git."""
 
     kind: str
-    """Mode and type, as git writes them."""
+    """The mode and the type of the entry, as git writes them."""
     id: str
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a file, and no link or folder."""
+        """True if the entry is a file, and no link or folder."""
         return self.kind.startswith("100")
 
 
 class HistoryBranch:
-    """A branch with a file for each history in its root. Other files in it are kept."""
+    """A branch with a file for each history in its root. Other files on the branch are kept."""
 
     def __init__(self, source: GitSource) -> None:
         self._where = source.text
@@ -45,22 +47,22 @@ class HistoryBranch:
             )
 
     def file(self, name: str) -> str:
-        """Where a history is, for people."""
+        """Returns the place of a history for messages."""
         return f"{self._where}:{name}{SUFFIX}"
 
     def names(self) -> list[str]:
-        """The names of all histories, sorted. Raises StudyError if there is no such branch."""
+        """Returns the names of all histories, sorted. Raises StudyError if there is no such branch."""
         files = self._files(self._tip_to_read())
         return sorted(name.removesuffix(SUFFIX) for name in files if _is_history(name))
 
     def read(self, name: str) -> bytes:
-        """The text of a history. Raises StoreError."""
+        """Returns the text of a history. Raises StoreError."""
         return self._text(self._files(self._tip_to_read()), name)
 
     def add(self, name: str, entries: Sequence[Entry]) -> Joined:
-        """Add entries to a history by a commit; a branch that is not there begins without a parent.
+        """Adds entries to a history by a commit. If the branch is missing, its first commit has no parent.
 
-        The commit is made anew if another writer has moved the branch meanwhile. Raises StoreError and StudyError.
+        The commit is made again if another writer has moved the branch meanwhile. Raises StoreError and StudyError.
         """
         self._check_writable()
         words = ""
@@ -90,7 +92,8 @@ class HistoryBranch:
         return done.stdout.strip() if done.returncode == 0 else None
 
     def _tip_to_read(self) -> str:
-        """The commit of the branch, or of one of another repository as it was fetched: `origin/BRANCH`."""
+        """Returns the commit of the branch, or of the branch as it was fetched from another repository:
+        `origin/BRANCH`."""
         self._check_names()
         for namespace in ("heads", "remotes"):
             if (tip := self._tip(f"refs/{namespace}/{self._branch}")) is not None:
@@ -98,7 +101,7 @@ class HistoryBranch:
         raise StudyError(f"{self._where}: the repository has no branch {self._branch!r}; {self._cure()}")
 
     def _cure(self) -> str:
-        """What makes a branch that is missing."""
+        """Returns the command with which the user makes the missing branch, as a clause of a message."""
         if (remote := self._remote_that_has_it()) is not None:
             return f"{remote} has it: run git fetch {remote} {self._branch}:{self._branch}"
         return f"`pgtrial history add BUNDLE --in {self._where}` begins one"
@@ -110,7 +113,7 @@ class HistoryBranch:
         return remotes[0] if remotes else None
 
     def _files(self, commit: str) -> dict[str, _File]:
-        """The root of a commit by name; a name that is not UTF-8 has lone surrogates."""
+        """Returns the entries in the root of a commit, by name. A name that is not UTF-8 has lone surrogates."""
         listed = git.content(self.repository, self._where, "ls-tree", "-z", commit)
         rows = [row.partition("\t") for row in listed.decode(errors="surrogateescape").split("\0") if row]
         return {name: _File(*entry.rsplit(" ", 1)) for entry, _, name in rows}
@@ -127,7 +130,7 @@ class HistoryBranch:
         return _File("100644 blob", self._made("hash-object", "-w", "--stdin", data=text))
 
     def _commit(self, tip: str | None, files: Mapping[str, _File], subject: str) -> str:
-        """Make a commit of these files; returns its id."""
+        """Makes a commit of these files, and returns its id."""
         rows = "".join(f"{file.kind} {file.id}\t{name}\0" for name, file in files.items())
         tree = self._made("mktree", "-z", data=rows.encode(errors="surrogateescape"))
         parent = ("-p", tip) if tip is not None else ()
@@ -147,7 +150,7 @@ class HistoryBranch:
             raise StudyError(f"{self._where}: {self._branch!r} is no name of a branch; write git:PATH@BRANCH")
 
     def _check_writable(self) -> None:
-        """Raise StudyError where no commit of an entry can be made."""
+        """Raises StudyError if no commit of an entry can be made."""
         self._check_names()
         listed = git.output(self.repository, self._where, "worktree", "list", "--porcelain")
         if f"branch refs/heads/{self._branch}" in listed.splitlines():
@@ -164,7 +167,7 @@ class HistoryBranch:
                 )
 
     def _check_is_of_histories(self, files: Mapping[str, _File]) -> None:
-        """Raise StudyError for a branch that has other contents, such as the one of a project's source."""
+        """Raises StudyError for a branch that has other contents, such as the source of a project."""
         if files and not any(map(_is_history, files)):
             raise StudyError(
                 f"{self._where}: the branch has other files and no history; name a new one, which pgtrial begins"

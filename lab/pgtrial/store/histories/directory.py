@@ -25,15 +25,15 @@ class HistoryDirectory:
 
     @property
     def repository(self) -> Path:
-        """A directory of the repository of git to which the histories belong, if any."""
+        """Returns a directory in the git repository to which the histories belong, if there is one."""
         return self._path
 
     def file(self, name: str) -> str:
-        """Where a history is, for people."""
+        """Returns the path of a history for messages."""
         return str(self._of(name))
 
     def names(self) -> list[str]:
-        """The names of all histories, sorted. Raises StoreError if the directory is not there."""
+        """Returns the names of all histories, sorted. Raises StoreError if the directory is missing."""
         if not self._path.is_dir():
             raise StoreError(f"there is no history in {self._path}; `pgtrial history add BUNDLE` begins one")
         check_listed(self._path)
@@ -41,12 +41,12 @@ class HistoryDirectory:
         return sorted(path.stem for path in paths)
 
     def read(self, name: str) -> bytes:
-        """The text of a history. Raises StoreError."""
+        """Returns the text of a history. Raises StoreError."""
         with reading(self._of(name)):
             return read_bytes(self._of(name))
 
     def add(self, name: str, entries: Sequence[Entry]) -> Joined:
-        """Add entries to a history, which is begun if it is not there. A crash leaves the file as it was.
+        """Adds entries to a history, whose file is made if it is missing. A crash leaves the file as it was.
 
         Raises StoreError.
         """
@@ -63,7 +63,7 @@ class HistoryDirectory:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Until the block ends, no other pgtrial adds to the directory."""
+        """Makes sure that no other pgtrial adds to the directory until the block ends."""
         with writing(self._path, "--in"):
             make_directory(self._path)
             with open(self._path / _LOCK, "a", opener=open_own) as file:

@@ -1,4 +1,4 @@
-"""The lines of a history's file: read, checked, and joined with further entries."""
+"""The lines of a history's file: reads and checks them, and adds further entries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _FORMAT = 1
 
 
 class Joined(NamedTuple):
-    """The entries of a file with further ones among them."""
+    """The entries of a file after others were added, with how many of them are new and how many replaced an older
+    one."""
 
     entries: list[Entry]
     new: int
@@ -26,24 +27,25 @@ class Joined(NamedTuple):
 
     @property
     def text(self) -> bytes:
-        """The file."""
+        """Returns the bytes of the whole file."""
         return "".join(f"{entry.model_dump_json()}\n" for entry in self.entries).encode()
 
     @property
     def changes(self) -> bool:
-        """Whether the file becomes another one."""
+        """True if the file changes."""
         return bool(self.new or self.replaced)
 
 
 def read_lines(text: bytes, file: str) -> list[Entry]:
-    """The entries of a file, the earliest first; entries of one moment as they were added. Raises StoreError."""
+    """Returns the entries of a file, the earliest first; entries of the same moment stay in the order in which they
+    were added. Raises StoreError."""
     lines = text.splitlines()
     entries = [_entry(line, f"{file}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
     return sorted(entries, key=_moment)
 
 
 def joined(known: Sequence[Entry], entries: Sequence[Entry]) -> Joined:
-    """Add entries to those of a file; the entry of the same arm of the same study is replaced."""
+    """Adds entries to those of a file. An entry replaces that of the same arm of the same study."""
     by_key = {_key(entry): entry for entry in known}
     new = sum(_key(entry) not in by_key for entry in entries)
     replaced = sum(by_key.get(_key(entry), entry) != entry for entry in entries)

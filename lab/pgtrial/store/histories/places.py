@@ -1,4 +1,4 @@
-"""Where histories are: a directory, or a branch of git as `git:PATH@BRANCH`."""
+"""The places of histories: a directory, or a branch of git as `git:PATH@BRANCH`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pgtrial.store.histories.directory import HistoryDirectory
 from pgtrial.store.histories.lines import read_lines
 
 HISTORY = "history"
-"""The directory that is taken where none is named."""
+"""The directory of the histories if the user names none."""
 
 HistoryPlace = HistoryDirectory | HistoryBranch
 
 
 def place_of(text: str) -> HistoryPlace:
-    """The place that a text names. Raises StudyError."""
+    """Returns the place of histories that a text names. Raises StudyError."""
     if not is_source(text):
         return HistoryDirectory(Path(text))
     try:
@@ -31,5 +31,5 @@ def place_of(text: str) -> HistoryPlace:
 
 
 def read_history(place: HistoryPlace, name: str) -> list[Entry]:
-    """The entries of a history, the earliest first. Raises StoreError."""
+    """Returns the entries of a history, the earliest first. Raises StoreError."""
     return read_lines(place.read(name), place.file(name))
