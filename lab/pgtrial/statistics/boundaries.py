@@ -19,10 +19,10 @@ from scipy.special import ndtr, ndtri
 from pgtrial.statistics.p8 import Floats
 
 _REACH = 8.0
-"""Standard deviations below which the sums are followed; what lies further out has a probability of 1e-15."""
+"""The number of standard deviations up to which sums are followed; sums beyond have a probability of 1e-15."""
 
 _POINTS = 301
-"""Points of the grid; with twice as many, the bounds change by less than 0.001."""
+"""The number of points of the grid; with twice as many, the bounds change by less than 0.001."""
 
 
 def bounds(units: Sequence[int], spent: Sequence[float]) -> list[float]:
@@ -35,7 +35,7 @@ def bounds(units: Sequence[int], spent: Sequence[float]) -> list[float]:
 
 @lru_cache(maxsize=1024)
 def _until(units: tuple[int, ...], spent: tuple[float, ...]) -> _Looked:
-    """Returns what all these looks lead to; those that share their first looks share the work for them."""
+    """Returns the state after these looks. It is cached, so plans with the same first looks share the work for them."""
     if not units:
         return _Looked((), _Sums(np.zeros(1), np.ones(1)), 0, 0.0)
     last = _until(units[:-1], spent[:-1])
@@ -51,7 +51,7 @@ def _until(units: tuple[int, ...], spent: tuple[float, ...]) -> _Looked:
 
 @dataclass(frozen=True)
 class _Looked:
-    """What is known after some looks: their bounds, the sums that none of them has rejected, and the error spent."""
+    """The state after some looks: their bounds, the sums that none of them has rejected, and the error spent."""
 
     bounds: tuple[float, ...]
     sums: _Sums

@@ -17,72 +17,77 @@ import numpy as np
 import numpy.typing as npt
 
 CLOSE = 6
-"""Probes of a search once it has a bracket."""
+"""The number of probes after a search has a narrow bracket."""
 
 MOST = 18
-"""Probes of a search in all."""
+"""The largest number of probes of a search."""
 
 MOST_BROKEN = 8
-"""Probes of a search that no rate satisfies; the last one is at 1/44 of the rate at which it began."""
+"""The number of probes after which a search gives up if none kept the promise. The last one is at 1/44 of the first
+rate."""
 
 EXPECTED = CLOSE + 2
-"""Probes of a search that begins near the capacity."""
+"""The number of probes of a search that begins near the capacity."""
 
 FIRST_STEP = 0.06
-"""Of the bracketing search, in logarithms of the rate; each step is twice the one before."""
+"""The first step of the search for a bracket, in logarithms of the rate; each further step is twice as long."""
 
 _LONGEST_STEP = 0.96
 NARROW = 0.15
-"""Width of a narrow bracket, in logarithms of the rate."""
+"""The width up to which a bracket is narrow, in logarithms of the rate."""
 
 _APART = 0.5
-"""How far from the estimate the later probes are, in logarithms of the odds."""
+"""The distance of the later probes from the estimate, in logarithms of the odds."""
 
 _WIDTH = 1.5
-"""In logarithms of the odds, how far from the crossing a probe counts for much."""
+"""The standard deviation of the normal weights of the probes around the crossing, in logarithms of the odds."""
 
 _OVERDISPERSION = 4.0
-"""How many slower transactions say as much as one of independent ones: they come in the same busy periods."""
+"""The number of slower transactions that count as one independent one, since they come in the same busy periods."""
 
 _SLOPE, _SLOPE_SPREAD = 20.0, 1.0
-"""Median of the slopes to be expected, and the standard deviation of their logarithm."""
+"""The median of the slopes that are expected before any probe, and the standard deviation of their logarithm."""
 
 _SLOPES = np.exp(np.linspace(math.log(2.0), math.log(400.0), 24))
 _PLACES, _FINER = 49, 3
-"""Places of the crossing that are compared at a time, and how often between the neighbours of the best one."""
+"""The number of places of the crossing that are compared in a round, and the number of rounds, each between the
+neighbours of the best place so far."""
 
 _LEAST_WEIGHT = 1e-3
-"""Of a probe that is far away."""
+"""The smallest weight of a probe, however far it is from the crossing."""
 
 _ROUNDS = 3
-"""How often probes are weighed by their distance from the crossing."""
+"""The number of times that probes are weighted by their distance from the crossing."""
 
 _FLOATS = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What a rate has to keep: shares of the transactions."""
+    """The promise that a rate has to keep, as shares of the transactions."""
 
     slower: float
-    """That may take longer than the limit, failed ones among them."""
+    """The share of transactions that may take longer than the limit or fail."""
     failed: float
-    """That may fail."""
+    """The share of transactions that may fail."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a probe says."""
+    """The result of a probe."""
 
     rate: float
-    """Transactions per second, as asked."""
+    """The rate that the probe asked for, transactions per second."""
     transactions: float
     slower: float
-    """Those that took longer than the limit; failed ones, and those that had to wait so long for their start, too."""
+    """The number of transactions that took longer than the limit, waited longer than it for their start, or failed."""
     failed: float = 0.0
 
     def strain(self, promise: Promise) -> float:
-        """How much of the promise the rate takes: above 1 it is broken. A probe without a transaction breaks it."""
+        """Returns how much of the promise the rate uses up; above 1 it breaks the promise.
+
+        A probe without a transaction breaks the promise.
+        """
         if self.transactions <= 0:
             return 1 / promise.slower
         slower = self.slower / self.transactions / promise.slower
@@ -122,7 +127,7 @@ def _next_rate(start: float, readings: Sequence[Reading], promise: Promise) -> f
 
 
 def capacity(readings: Sequence[Reading], promise: Promise) -> float | None:
-    """The highest rate that keeps the promise, by all probes of a search; None if no probe kept it."""
+    """Returns the highest rate that keeps the promise, by all probes of a search; None if no probe kept it."""
     strains = [reading.strain(promise) for reading in readings]
     if not strains or min(strains) > 1:
         return None
@@ -132,31 +137,34 @@ def capacity(readings: Sequence[Reading], promise: Promise) -> float | None:
 
 
 def _rates(readings: Sequence[Reading], promise: Promise) -> tuple[list[float], list[float]]:
-    """The rates that kept the promise, and those that broke it."""
+    """Returns the rates that kept the promise, and those that broke it."""
     kept = [reading.rate for reading in readings if reading.strain(promise) <= 1]
     return kept, [reading.rate for reading in readings if reading.strain(promise) > 1]
 
 
 def _is_narrow(readings: Sequence[Reading], promise: Promise) -> bool:
-    """Whether the highest rate that kept the promise is near the lowest that broke it, or above; then it stays so."""
+    """True if the highest rate that kept the promise is near the lowest that broke it, or above it.
+
+    Further probes cannot make that false.
+    """
     kept, broken = _rates(readings, promise)
     return bool(kept and broken) and math.log(min(broken) / max(kept)) <= NARROW
 
 
 @dataclass(frozen=True)
 class _Shares:
-    """Probes as the fit reads them."""
+    """The probes of a search as arrays, as the fit needs them."""
 
     at: _FLOATS
-    """Logarithms of the rates."""
+    """The logarithms of the rates."""
     of: _FLOATS
-    """Shares of slower transactions."""
+    """The shares of slower transactions."""
     weights: _FLOATS
     odds: float
-    """Those of the promise, as a logarithm."""
+    """The logarithm of the promise's odds."""
 
     def best(self, low: float, high: float) -> tuple[float, float]:
-        """The most likely crossing between these bounds, and the slope."""
+        """Returns the most likely crossing between these bounds, and the slope."""
         first, last = low, high
         for _ in range(_FINER):
             places = np.linspace(low, high, _PLACES)
@@ -172,7 +180,10 @@ class _Shares:
 
 
 def _fitted(readings: Sequence[Reading], promise: Promise) -> tuple[float, float]:
-    """Logarithm of the rate at which the promise is just kept, and how the odds go with it; of a bracketed capacity."""
+    """Returns the logarithm of the rate at which the promise is just kept, and the slope of the odds over it.
+
+    Some probes must have kept the promise, and some must have broken it.
+    """
     at = np.array([math.log(reading.rate) for reading in readings])
     shares = np.array([min(1.0, reading.strain(promise) * promise.slower) for reading in readings])
     weights = np.array([max(1.0, reading.transactions) for reading in readings]) / _OVERDISPERSION

@@ -31,11 +31,11 @@ from pgtrial.statistics.paired_t import ALPHA
 Floats = npt.NDArray[np.float64]
 
 FEWEST = 2
-"""Values on either side of a change."""
+"""The smallest number of values on either side of a change."""
 MOST = 300
-"""Values of a series that are looked at, the last ones: the time grows with their square."""
+"""The number of a series' last values that are analysed. The time grows with the square of it."""
 _LESS_LIKELY = -2 * math.log(1 - math.sqrt(1 - ALPHA))
-"""Twice the logarithm of the likelihood by which a place within the interval may be less likely than the best one."""
+"""Twice the logarithm of the likelihood ratio up to which a place belongs to the interval around the best place."""
 _PERMUTATIONS = 199
 _SEED = 20_140_334
 
@@ -52,11 +52,11 @@ class ChangePoint:
     size: Interval
     """New level minus old level."""
     p: float
-    """Share of the permutations whose best split is as good."""
+    """The share of the permutations whose best split is as good."""
 
 
 def change_points(values: Sequence[float]) -> list[ChangePoint]:
-    """The changes of a series, in order; the same values give the same changes."""
+    """Returns the changes of a series, in order; the same values give the same changes."""
     skipped = max(0, len(values) - MOST)
     series = np.asarray(values[skipped:], dtype=np.float64)
     draw = np.random.Generator(np.random.Philox(_SEED))
@@ -101,7 +101,7 @@ def _size(values: Floats, place: int, ends: tuple[int, int]) -> Interval:
 
 
 def welch_interval(one: Floats, other: Floats) -> Interval:
-    """The difference of two means with Welch's 95% interval; unbounded for a single value on either side."""
+    """Returns the difference of two means with Welch's 95% interval; unbounded for a single value on either side."""
     value = float(np.mean(one) - np.mean(other))
     if min(len(one), len(other)) < 2:
         return Interval(-math.inf, value, math.inf)
@@ -115,9 +115,9 @@ def welch_interval(one: Floats, other: Floats) -> Interval:
 
 
 def _best_split(values: Floats) -> tuple[float, int]:
-    """The largest scaled energy distance between a beginning of the values and what follows it, and where it splits.
+    """Returns the largest scaled energy distance between a beginning of the values and what follows it, and the split.
 
-    What follows need not reach to the end, so that a change is found before another one.
+    What follows need not reach to the end of the values, so that a change before another change is found.
     """
     n = len(values)
     distances = np.abs(values[:, None] - values[None, :])
@@ -137,9 +137,9 @@ def _best_split(values: Floats) -> tuple[float, int]:
 
 
 def _share_as_good(series: Floats, segments: Sequence[slice], best: float, draw: np.random.Generator) -> float:
-    """The share of permutations within the segments, the series itself among them, whose best split is as good.
+    """Returns the share of permutations within the segments, the series itself among them, with as good a best split.
 
-    It ends once the share is above the level, however the other permutations would be.
+    It stops as soon as the share exceeds the level whatever the remaining permutations are.
     """
     as_good = 1
     for _ in range(_PERMUTATIONS):

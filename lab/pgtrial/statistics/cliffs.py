@@ -1,4 +1,4 @@
-"""Where a curve turns: a broken line over the logarithm of a size, with no, one or two knots, and where one is a cliff.
+"""Fits a broken line with no, one or two knots to a curve over the logarithm of a size, and finds its cliffs.
 
 ln v = a + b x + c1 (x - x1)+ + c2 (x - x2)+ with x = ln size. The knots are found by least squares over a grid (Hudson
 1966, Fitting segmented curves whose join points have to be estimated), their number by the Bayesian information
@@ -33,28 +33,30 @@ from pgtrial.statistics.p8 import Floats, Interval
 from pgtrial.statistics.paired_t import ALPHA
 
 FEWEST_SIZES = 6
-"""Sizes below which no knot is looked for."""
+"""The number of sizes below which no knot is looked for."""
 
 _WORTH = 10.0
-"""By how much the criterion has to fall."""
+"""The amount by which the criterion must fall for knots to count."""
 
 _STEEP = math.log1p(-0.2)
-"""Change of ln v over a doubling of the size that makes a knot a cliff."""
+"""The change of ln v over a doubling of the size from which a knot is a cliff."""
 
 _POSITIONS = 150
-"""About so many places of a knot are tried; between two sizes that are a doubling apart they are 3% apart."""
+"""The approximate number of places of a knot that are tried. Between two sizes that are a doubling apart, the places
+are 3% apart."""
 
 _FINER = {1: (8, 800), 2: (2, 24)}
-"""By the number of knots: within so many steps of the grid about the best places, so many parts are tried."""
+"""The second, finer search by the number of knots: its reach around the best places, in steps of the grid, and the
+number of parts into which that reach is divided."""
 
 _FEWEST_FREE = 2
-"""Sizes beyond the parameters of a line below which it fits whatever the curve is."""
+"""The number of sizes in excess of a line's parameters below which the line fits any curve."""
 
 _ROUNDING = 1e-9
-"""Logarithms of sizes that are no further apart are the same."""
+"""The distance up to which two logarithms of sizes count as the same."""
 
 _FLAT = 1e-9
-"""Sums of squares that differ by no more, relative to all there is to explain, are the same."""
+"""The difference up to which two sums of squares count as the same, relative to the total sum of squares."""
 
 
 @dataclass(frozen=True)
@@ -63,20 +65,20 @@ class Knot:
 
     size: Interval
     before: float
-    """Slope of ln v over ln size."""
+    """The slope of ln v over ln size before the knot; `after` is the slope behind it."""
     after: float
 
     over_doubling: float
-    """Change of ln v from the knot to twice its size, along the line."""
+    """The change of ln v from the knot to twice its size, along the line."""
 
     @property
     def is_cliff(self) -> bool:
-        """Whether the curve falls steeply behind it."""
+        """True if the curve falls steeply behind the knot, both in itself and against the line before it."""
         return self.over_doubling <= _STEEP and self.over_doubling - self.before * math.log(2) <= _STEEP
 
     @property
     def change(self) -> float:
-        """Relative change of v while the size doubles behind it."""
+        """Returns the relative change of v from the knot to twice its size."""
         return math.expm1(self.over_doubling)
 
 
@@ -85,27 +87,27 @@ class BrokenLine:
     """The line of least squares with the number of knots that the criterion prefers."""
 
     knots: tuple[Knot, ...]
-    """Ascending."""
+    """The knots, ascending by size."""
     values: tuple[float, ...]
-    """ln v of the line at each size."""
+    """The ln v of the line at each size."""
     gain: float
-    """By how much the criterion is lower than a straight line's."""
+    """The amount by which the criterion is lower than a straight line's."""
 
     @property
     def cliffs(self) -> list[Knot]:
-        """The cliffs, ascending; none where a straight line does nearly as well."""
+        """Returns the cliffs, ascending; none if a straight line does nearly as well."""
         return [knot for knot in self.knots if knot.is_cliff] if self.gain >= _WORTH else []
 
     @property
     def rises(self) -> list[Knot]:
-        """The knots at which the slope grows; none where a straight line does nearly as well."""
+        """Returns the knots at which the slope grows; none if a straight line does nearly as well."""
         return [knot for knot in self.knots if knot.after > knot.before] if self.gain >= _WORTH else []
 
 
 def broken_line(sizes: Sequence[float], blocks: Floats, knots: int | None = None) -> BrokenLine | None:
-    """The line through values, a row a block and a column a size, ascending; with so many knots, or the best number.
+    """Returns the line through values that have a row for each block and a column for each size, ascending.
 
-    None with fewer than two blocks or six sizes.
+    The line has the given number of knots, or the best number. None with fewer than two blocks or six sizes.
     """
     n, columns = blocks.shape
     if n < 2 or columns < FEWEST_SIZES:
@@ -115,7 +117,7 @@ def broken_line(sizes: Sequence[float], blocks: Floats, knots: int | None = None
 
 @lru_cache(maxsize=64)
 def _broken_line(sizes: tuple[float, ...], rows: tuple[tuple[float, ...], ...], knots: int | None) -> BrokenLine:
-    """A study asks for the same line several times: for its claims, for each arm, and after each trial."""
+    """Computes a line once: a study asks for the same line for its claims, for each arm, and after each trial."""
     blocks = np.asarray(rows)
     means = blocks.mean(axis=0)
     within = float(np.sum(interactions(blocks) ** 2))
@@ -131,7 +133,7 @@ def _broken_line(sizes: tuple[float, ...], rows: tuple[tuple[float, ...], ...], 
 
 @lru_cache(maxsize=4096)
 def steepest(sizes: tuple[float, ...], values: tuple[float, ...], knots: int) -> float:
-    """The size of the knot, of so many, at which the line through the values of one block turns down most."""
+    """Returns the size of the knot at which the line of `knots` knots through one block's values turns down most."""
     model = _Model.best(tuple(math.log(size) for size in sizes), np.asarray(values), 1, 0.0, knots)
     turns = np.diff(model.slopes)
     return math.exp(float(model.at[int(np.argmin(turns))]))
@@ -142,27 +144,27 @@ class _Model:
     """A broken line with a fixed number of knots, at its least squares."""
 
     places: Floats
-    """ln size of each mean."""
+    """The ln size of each mean."""
     knots: int
     means: Floats
     n: int
-    """Blocks."""
+    """The number of blocks."""
     within: float
-    """Sum of squares of all blocks about the means."""
+    """The sum of squares of all blocks about the means."""
     candidates: Floats
-    """Places of the knots that were tried, a row a combination."""
+    """The places of the knots that were tried, with a row for each combination."""
     squares: Floats
-    """Sum of squares of the means about the line, of each."""
+    """The sum of squares of the means about the line, for each combination."""
     step: float
-    """How far the places that were tried are apart at most."""
+    """The largest distance between two neighbouring places that were tried."""
     at: Floats
-    """Places of the knots."""
+    """The places of the knots."""
     values: Floats
     slopes: Floats
 
     @classmethod
     def best(cls, places: tuple[float, ...], means: Floats, n: int, within: float, knots: int) -> _Model:
-        """The line of least squares; where many are as good, in the middle of the places of theirs."""
+        """Returns the line of least squares; if many lines are as good, its knots are in the middle of theirs."""
         x = np.asarray(places)
         coarse, projectors, step = _candidates(places, knots)
         slack = _FLAT * float(np.sum((means - means.mean()) ** 2))
@@ -184,36 +186,36 @@ class _Model:
 
     @property
     def least(self) -> float:
-        """Least sum of squares of the means."""
+        """Returns the least sum of squares of the means about the line."""
         return float(self.squares.min())
 
     @property
     def criterion(self) -> float:
-        """Schwarz's, up to a constant; the levels of the blocks are parameters of every model."""
+        """Returns Schwarz's criterion, up to a constant; the levels of the blocks are parameters of every model."""
         number = self.n * len(self.means)
         total = max(self.n * self.least + self.within, 1e-12 * number)
         return number * math.log(total / number) + self.parameters * math.log(number)
 
     @property
     def free(self) -> int:
-        """Degrees of freedom of the means about the line; negative: it has more parameters than there are means."""
+        """Returns the degrees of freedom of the means about the line; negative with more parameters than means."""
         return len(self.means) - self.parameters
 
     @property
     def pure(self) -> int:
-        """Degrees of freedom of the blocks about the means."""
+        """Returns the degrees of freedom of the blocks about the means."""
         return (self.n - 1) * (len(self.means) - 1)
 
     @cached_property
     def misses(self) -> bool:
-        """Whether the line misses the means by more than their noise, at 5%."""
+        """True if the line misses the means by more than their noise, at 5%."""
         if self.free <= 0 or not self.within:
             return self.free > 0 and self.least > 0
         ratio = (self.n * self.least / self.free) / (self.within / self.pure)
         return float(fdtrc(self.free, self.pure, ratio)) < ALPHA
 
     def knot(self, place: int) -> Knot:
-        """The knot in this place, with the interval of its size."""
+        """Returns the knot with this number, with the interval of its size."""
         bound = self._bound()
         inside = self.candidates[self.squares <= bound][:, place]
         at = float(self.at[place])
@@ -230,13 +232,13 @@ class _Model:
         return Knot(size, float(before), float(after), over_doubling)
 
     def _end(self, at: float, end: float) -> float:
-        """An end of an interval, moved by as much as the places that were tried there are apart."""
+        """Returns an end of an interval, moved outwards by the distance of the places that were tried there."""
         reach, parts = _FINER[self.knots]
         step = self.step if abs(end - at) > (reach - 1) * self.step else 2 * reach * self.step / parts
         return end + math.copysign(step, end - at)
 
     def _bound(self) -> float:
-        """The largest sum of squares of the means at which a place belongs to the interval."""
+        """Returns the largest sum of squares of the means at which a place belongs to the interval."""
         free = max(self.free, 0)
         if self.misses:
             variance = self.n * self.least / free
@@ -247,7 +249,7 @@ class _Model:
 
 
 def _design(places: Floats, knots: Floats) -> Floats:
-    """A matrix for each row of knots: 1, x, and x beyond each knot."""
+    """Returns a matrix for each row of knots, with the columns 1, x, and x beyond each knot."""
     beyond = np.maximum(places[None, :, None] - knots[:, None, :], 0.0)
     straight = np.broadcast_to(np.column_stack([np.ones_like(places), places]), (len(knots), len(places), 2))
     made: Floats = np.concatenate([straight, beyond], axis=2)
@@ -255,33 +257,33 @@ def _design(places: Floats, knots: Floats) -> Floats:
 
 
 def _projectors(places: Floats, knots: Floats) -> Floats:
-    """For each row of knots the projection of values at these places on what the line does not explain."""
+    """Returns for each row of knots the projection of values at these places on what the line does not explain."""
     basis, _ = np.linalg.qr(_design(places - places.mean(), knots - places.mean()))
     made: Floats = np.eye(len(places)) - basis @ basis.transpose(0, 2, 1)
     return made
 
 
 def _squares(projectors: Floats, values: Floats) -> Floats:
-    """The sum of squares of the values about the line, for each projection."""
+    """Returns the sum of squares of the values about the line, for each projection."""
     made: Floats = np.maximum((projectors @ values) @ values, 0.0)
     return made
 
 
 def _best(candidates: Floats, squares: Floats, slack: float) -> Floats:
-    """The knots with the least sum of squares; where many have it, the middle of their places."""
+    """Returns the knots with the least sum of squares; if many have it, the middle of their places."""
     best: Floats = np.median(candidates[squares <= squares.min() + slack], axis=0)
     return best
 
 
 def _around(knots: Floats, reach: float, parts: int, places: Floats) -> Floats:
-    """Rows of knots close to these."""
+    """Returns rows of knots close to these."""
     axes = [np.linspace(max(at - reach, places[1]), min(at + reach, places[-1] - reach / 4), parts + 1) for at in knots]
     made: Floats = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
     return made[_is_tried(made, places)]
 
 
 def _is_tried(knots: Floats, places: Floats) -> npt.NDArray[np.bool_]:
-    """Of rows of knots, those that are in order, not the same, and at most one of them in the last gap."""
+    """Returns which rows of knots are tried: the knots ascend, and at most one of them is in the last gap."""
     apart = np.all(np.diff(knots, axis=1) > 0, axis=1)
     made: npt.NDArray[np.bool_] = np.logical_and(apart, np.sum(knots >= places[-2], axis=1) <= 1)
     return made
@@ -289,7 +291,7 @@ def _is_tried(knots: Floats, places: Floats) -> npt.NDArray[np.bool_]:
 
 @lru_cache(maxsize=16)
 def _candidates(places: tuple[float, ...], knots: int) -> tuple[Floats, Floats, float]:
-    """The combinations of knots that are tried first, their projections, and the largest step between two places.
+    """Returns the combinations of knots that are tried first, their projections, and the largest step between places.
 
     No knot lies before the second size. One may lie in the last gap: a fall that begins there is seen, though not where
     in the gap. Two knots may lie in any other gap: there the values jump.

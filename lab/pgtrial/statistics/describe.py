@@ -1,4 +1,4 @@
-"""Values by themselves: a robust standard deviation, the interval of a median, median and extremes."""
+"""Describes values without comparing arms: a robust standard deviation, the interval of a median, the extremes."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ _TO_SD = 1.4826
 
 
 DEVIATIONS = 5.0
-"""Robust standard deviations from the usual that are tolerated."""
+"""The number of robust standard deviations from the usual value that is tolerated."""
 
 _UNEVEN = 0.05
-"""Level of the test whether counts are unevenly spread over the arms."""
+"""The level of the test whether counts are unevenly spread over the arms."""
 
 
 def robust_sd(values: Values, centre: float) -> float:
-    """Standard deviation of normal values around `centre`, from the median distance, robust against outliers."""
+    """Returns the standard deviation of normal values around `centre`, by the median distance, robust to outliers."""
     return _TO_SD * float(np.median(np.abs(np.asarray(values) - centre)))
 
 
 def interactions(blocks: Floats) -> Floats:
-    """What is left of values, a row a block, without the mean of each column and what all of a block have in common."""
+    """Returns the interactions of values that have a row for each block: without the means of columns and of blocks."""
     left: Floats = blocks - blocks.mean(axis=0) - blocks.mean(axis=1, keepdims=True) + blocks.mean()
     return left
 
 
 FEWEST_FOR_MEDIAN = 6
-"""Values from which on the interval of a median has bounds."""
+"""The number of values from which the interval of a median has bounds."""
 
 
 def median_interval(ascending: list[float]) -> tuple[float | None, float | None]:
-    """The narrowest pair of order statistics that holds the median with at least 95%; None below six values.
+    """Returns the narrowest pair of order statistics that holds the median with at least 95%; None below six values.
 
     Distribution-free: the number of values below the median is binomial with probability one half.
     """
@@ -50,18 +50,18 @@ def median_interval(ascending: list[float]) -> tuple[float | None, float | None]
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Median, lowest and highest; None without values."""
+    """Returns the median, the lowest and the highest of the values; None without values."""
     return Spread(median=float(np.median(values)), lowest=min(values), highest=max(values)) if values else None
 
 
 def uneven(counts: Mapping[str, int], arms: int) -> list[tuple[str, int, float]]:
-    """Arms with more than their share, by an exact binomial test at 5%, one arm at a time."""
+    """Returns the arms with more than their share of the counts, by an exact binomial test at 5%, one arm at a time."""
     total = sum(counts.values())
     shares = [(arm, count, _binomial_p(count, total, arms)) for arm, count in counts.items()]
     return [(arm, count, p) for arm, count, p in shares if count > total / arms and p < _UNEVEN]
 
 
 def _binomial_p(hits: int, of: int, arms: int) -> float:
-    """Two-sided, in whole numbers: the share of all draws of an arm whose count is no likelier than this one."""
+    """Returns the two-sided p-value, in whole numbers: the share of draws whose count is no likelier than this one."""
     ways = [math.comb(of, count) * (arms - 1) ** (of - count) for count in range(of + 1)]
     return float(sum(number for number in ways if number <= ways[hits]) / arms**of)

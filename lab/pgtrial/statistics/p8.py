@@ -27,16 +27,16 @@ from scipy.special import ndtr, ndtri
 Floats = npt.NDArray[np.float64]
 Values = Sequence[float] | Floats
 Planned = Sequence[int] | None
-"""The planned looks, in blocks; None: those of the table, without end."""
+"""The planned looks, in blocks; None stands for the looks of the table, without end."""
 Verdict = Literal["better", "worse", "equivalent", "undecided"]
 Limits = tuple[float, float]
-"""Between these, exclusive, a difference counts as equivalent; on the scale of the values, log-ratios or others."""
+"""The limits between which, exclusively, a difference counts as equivalent, on the scale of the values."""
 
 WORST = math.log(1000.0)
-"""Magnitude of the log-ratio of a failed trial, and the cap of all others: the worst possible rank, never dropped."""
+"""The magnitude of a failed trial's log-ratio, and the cap of all others: the worst possible rank, never dropped."""
 
 TOLERATED = Fraction(1, 8)
-"""Share of an arm's trials at a load point that may be spoilt.
+"""The share of an arm's trials at a load point that may be spoilt.
 
 Two arms then spoil a quarter of the blocks at most, fewer than the 29% at which the Hodges-Lehmann estimate breaks down
 (Hodges 1967, Efficiency in normal samples and tolerance of extreme values); and one trial of the eight of a first look
@@ -45,13 +45,15 @@ costs no verdict.
 
 LOOKS = (8, 12, 18, 27, 40, 60, 90, 135, 200, 300)
 ALPHAS = (0.00782, 0.0085, 0.0080, 0.0070, 0.0060, 0.0045, 0.0027, 0.0018, 0.0012, 0.0008)
-"""The frozen table. The levels attained (the statistic is discrete) sum to 0.0461; the open end adds at most 0.0017."""
+"""The errors of LOOKS; this table never changes. Since the statistic is discrete, the levels that are attained sum to
+0.0461; the open end adds at most 0.0017."""
 
 _OPEN_END_GROWTH = 1.5
 _OPEN_END_ALPHA = 0.00085
 
 _ROUNDING = 1e-12
-"""Slack for comparing a sum of probabilities with a level; the smallest step of the null at 8 blocks is 0.004."""
+"""The slack for comparing a sum of probabilities with a level; at 8 blocks, the smallest step of the null distribution
+is 0.004."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +66,18 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Hodges-Lehmann estimate of the log-ratio with its interval; infinite bounds mean that nothing is established."""
+    """A Hodges-Lehmann estimate of the log-ratio with its interval; with infinite bounds, nothing is established."""
 
     low: float
     estimate: float
     high: float
 
     def within(self, margin: float) -> bool:
-        """Whether the whole interval lies inside (1 - margin, 1 + margin), as ratios."""
+        """True if the whole interval lies inside (1 - margin, 1 + margin), as ratios."""
         return self.between(ratio_limits(margin))
 
     def word(self, limits: Limits) -> Verdict:
-        """The verdict of the interval. If it excludes zero, better or worse, even if it lies between the limits."""
+        """Returns the verdict of the interval. If it excludes zero, it is better or worse, even between the limits."""
         if self.low > 0:
             return "better"
         if self.high < 0:
@@ -83,17 +85,17 @@ class Interval:
         return "equivalent" if self.between(limits) else "undecided"
 
     def between(self, limits: Limits) -> bool:
-        """Whether the whole interval lies inside the limits."""
+        """True if the whole interval lies inside the limits."""
         return limits[0] < self.low and self.high < limits[1]
 
     @property
     def established_margin(self) -> float:
-        """The smallest margin, a share, within which this interval would be equivalent; infinite if there is none."""
+        """Returns the smallest margin, a share, within which this interval is equivalent; infinite if there is none."""
         return max(-math.expm1(self.low), math.expm1(self.high)) if math.isfinite(self.low) else math.inf
 
 
 def log_ratio(arm: float, baseline: float) -> float | None:
-    """The log-ratio of a pair's speeds or costs; None if both are zero. One that is zero counts as 1000-fold less."""
+    """Returns the log-ratio of two speeds or costs; None if both are zero. A single zero counts as 1000-fold less."""
     if not arm and not baseline:
         return None
     if not arm or not baseline:
@@ -102,17 +104,17 @@ def log_ratio(arm: float, baseline: float) -> float | None:
 
 
 def ratio_limits(margin: float) -> Limits:
-    """The log-ratios within which a difference is below `margin`, a share."""
+    """Returns the log-ratios between which a difference is below `margin`, a share."""
     return math.log1p(-margin), math.log1p(margin)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one look said about one claim."""
+    """The reading of one claim at one look."""
 
     look: Look
     level: float
-    """Error of this claim at this look: the look's alpha divided by the claims that share it."""
+    """The error of this claim at this look: the look's alpha divided by the claims that share it."""
     interval: Interval
     verdict: Verdict
     equivalent: bool
@@ -129,16 +131,19 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """All looks reached so far. The first that decided fixes the verdict; later ones only sharpen the interval."""
+    """The decision on a claim after the looks so far.
+
+    The first look that decides fixes the verdict; later looks only sharpen the interval.
+    """
 
     readings: tuple[Reading, ...]
     verdict: Verdict
     shown: Reading | None
-    """The last look that carries the verdict; the last look reached when undecided; None before the first look."""
+    """The reading of the last look that carries the verdict, or of the last look if undecided; None before any look."""
 
 
 def open_ended_looks() -> Iterator[Look]:
-    """All looks there can ever be: the frozen table, then half as many blocks again for half the error, without end."""
+    """Yields all possible looks: the table, then without end half as many blocks again for half the error."""
     yield from map(Look, LOOKS, ALPHAS)
     blocks = LOOKS[-1]
     for step in count():
@@ -147,12 +152,12 @@ def open_ended_looks() -> Iterator[Look]:
 
 
 def first_look(claims: int = 1) -> int:
-    """The fewest blocks at which `claims` that share the first look's error can be decided: 8, or 9 for two claims."""
+    """Returns the fewest blocks at which `claims` that share the first look's error can be decided: 8, or 9 for two."""
     return next(blocks for blocks in count(LOOKS[0]) if can_decide(Look(blocks, ALPHAS[0]), claims))
 
 
 def looks(max_blocks: int, claims: int = 1) -> list[int]:
-    """The looks, in blocks, of a study of `claims` primary claims that ends after `max_blocks` at the latest.
+    """Returns the looks, in blocks, of a study of `claims` primary claims that ends after at most `max_blocks`.
 
     No error is spent before a verdict is possible: the first look is `first_look`, then those of the table follow. An
     end that is fixed beforehand and falls between two looks is a look too, with the error of the next.
@@ -166,13 +171,13 @@ def looks(max_blocks: int, claims: int = 1) -> list[int]:
 
 
 def schedule(planned: Sequence[int]) -> list[Look]:
-    """The planned looks with their errors: the first look spends the first alpha of the table, and so on."""
+    """Returns the planned looks with their errors: the first look spends the first alpha of the table, and so on."""
     return [Look(blocks, look.alpha) for blocks, look in zip(planned, open_ended_looks(), strict=False)]
 
 
 @lru_cache(maxsize=64)
 def null_distribution(blocks: int) -> Floats:
-    """P(W <= w) for w = 0 .. n(n+1)/2 of the signed-rank statistic when all signs are fair coins; exact.
+    """Returns P(W <= w), w = 0 .. n(n+1)/2, of the signed-rank statistic W when all signs are fair coins; exact.
 
     Adds one rank at a time: rank r is in the sum with probability 1/2 (Hollander, Wolfe and Chicken, 3.1, comment 6).
     """
@@ -188,21 +193,22 @@ def null_distribution(blocks: int) -> Floats:
 
 
 def rejection_threshold(blocks: int, alpha: float) -> int:
-    """The largest w with P(min(W+, W-) <= w) <= alpha, two-sided; -1 if not even w = 0 is rare enough."""
+    """Returns the largest w with P(min(W+, W-) <= w) <= alpha, two-sided; -1 if not even w = 0 is rare enough."""
     return int(np.searchsorted(null_distribution(blocks), alpha / 2 + _ROUNDING, side="right")) - 1
 
 
 def walsh_averages(log_ratios: Values) -> Floats:
-    """The means of all n(n+1)/2 pairs, each value with itself included, ascending (Walsh 1949)."""
+    """Returns the means of all n(n+1)/2 pairs, each value with itself included, ascending (Walsh 1949)."""
     values = np.clip(np.asarray(log_ratios, dtype=np.float64), -WORST, WORST)
     first, second = np.triu_indices(len(values))
     return np.sort((values[first] + values[second]) / 2)
 
 
 def interval(log_ratios: Values, alpha: float) -> Interval:
-    """Estimate and exact interval at level 1 - alpha: the (k+1)-th lowest and highest Walsh average, k the threshold.
+    """Returns the estimate and the exact interval at level 1 - alpha.
 
-    Infinite bounds when so few blocks cannot reach the level. Raises ValueError without any block or with a NaN.
+    The bounds are the (k+1)-th lowest and highest Walsh average, where k is the threshold. They are infinite if so few
+    blocks cannot reach the level. Raises ValueError without any block or with a NaN.
     """
     averages = walsh_averages(log_ratios)
     if not len(averages) or np.isnan(averages[-1]):
@@ -215,7 +221,7 @@ def interval(log_ratios: Values, alpha: float) -> Interval:
 
 
 def decide(log_ratios: Values, margin: float, *, claims: int = 1, planned: Planned = None) -> Decision:
-    """Reads the claim at every planned look reached; `claims` is the number of claims that share each look's error."""
+    """Reads a claim at every planned look reached; `claims` is the number of claims that share each look's error."""
     limits, values = ratio_limits(margin), np.asarray(log_ratios, dtype=np.float64)
     readings = []
     for look in open_ended_looks() if planned is None else schedule(planned):
@@ -239,28 +245,28 @@ def conclude(readings: Sequence[Reading]) -> Decision:
 
 
 def can_decide(look: Look, claims: int) -> bool:
-    """Whether so many blocks can reach the level at all: even with all signs equal the error is 2^(1 - blocks)."""
+    """True if the look's blocks can reach the level at all: even with all signs equal, the error is 2^(1 - blocks)."""
     return rejection_threshold(look.blocks, look.alpha / claims) >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What so many values say now, on which a forecast rests."""
+    """The estimate and the spread of the values so far, on which a forecast rests."""
 
     n: int
     estimate: float
     spread: float
-    """Standard deviation of a value."""
+    """The standard deviation of a value."""
     margin: float
 
     @property
     def gap(self) -> float:
-        """The larger of the distances to no difference and to the margin."""
+        """Returns the larger of two distances of the estimate: to no difference, and to the margin."""
         low, high = ratio_limits(self.margin)
         return max(abs(self.estimate), min(high - self.estimate, self.estimate - low))
 
     def chance(self, units: int, quantile: float) -> float:
-        """Probability that a look at so many values decides, if the difference is as estimated.
+        """Returns the probability that a look at `units` values decides, if the difference is as estimated.
 
         The values until now are in that look's estimate: it is normal about the present one, and what varies is the
         part of the values to come. `quantile` times the standard error is half of the look's interval.
@@ -279,7 +285,10 @@ class Present:
 
 
 def present(log_ratios: Values, margin: float, *, claims: int = 1, planned: Planned = None) -> Present | None:
-    """The values at the last look reached, before the first one all; None for fewer than three."""
+    """Returns the estimate and the spread at the last look reached, or of all values before the first look.
+
+    None for fewer than three values.
+    """
     if len(log_ratios) < 3:
         return None
     reached = [look for look in _ahead(planned) if look.blocks <= len(log_ratios)]
@@ -302,15 +311,15 @@ def _quantile(alpha: float) -> float:
 
 
 def waiting(planned: Planned, blocks: int) -> int:
-    """How many of so many blocks no look has read: they wait for the next one."""
+    """Returns how many of the blocks no look has read yet, since they wait for the next one."""
     return blocks - max((look for look in planned or () if look <= blocks), default=0)
 
 
 def plan_and_beyond(planned: Planned) -> Iterator[Look]:
-    """The planned looks, then those of the table that come later, without end, each with the next error still unspent.
+    """Yields the planned looks, then later ones of the table, without end, each with the next error still unspent.
 
-    They follow from the plan alone. Whoever goes on with a study has seen its result; where its next look is must not
-    be chosen by that, or the looks would err more often than they may.
+    The looks follow from the plan alone. A user who goes on with a study has seen its result. If that result chose the
+    next look, the looks would err more often than they may.
     """
     planned_looks = schedule(planned or ())
     yield from planned_looks

@@ -40,14 +40,14 @@ ONE_SIDED = 0.9
 and the interval one of 95%."""
 
 FIRST_LOOK = 6
-"""Units of the earliest look. With fewer, even equal signs of all units are more probable than 2.5%."""
+"""The number of units of the earliest look. With fewer units, even equal signs of all are more probable than 2.5%."""
 
 DECIMALS = 12
-"""Decimals to which a log-ratio is read. Of two that are equal but for their sign, one may be larger by an error of
-rounding that depends on the sign, and then their ranks would depend on the signs."""
+"""The decimals to which a log-ratio is rounded. Two log-ratios that differ only in sign may come out unequal by a
+rounding error that depends on the sign, and then their ranks would depend on the signs."""
 
 _GROWTH = 1.2
-"""Each look comes after a fifth more units than the one before: 6, 8, 10, 12, 15, 18, 22, 27, 33, 40, ..."""
+"""The factor from look to look. Each comes after a fifth more units: 6, 8, 10, 12, 15, 18, 22, 27, 33, 40, ..."""
 
 _SHAPE = 1.5
 """The exponent by which the error is spent over the plan: little at early looks (Kim and DeMets 1987)."""
@@ -57,13 +57,13 @@ _EARLY, _EARLY_ERROR = 8, 2.0**-7
 common, and a long plan is no reason to measure them for longer."""
 
 _TAIL = 1.5
-"""Standard deviations of a sum beyond which the rejected flips are looked for first: 7% of all lie there."""
+"""The number of standard deviations beyond which rejected flips are looked for first: 7% of all sums lie there."""
 
 _TRIED = 8
-"""Cells that are tried where the bound is expected, before intervals of cells are halved."""
+"""The number of cells that are tried where the bound is expected, before intervals of cells are halved."""
 
 _STEP = 1e-9
-"""Slack for rounding when a share of the group is turned into a number of flips."""
+"""The slack for rounding when a share of the group is turned into a number of flips."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ class Spending:
     """How a plan spends the error over its looks. It is fixed before the first unit."""
 
     end: int
-    """Units at which the plan ends."""
+    """The number of units at which the plan ends."""
     kept: float = KEPT
-    """What is kept for looks after the end."""
+    """The part of the error that is kept for looks after the end."""
     worse: float = 0.5
     """The part of the error on the side of "worse"; the rest is on the side of "better"."""
 
     def until(self, units: int) -> float:
-        """Returns the error that all looks up to so many units may spend together."""
+        """Returns the error that all looks up to this number of units may spend together."""
         if units >= self.end:
             return ERROR - self.kept * self.end / units
         early = _EARLY_ERROR if units >= _EARLY else 0.0
@@ -112,7 +112,7 @@ def schedule(planned: Sequence[int], spending: Spending) -> list[Look]:
 def plan_and_beyond(planned: Sequence[int], spending: Spending) -> Iterator[Look]:
     """Yields the planned looks, then those of a study that goes on, without end.
 
-    Where the next look lies follows from the plan alone. Whoever goes on has seen the result, and a look that is placed
+    The looks follow from the plan alone. A user who goes on with a study has seen its result, and a look that is placed
     by the result errs more often.
     """
     yield from schedule(planned, spending)
@@ -143,12 +143,12 @@ def _reaches(spent: float, units: int, claims: int, share: float = 0.5) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one look reads of a claim."""
+    """The values of a claim that one look reads, and the error that the claim may have spent by then."""
 
     units: tuple[int, ...]
-    """The numbers of the units that say something, from 0."""
+    """The numbers of the units that have a value, counted from 0."""
     values: tuple[float, ...]
-    """Their log-ratios, to DECIMALS."""
+    """The log-ratios of these units, rounded to DECIMALS."""
     spent: float
     """The error that this claim may have spent by now, on both sides together."""
 
@@ -192,8 +192,8 @@ def limit(steps: tuple[Step, ...], side: int, share: float = 0.5) -> float:
 def _first_spared(steps: tuple[Step, ...], averages: Floats, low: int, side: int, share: float) -> int:
     """Returns the first cell between averages, from `low` on, in which the last look does not reject theta.
 
-    The sum of signed ranks in a cell is the number of averages minus twice the cell. So the bound that one cell has
-    names the cell that is expected to be the first; its neighbours are tried next, and halves where that does not end.
+    The sum of signed ranks in a cell is the number of averages minus twice the cell. So the bound of one cell tells
+    which cell is expected to be the first. Its neighbours are tried next; if that takes too long, intervals are halved.
     """
     number = len(averages)
     if low == number:
@@ -294,8 +294,8 @@ def _walsh(values: tuple[float, ...]) -> Floats:
 
 
 def read(steps: tuple[Step, ...], look: Look, limits: Limits, claims: int, worse: float = 0.5) -> Reading:
-    """Returns what the last of these looks says of a claim, one of `claims` that share the error, of which the side of
-    "worse" has the part `worse`.
+    """Reads a claim at the last of these looks. The claim is one of `claims` that share the error; the side of "worse"
+    has the part `worse` of it.
 
     Two one-sided tests make it equivalent (Schuirmann 1987): some look so far rejects both limits, each at the whole
     error, since the difference cannot lie beyond both. The median log-ratio does not see an arm that stands still in a

@@ -1,4 +1,4 @@
-"""How precise a study is: what its plan can tell from the spread of blocks' log-ratios, and what its blocks reached.
+"""The precision of a study: what its plan can tell for a given spread of the log-ratios, and what its blocks reached.
 
 A look of n blocks, each with standard deviation s, has an interval of about +- t s / sqrt(n), with t the quantile of
 Student's distribution at the look's level. A difference is found with power 1 - b if it exceeds this half-width by
@@ -33,12 +33,12 @@ POWER = 0.8
 
 @dataclass(frozen=True)
 class _Promise:
-    """What a plan says it does with a probability of `POWER`."""
+    """A promise of a plan that it keeps with a probability of `POWER`: to find a difference or establish a margin."""
 
     reserve: float
-    """Standard errors beyond the half-width of the interval, with normal noise of a known spread."""
+    """The number of standard errors beyond the half-width of the interval, with normal noise of a known spread."""
     factor: float
-    """By how much more in recorded noise, whose spread is estimated from 12 blocks."""
+    """The factor by which the difference or margin is larger in recorded noise with a spread from 12 blocks."""
 
 
 FIND = _Promise(float(ndtri(POWER)), 1.1)
@@ -47,17 +47,23 @@ ESTABLISH = _Promise(float(ndtri((1 + POWER) / 2)), 1.15)
 _MOST_BLOCKS = 10_000_000
 
 _LONGER = 4.0
-"""So many times as long as the measured trials the best length may be: beyond, slower noise may come in."""
+"""The largest ratio of the best length to the length of the measured trials. In longer trials, slower noise may come
+in."""
 
 _SAME_SHAPE = 100
-"""Blocks from which on plans have the same bounds, to within 0.01: their looks are at the same shares of the plan."""
+"""The number of blocks from which all plans have the same bounds, to within 0.01, since their looks are at the same
+shares of the plan."""
 
 _EXACT_UNTIL = 1000
-"""Blocks up to which the number that a margin takes is computed by the plan's own looks, so that it suffices."""
+"""The number of blocks up to which the blocks for a margin are computed by the plan's own looks, so that they
+suffice."""
 
 
 def precision(looks: Looks, claims: int, sd: float) -> Precision | None:
-    """Returns what the planned looks can tell about each of `claims` that share their error; None: nothing."""
+    """Returns the difference and the margin that the planned looks can tell for each of `claims`.
+
+    The claims share the error of the looks. None if no planned look can decide a claim.
+    """
     able = [look for look in looks.schedule() if looks.rule.can_decide(look, claims)]
     if not able:
         return None
@@ -69,8 +75,8 @@ def precision(looks: Looks, claims: int, sd: float) -> Precision | None:
 def blocks_for(margin: float, claims: int, sd: float, *, difference: float = math.inf) -> int | None:
     """Returns the blocks of the shortest new plan that establishes the margin and finds the difference.
 
-    None: more than ten million. Beyond `_SAME_SHAPE` blocks, the bound of a plan's last look hardly changes. It finds
-    where to look for the exact number, and beyond `_EXACT_UNTIL` blocks it is the answer.
+    None means more than ten million. Beyond `_SAME_SHAPE` blocks, the bound of a plan's last look hardly changes. The
+    search uses that bound to come close to the exact number, and beyond `_EXACT_UNTIL` blocks as the answer.
     """
     first = planned(1, claims).planned[0]
 
@@ -89,8 +95,9 @@ def blocks_for(margin: float, claims: int, sd: float, *, difference: float = mat
 
 
 def blocks_for_half_width(half: float, claims: int, sd: float) -> int | None:
-    """Returns the blocks of the shortest new plan whose interval at its end is that far from its estimate at most, in
-    normal noise. None: more than `_EXACT_UNTIL`.
+    """Returns the blocks of the shortest new plan whose interval at its end reaches at most `half` from its estimate.
+
+    The noise is taken as normal. None means more than `_EXACT_UNTIL` blocks.
     """
 
     def suffices(blocks: int) -> bool:
@@ -103,8 +110,8 @@ def blocks_for_half_width(half: float, claims: int, sd: float) -> int | None:
 
 
 def spread_at(noise: Noise, duration_s: float) -> float:
-    """Returns the standard deviation of a block's log-ratio with trials of this length; as measured where the parts of
-    the noise are unknown.
+    """Returns the standard deviation of a block's log-ratio with trials of this length. If the parts of the noise are
+    unknown, it is the measured one.
 
     The log-ratio varies by b^2 + w^2 / d. b comes with the started servers and is new in each block; w^2 / d is the
     mean over the d seconds that are measured of each arm. w is measured where trials alternate: the log-ratios of the
@@ -118,7 +125,7 @@ def spread_at(noise: Noise, duration_s: float) -> float:
 
 
 def best_length(noise: Noise, lengths_s: Sequence[int], trials: int, fixed_s: float) -> int:
-    """Returns the length with which a study takes the least time; the shortest where the parts of the noise are
+    """Returns the length of trials with which a study takes the least time; the shortest if the parts of the noise are
     unknown.
 
     A block takes `fixed_s` seconds for starts, warm-ups and stops, and `trials` measured parts: c + k d seconds. The
@@ -137,7 +144,7 @@ def _smallest(look: Look, level: float, sd: float, promise: _Promise) -> float:
 
 
 def half_width(difference: Estimate | None) -> float | None:
-    """Half of the interval's width, a share; None for an unbounded one."""
+    """Returns half of an interval's width, a share; None if the interval is unbounded."""
     if difference is None or difference.low is None or difference.high is None:
         return None
     return (difference.high - difference.low) / 2

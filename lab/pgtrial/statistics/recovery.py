@@ -14,7 +14,7 @@ from pgtrial.statistics.p8 import Interval
 
 
 def difference(one: Interval, other: Interval) -> Interval:
-    """`one` minus `other`; infinite where a bound is."""
+    """Returns `one` minus `other`; a bound is infinite if one of the bounds that it follows from is."""
     value = one.estimate - other.estimate
     below = math.hypot(one.estimate - one.low, other.high - other.estimate)
     above = math.hypot(one.high - one.estimate, other.estimate - other.low)

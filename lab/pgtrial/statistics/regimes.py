@@ -1,9 +1,10 @@
-"""Regimes of one trial: the levels that its committed transactions kept, and where it went from one to the next.
+"""Regimes of one trial: the levels that its committed transactions kept, and the seconds at which the level changed.
 
 A throttled disk, used-up credits or a cache that fills change the speed in the middle of a trial; an average across
-such a change is the speed of nothing. The detector: medians of batches of seconds, their logarithms, PELT (Killick,
-Fearnhead and Eckley 2012) with a penalty from the noise of neighbours; then every change must be large, last, and stand
-out from noise that remembers. Shapes after Barrett et al. 2017 (Virtual machine warmup blows hot and cold).
+such a change describes neither regime. The detector takes the medians of batches of seconds and finds changes of their
+logarithms by PELT (Killick, Fearnhead and Eckley 2012), with a penalty from the noise of neighbouring batches. It keeps
+a change only if it is large, lasts, and stands out from autocorrelated noise. The shapes follow Barrett et al. 2017
+(Virtual machine warmup blows hot and cold).
 """
 
 from __future__ import annotations
@@ -21,35 +22,37 @@ from pgtrial.statistics.describe import robust_sd
 Floats = npt.NDArray[np.float64]
 
 FEWEST_SECONDS = 20
-"""Whole seconds below which nothing is said of a trial's regimes."""
+"""The number of whole seconds below which a trial has no regime."""
 
 SMALLEST_CHANGE = 0.15
-"""Levels that differ by less, as a share of the higher one, are one level; what is smaller is the trend's business."""
+"""The difference of two levels, as a share of the higher one, below which they are one level. Smaller changes are left
+to the test of the trend."""
 
 _DIP_S, _LASTS_S = 20.0, 60.0
-"""What lasts less than 20 s is a dip (a checkpoint, a vacuum), what lasts 60 s is a level. See `shortest_level`."""
+"""A change of speed that lasts less than 20 s is a dip (a checkpoint, a vacuum); one that lasts 60 s is a level. See
+`shortest_level`."""
 
 _ABOUT = 0.9
-"""A level may be a tenth shorter: where it began and ended is not known to the second."""
+"""The share of the shortest length that a level must have. The seconds at which it begins and ends are not exact."""
 
 _BATCHES = 60
-"""A trial is cut into so many batches at most, of whole seconds each."""
+"""The largest number of batches into which a trial is cut. Each batch has whole seconds."""
 
 _PENALTY = 6.0
-"""Times the variance and the logarithm of the number of batches: the price of one change."""
+"""The penalty of one change, as a multiple of the variance times the logarithm of the number of batches."""
 
 _CLEAR = 5.5
-"""A change must exceed so many of its standard errors, which know that batches remember each other."""
+"""The number of its standard errors that a change must exceed. They allow for the autocorrelation of batches."""
 
 _STRONG = 10.0
-"""Difference in BIC by which a ramp must beat steps (Kass and Raftery 1995, Bayes factors: very strong)."""
+"""The difference in BIC by which a ramp must beat steps (Kass and Raftery 1995, Bayes factors: very strong)."""
 
 _LEAST_NOISE = 1e-3
 _STEP = -math.log1p(-SMALLEST_CHANGE)
 
 
 def detect(committed: Sequence[int] | npt.NDArray[np.int64]) -> Regime | None:
-    """The regimes of one trial from its whole seconds of committed transactions; None for too few of them.
+    """Returns the regimes of one trial from its whole seconds of committed transactions; None for too few seconds.
 
     Segments follow each other without a gap; neighbours differ by at least `SMALLEST_CHANGE`.
     """
@@ -71,16 +74,16 @@ def detect(committed: Sequence[int] | npt.NDArray[np.int64]) -> Regime | None:
 
 
 def shortest_level(seconds: int) -> float:
-    """Seconds that a level must last in a trial of so many seconds.
+    """Returns the seconds that a level must last in a trial of this length.
 
-    A quarter of the trial, between 20 and 60 s; in trials shorter than 60 s a third, for there is no more to see. Half
-    of that is enough for the first or last level where it is half or twice its neighbour.
+    That is a quarter of the trial, between 20 and 60 s; in trials shorter than 60 s it is a third, because there is no
+    more to see. Half of it is enough for a first or last level that is at most half or at least twice its neighbour.
     """
     return min(max(seconds / 4, min(_DIP_S, seconds / 3)), _LASTS_S)
 
 
 def _log_levels(seconds: Floats, length: int) -> Floats:
-    """ln of the median of each batch of `length` seconds; a rest too short for a batch joins the last one.
+    """Returns the ln of the median of each batch of `length` seconds; a rest too short for a batch joins the last one.
 
     A batch without a commit counts as half a transaction a second.
     """
@@ -91,9 +94,9 @@ def _log_levels(seconds: Floats, length: int) -> Floats:
 
 
 def _pelt(batches: Floats) -> list[int]:
-    """Bounds of the segments that PELT finds, from 0 to the number of batches.
+    """Returns the bounds of the segments that PELT finds, from 0 to the number of batches.
 
-    The noise is that of neighbours (the median absolute first difference), which a few jumps do not inflate.
+    The noise is estimated from neighbours (the median absolute first difference), which a few jumps do not inflate.
     """
     # takes a while to import, and most commands never ask for it
     from ruptures import KernelCPD  # noqa: PLC0415
@@ -106,7 +109,7 @@ def _pelt(batches: Floats) -> list[int]:
 
 
 def _accepted(batches: Floats, bounds: list[int], shortest: float) -> list[int]:
-    """The bounds that remain once short segments have joined their nearer neighbour, and weak changes have gone."""
+    """Joins short segments to their nearer neighbour, drops weak changes, and returns the bounds that remain."""
     bounds = list(bounds)
     if len(bounds) == 2:
         return bounds
@@ -134,9 +137,9 @@ def _levels(batches: Floats, bounds: list[int]) -> list[float]:
 
 
 def _errors(batches: Floats, bounds: list[int], rest_of_ramp: Floats) -> Floats:
-    """Standard error of the step at each inner bound, with the autocorrelation of what levels, or a ramp, leave.
+    """Returns the standard error of the step at each inner bound, from the residuals of the levels or of a ramp.
 
-    A mean of n values that remember their neighbour with correlation r has (1 + r) / (1 - r) times the variance.
+    If neighbouring values have the correlation r, the variance of their mean is (1 + r) / (1 - r) times as large.
     """
     lengths = np.diff(bounds)
     rest = min(
@@ -150,7 +153,7 @@ def _errors(batches: Floats, bounds: list[int], rest_of_ramp: Floats) -> Floats:
 
 
 def _shape(batches: Floats, bounds: list[int], shortest: float) -> tuple[Shape, bool]:
-    """The class of a trial, and whether it kept its last level."""
+    """Returns the shape of a trial, and whether it kept its last level."""
     levels = _levels(batches, bounds)
     if len(levels) == 1:
         return "flat", True
@@ -167,7 +170,7 @@ def _shape(batches: Floats, bounds: list[int], shortest: float) -> tuple[Shape, 
 
 
 def _ramp(batches: Floats, bounds: list[int]) -> int | None:
-    """The batch at which a gradual change ends; None unless a ramp describes the trial clearly better than steps do."""
+    """Returns the batch at which a gradual change ends; None unless a ramp describes it clearly better than steps."""
     n = len(batches)
     rest = batches - np.repeat([np.mean(batches[a:b]) for a, b in pairwise(bounds)], np.diff(bounds))
     end, rest_of_ramp = _best_ramp(batches)
@@ -178,7 +181,8 @@ def _ramp(batches: Floats, bounds: list[int]) -> int | None:
 
 
 def _best_ramp(batches: Floats) -> tuple[int, Floats]:
-    """The best straight line that bends once into a level, or out of one: where it ends, and what it leaves."""
+    """Fits the best straight line that bends once into a level, or out of one. Returns the batch at which its slope
+    ends, and its residuals."""
     n = len(batches)
     place = np.arange(n) + 0.5
     slopes = [(knot, np.minimum(place, knot)) for knot in range(3, n + 1)]
@@ -191,7 +195,7 @@ def _best_ramp(batches: Floats) -> tuple[int, Floats]:
 
 
 def _refined(seconds: Floats, place: int, reach: int) -> int:
-    """The second of a change within `reach` of `place` that leaves the least absolute deviation on both sides."""
+    """Returns the second of a change, within `reach` of `place`, with the least absolute deviation on both sides."""
     logs = np.log(np.maximum(seconds, 0.5))
     window = 3 * reach
     low, high = max(place - window, 0), min(place + window, len(seconds))

@@ -1,7 +1,7 @@
-"""The rules by which a study's looks decide, behind one interface: P9 for new studies, P8 for those planned before it.
+"""The rules by which a study's looks decide, behind one interface: P9 for new studies, P8 for older plans.
 
-A rule says which looks a plan has and what each may spend, reads a claim at one look after the other, and forecasts at
-which look it would decide.
+A rule says which looks a plan has and how much error each may spend, reads a claim at one look after the other, and
+forecasts the look at which the claim would be decided.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from pgtrial.statistics.p8 import Limits, Look, Present, Reading
 from pgtrial.statistics.shamos import spread
 
 _FURTHEST = 300
-"""Units beyond which no look is forecast, unless the plan goes further."""
+"""The number of units beyond which no look is forecast, unless the plan goes further."""
 
 
 class Reader(Protocol):
     """Reads one claim at the looks of a study, in their order."""
 
     def read(self, look: Look, units: Sequence[int], values: Sequence[float], limits: Limits, claims: int) -> Reading:
-        """Returns what a look says of the values of these units, at least one, by their numbers from 0.
+        """Reads the values of these units, at least one, at a look. The units are numbered from 0.
 
         The claim is one of `claims` that share the error; a difference between the limits counts as equivalent.
         """
 
 
 class Rule(Protocol):
-    """How the looks of a study share its error, and how they decide."""
+    """A rule: how the looks of a study share its error, and how they decide."""
 
     def schedule(self, planned: Sequence[int]) -> list[Look]:
         """Returns the planned looks with the error that each adds to what may have been spent."""
@@ -40,17 +40,19 @@ class Rule(Protocol):
         """Yields the planned looks, then those of a study that goes on, without end. They follow from the plan."""
 
     def can_decide(self, look: Look, claims: int) -> bool:
-        """True if a look can decide one of `claims` that share the error at all, such as where all signs are equal."""
+        """True if a look can decide one of `claims` that share the error at all, at least if all signs are equal."""
 
     def level(self, planned: Sequence[int], look: Look, claims: int, *, margin: bool = False) -> float:
-        """Returns the two-sided error of a single look that rejects as this one does; `margin`: in a test whether a
-        difference is below a margin. Forecasts rest on it."""
+        """Returns the two-sided error of a single look that would reject as this one does. Forecasts rest on it.
+
+        `margin` is true for the test whether a difference is below a margin.
+        """
 
     def reader(self) -> Reader:
         """Returns a reader for one claim."""
 
     def present(self, values: Sequence[float], margin: float, claims: int, planned: Sequence[int]) -> Present | None:
-        """Returns what the values so far say, on which a forecast rests; None for fewer than three."""
+        """Returns the estimate and the spread of the values so far, for a forecast; None for fewer than three."""
 
 
 @dataclass(frozen=True)
@@ -58,32 +60,32 @@ class P8:
     """The rule of studies that were planned before P9."""
 
     def schedule(self, planned: Sequence[int]) -> list[Look]:
-        """As in Rule."""
+        """Returns the planned looks with the errors of P8's table, in its order."""
         return p8.schedule(planned)
 
     def plan_and_beyond(self, planned: Sequence[int]) -> Iterator[Look]:
-        """As in Rule."""
+        """Yields the planned looks, then the later looks of P8's table, without end."""
         return p8.plan_and_beyond(planned)
 
     def can_decide(self, look: Look, claims: int) -> bool:
-        """As in Rule."""
+        """True if the signed-rank test can reach the look's error, divided by the claims, with the look's blocks."""
         return p8.can_decide(look, claims)
 
     def level(self, planned: Sequence[int], look: Look, claims: int, *, margin: bool = False) -> float:
-        """As in Rule."""
+        """Returns the look's error divided by the claims that share it. Looks of P8 do not depend on each other."""
         return look.alpha / claims
 
     def reader(self) -> Reader:
-        """As in Rule."""
+        """Returns a reader of one claim whose looks do not depend on each other."""
         return _EachByItself()
 
     def present(self, values: Sequence[float], margin: float, claims: int, planned: Sequence[int]) -> Present | None:
-        """As in Rule."""
+        """Returns the estimate and the spread at the last look reached; None for fewer than three values."""
         return p8.present(values, margin, claims=claims, planned=planned)
 
 
 class _EachByItself:
-    """P8's looks know nothing of each other."""
+    """A reader of one claim by P8, whose looks do not depend on each other."""
 
     def read(self, look: Look, units: Sequence[int], values: Sequence[float], limits: Limits, claims: int) -> Reading:
         return p8.reading(look, values, limits, claims)
@@ -96,19 +98,19 @@ class P9:
     spending: p9.Spending
 
     def schedule(self, planned: Sequence[int]) -> list[Look]:
-        """As in Rule."""
+        """Returns the planned looks, each with the error that the plan's spending adds there."""
         return p9.schedule(planned, self.spending)
 
     def plan_and_beyond(self, planned: Sequence[int]) -> Iterator[Look]:
-        """As in Rule."""
+        """Yields the planned looks, then later ones without end, with errors by the plan's spending."""
         return p9.plan_and_beyond(planned, self.spending)
 
     def can_decide(self, look: Look, claims: int) -> bool:
-        """As in Rule."""
+        """True if the error that may be spent by this look suffices at least if all signs are equal."""
         return p9.can_decide(look, claims, self.spending)
 
     def level(self, planned: Sequence[int], look: Look, claims: int, *, margin: bool = False) -> float:
-        """As in Rule; the looks before this one have spent their part."""
+        """Returns the two-sided error of a single look with the bound that this look has after the looks before it."""
         until = takewhile(lambda before: before.blocks <= look.blocks, self.plan_and_beyond(planned))
         reached = [before.blocks for before in until]
         share = claims if margin else claims / self.spending.worse
@@ -116,11 +118,11 @@ class P9:
         return 2 * boundaries.nominal(bound)
 
     def reader(self) -> Reader:
-        """As in Rule."""
+        """Returns a reader of one claim that keeps what earlier looks have read and may have spent."""
         return _Together(self.spending.worse)
 
     def present(self, values: Sequence[float], margin: float, claims: int, planned: Sequence[int]) -> Present | None:
-        """As in Rule."""
+        """Returns the estimate and the robust spread of the values; None for fewer than three."""
         if len(values) < 3:
             return None
         return Present(len(values), p9.estimate(values), spread(values), margin)
@@ -128,7 +130,7 @@ class P9:
 
 @dataclass
 class _Together:
-    """P9's looks know what those before have read and may have spent."""
+    """A reader of one claim by P9, which keeps the values that earlier looks read and the error that they may spend."""
 
     worse: float
     """The part of the error on the side of "worse"."""
@@ -144,14 +146,14 @@ class _Together:
 
 @dataclass(frozen=True)
 class Looks:
-    """The looks of a study: those that its plan names, and by the rule all later ones."""
+    """The looks of a study: those that its plan names, and all later ones, which follow from the rule."""
 
     rule: Rule
     planned: tuple[int, ...]
-    """In units, ascending."""
+    """The planned looks, in units, ascending."""
 
     def within(self, units: int) -> Looks:
-        """Returns the looks with those alone of the planned ones that so many units reach."""
+        """Returns these looks with only the planned ones that this number of units reaches."""
         return Looks(self.rule, tuple(look for look in self.planned if look <= units))
 
     def schedule(self) -> list[Look]:
@@ -163,11 +165,11 @@ class Looks:
         return next(look.blocks for look in self._all() if self.rule.can_decide(look, claims))
 
     def next_after(self, units: int) -> int:
-        """Returns the first look after so many units."""
+        """Returns the first look after this number of units."""
         return next(look.blocks for look in self._all() if look.blocks > units)
 
     def until(self, units: int) -> list[int]:
-        """Returns the planned looks with those that come after them up to so many units."""
+        """Returns all planned looks, and the later looks up to this number of units."""
         later = takewhile(lambda look: look.blocks <= units, islice(self._all(), len(self.planned), None))
         return [*self.planned, *(look.blocks for look in later)]
 
@@ -175,8 +177,8 @@ class Looks:
         """Returns the units in total at which the present estimate and spread would decide.
 
         It is the first later look with q s / sqrt(N) below the gap, where q is the look's quantile, s the spread, N its
-        units without the `void` ones that say nothing, and the gap the larger of the distances to no difference and to
-        the margin. None: no look that is forecast suffices, or fewer than three values are there.
+        units without the `void` ones that have no value, and the gap the larger of the distances to no difference and
+        to the margin. None if no look that is forecast suffices, or if there are fewer than three values.
         """
         now = self.rule.present(values, margin, claims, self.planned)
         if now is None:
@@ -194,10 +196,10 @@ class Looks:
         )
 
     def chance(self, values: Sequence[float], margin: float, claims: int, units: int, void: int = 0) -> float | None:
-        """Returns the probability that the look after so many units decides if the difference is as estimated; `void`
-        of the units say nothing.
+        """Returns the probability that the look after `units` decides, if the difference is as estimated.
 
-        None: there is no such look, it cannot decide, or fewer than three values are there.
+        `void` of the units have no value. None if there is no such look, if it cannot decide, or if there are fewer
+        than three values.
         """
         now = self.rule.present(values, margin, claims, self.planned)
         look = next((look for look in self._forecast() if look.blocks == units), None)
@@ -206,11 +208,11 @@ class Looks:
         return now.chance(units - void, self._quantile(look, claims))
 
     def level(self, look: Look, claims: int, *, margin: bool = False) -> float:
-        """Returns the two-sided error of a single look that rejects as this one does; see Rule."""
+        """Returns the two-sided error of a single look that would reject as this one does; see `Rule.level`."""
         return self.rule.level(self.planned, look, claims, margin=margin)
 
     def readings(self, values: Sequence[float], limits: Limits) -> Iterator[Reading]:
-        """Yields what each planned look that the values reach says of them, for a study with a single claim."""
+        """Yields the reading of each planned look that the values reach, for a study with a single claim."""
         reader = self.rule.reader()
         for look in self.schedule():
             if look.blocks <= len(values):
@@ -228,6 +230,6 @@ class Looks:
 
 
 def planned(end: int, claims: int, kept: float = p9.KEPT) -> Looks:
-    """Returns the looks of a new plan that ends at so many units; where it is too short for one, the first possible."""
+    """Returns the looks of a new plan that ends at `end` units; if it is too short for one, the first possible look."""
     units = p9.looks(end, claims, kept) or [p9.first_look(claims, kept)]
     return Looks(P9(p9.Spending(end, kept)), tuple(units))

@@ -32,22 +32,22 @@ from pgtrial.statistics.p8 import Floats, Interval
 from pgtrial.statistics.paired_t import ALPHA, quantile
 
 FEWEST_NUMBERS = 6
-"""Numbers of clients below which the law, which has three parameters, is not fitted."""
+"""The fewest different numbers of clients to which the law, which has three parameters, is fitted."""
 
 FEWEST_BLOCKS = 4
-"""Blocks below which a jackknife says nothing."""
+"""The fewest blocks for which a jackknife gives intervals."""
 
 _LEVEL = 0.1
-"""Share of laws that hold which the test of fit rejects. It is more than 5%, because a law that is wrongly rejected
-costs a number, and one that is wrongly kept gives a wrong peak."""
+"""The share of true laws that the test of fit rejects. It is more than 5%, because a law that is wrongly rejected only
+costs a number, and a law that is wrongly kept gives a wrong peak."""
 
 _LACK_BY_P8 = 2.0
-"""Lack of fit, by the noise of a block, above which studies by the rule P8 did not believe the law."""
+"""The lack of fit, divided by the noise of a block, above which studies by the rule P8 rejected the law."""
 
 _STEPS = 50
 _CONVERGED = 1e-10
 _NEGLIGIBLE = 1e-9
-"""A cost of clients on each other, b, that is zero: the throughput falls nowhere."""
+"""The value of b up to which it counts as zero: the throughput falls nowhere."""
 
 
 @dataclass(frozen=True)
@@ -55,28 +55,28 @@ class Curve:
     """One law: throughput by number of clients."""
 
     single: float
-    """Throughput of one client, g."""
+    """The throughput of one client, g."""
     serial: float
-    """a."""
+    """The part of the work that is done one after the other, a."""
     mutual: float
-    """b."""
+    """The cost that clients cause each other, b."""
 
     def speed(self, clients: float) -> float:
-        """Throughput of so many clients."""
+        """Returns the throughput of this number of clients."""
         return self.single * clients / (1 + self.serial * (clients - 1) + self.mutual * clients * (clients - 1))
 
     @property
     def peak(self) -> float:
-        """The number of clients with the largest throughput; infinite: it falls nowhere."""
+        """Returns the number of clients with the largest throughput; infinite if the throughput falls nowhere."""
         return math.sqrt((1 - self.serial) / self.mutual) if self.mutual > _NEGLIGIBLE else math.inf
 
     def highest(self, fewest: float, most: float) -> float:
-        """The largest throughput from `fewest` to `most` clients."""
+        """Returns the largest throughput from `fewest` to `most` clients."""
         return self.speed(min(max(self.peak, fewest), most))
 
 
 def fit(clients: Sequence[int], logs: Floats) -> Curve | None:
-    """The law with the least squares of ln X; None where it does not describe the values at all."""
+    """Returns the law with the least squares of ln X; None if it does not describe the values at all."""
     numbers = np.asarray(clients, dtype=np.float64)
     terms = np.column_stack([np.ones(len(numbers)), numbers, numbers * (numbers - 1)])
     target = np.log(numbers) - np.asarray(logs, dtype=np.float64)
@@ -111,32 +111,36 @@ class Scalability:
     serial: Interval
     mutual: Interval
     peak: Interval
-    """In clients; infinite where the throughput falls nowhere."""
+    """The number of clients at the peak; infinite if the throughput falls nowhere."""
     highest: Interval
     """The largest throughput within the tested numbers of clients."""
     bands: tuple[Interval, ...]
     """The curve at each tested number of clients."""
     misfit: float
-    """How far the means lie from the curve: root of the mean square of the log-ratios, with the parameters counted."""
+    """The distance of the means from the curve: the root mean square of the log-ratios, with degrees of freedom reduced
+    by the number of parameters."""
     noise: float
-    """Standard deviation of a block's log throughput about the means, without what all its numbers have in common."""
+    """The standard deviation of a block's log throughput about the means, without the level of the block."""
 
     p: float
-    """How probable so large a lack of fit, or a larger one, is if the law holds."""
+    """The probability of this lack of fit, or a larger one, if the law holds."""
 
     @property
     def fits(self) -> bool:
-        """True if the blocks do not speak against the law."""
+        """True if the test of fit does not reject the law."""
         return self.p > _LEVEL
 
     @property
     def fitted_by_p8(self) -> bool:
-        """True if a study by the rule P8 believed the law, so that the verdict on its bundle stays."""
+        """True if studies by the rule P8 accept the law. Verdicts on their bundles must stay as they were."""
         return self.misfit <= _LACK_BY_P8 * self.noise
 
 
 def scalability(clients: Sequence[int], blocks: Floats) -> Scalability | None:
-    """The law from ln throughput, a row a block and a column a number of clients; None: too little, or no fit."""
+    """Fits the law to ln throughput, with a row for each block and a column for each number of clients.
+
+    Returns None if there are too few values, or if a fit fails.
+    """
     n, numbers = blocks.shape
     if n < FEWEST_BLOCKS or numbers < FEWEST_NUMBERS:
         return None
@@ -192,7 +196,7 @@ def _lack_of_fit(clients: Sequence[int], curve: Curve, residuals: Floats) -> flo
 
 
 def jackknife(value: float, replicates: Sequence[float]) -> Interval:
-    """A value of all blocks with its interval, from the values without each block; unbounded where one is infinite."""
+    """Returns a value of all blocks with its interval, from the values without each; unbounded if one is infinite."""
     if not np.isfinite([value, *replicates]).all():
         return Interval(-math.inf, value, math.inf)
     n = len(replicates)
@@ -201,12 +205,12 @@ def jackknife(value: float, replicates: Sequence[float]) -> Interval:
 
 
 def _inverse_square(curve: Curve) -> float:
-    """1 / n^2 of the peak; 0: the throughput falls nowhere."""
+    """Returns 1 / n^2 for the n at the peak; 0 if the throughput falls nowhere."""
     return curve.peak**-2 if curve.peak else math.inf
 
 
 def _peak(inverse_square: Interval, peak: Interval) -> Interval:
-    """The peak's interval on the scale of ln n; where a curve without a peak is not excluded, on that of 1 / n^2."""
+    """Returns the peak's interval, computed on the scale of ln n, or of 1 / n^2 if the curve may have no peak."""
     if inverse_square.low > 0:
         return peak
     return Interval(inverse_square.high**-0.5 if inverse_square.high > 0 else math.inf, peak.estimate, math.inf)

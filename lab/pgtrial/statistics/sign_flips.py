@@ -29,7 +29,7 @@ _SEED = 9
 """The seed of the code words of units beyond the first BITS; another seed gives another group, as exact as this."""
 
 _DRAWN = 1024
-"""Code words are drawn so many at a time."""
+"""The number of code words that are drawn at a time."""
 
 
 def code_words(units: npt.ArrayLike) -> Integers:
