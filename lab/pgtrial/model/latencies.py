@@ -54,7 +54,7 @@ class Latencies:
     """
 
     def __init__(self, counts: npt.NDArray[np.int64], highest: int = _HIGHEST_NS):
-        """`counts` are those of all ranges of a histogram with this highest value."""
+        """Makes a histogram of these counts, one for each range of a histogram with this highest value."""
         self._ranges = np.flatnonzero(counts)
         self._counts = counts[self._ranges]
         self._highest = highest

@@ -25,7 +25,7 @@ _STOP = ".stop"
 """The file that asks the lab to stop. It is hidden, so that no bundle has it."""
 
 _TRIES, _WAIT_S = 20, 0.05
-"""How often a lab tries to get the lock, and the pause between two tries, seconds. `is_running` holds the lock for a
+"""The most tries of a lab to get the lock, and the pause between two tries, seconds. `is_running` holds the lock for a
 moment."""
 
 

@@ -19,7 +19,7 @@ from pgtrial.model.resources import table
 from pgtrial.model.units import nearest
 
 Exactness = Literal["stated", "approximate", "lower bound"]
-"""How exact a number is: stated in the text, called approximate there, or exceeded by the true value."""
+"""The exactness of a number: stated in the text, called approximate there, or exceeded by the true value."""
 
 Unit = Literal["tps", "transactions per minute", "times the baseline", "s", "tasks"]
 

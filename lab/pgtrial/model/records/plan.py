@@ -34,7 +34,8 @@ DrawnLayout = Annotated[
 
 
 class Interleaving(Record):
-    """How the trials of one load point of one block run at the same time: in turns, a slice of time each."""
+    """The rules by which the trials of one load point of one block take turns: each has a slice of time, again and
+    again."""
 
     slice_s: float = Field(description="Length of a slice; the measured part of each trial is a whole number of them.")
     shared_server: bool = Field(False, description="Whether all arms are sessions of one server with other settings.")
@@ -49,7 +50,7 @@ class Interleaving(Record):
 
 
 class WarmUpShape(Record):
-    """How the speed of one arm changed after the start of its load in the preliminary block."""
+    """The change of the speed of one arm after the start of its load, in the preliminary block."""
 
     load_point: int = Field(description="Index into Plan.load_points.")
     arm: str
@@ -80,7 +81,7 @@ class PreliminaryBlock(Record):
 
 
 class Lengths(Record):
-    """How pgtrial chose the lengths of trials, which are Plan.warmup_s and Plan.duration_s."""
+    """The reasons for the lengths of trials that pgtrial chose, which are Plan.warmup_s and Plan.duration_s."""
 
     wanted_warmup_s: float = Field(description="The warm-up that the preliminary block showed to be enough, seconds.")
     expected_s: float = Field(description="Expected wall time of the preliminary block, seconds.")
@@ -115,7 +116,7 @@ AS_IT_IS = Drawn()
 
 
 class Spending(Record):
-    """How the rule P9 spends the error of 5% over the looks of a plan, fixed before the first block."""
+    """The shares in which the rule P9 spends the error of 5% over the looks of a plan, fixed before the first block."""
 
     end: int = Field(description="Blocks at which the plan ended when it was made; an extension does not change it.")
     kept: float = Field(description="The part of the error that is kept for looks after that end.")

@@ -81,7 +81,7 @@ class Failures(Record):
 
 
 class Steadiness(Record):
-    """Whether an arm's tps still moved within the measured part."""
+    """The steadiness of an arm: whether its tps still changed within the measured part."""
 
     arm: str
     state: Literal["steady", "rising", "falling", "unknown"]

@@ -35,7 +35,8 @@ _OF_A_BUILD = ("server.program*", "server.build_*", "server.version_full", "serv
 
 
 class BuildKeys(Record):
-    """How a server or an extension is built. Builds are kept in the state directory and shared by all studies."""
+    """The keys that say how a server or an extension is built. Builds are kept in the state directory and shared by all
+    studies."""
 
     build: Annotated[
         list[str] | None,

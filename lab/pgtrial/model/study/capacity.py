@@ -1,4 +1,4 @@
-"""`capacity` of `[load]`: the promise on the response time that the highest rate has to keep."""
+"""The key `capacity` of `[load]`: the promise on the response time that the highest rate has to keep."""
 
 from __future__ import annotations
 

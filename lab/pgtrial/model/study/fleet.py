@@ -1,4 +1,4 @@
-"""`[fleet]` of the study file: the machines that make the load."""
+"""The section `[fleet]` of the study file: the machines that make the load."""
 
 from __future__ import annotations
 

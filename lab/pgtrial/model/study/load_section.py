@@ -1,4 +1,4 @@
-"""`[load]` of the study file: what every arm has to serve, and how long a trial of it takes."""
+"""The section `[load]` of the study file: what every arm has to serve, and how long a trial of it takes."""
 
 from __future__ import annotations
 

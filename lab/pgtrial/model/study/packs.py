@@ -41,7 +41,7 @@ _OURS = ("scale", "mix", "client_id", "random_seed", "default_seed")
 _OLDEST = 10
 
 _LISTS = ("scale", "clients")
-"""Keys of `[load]` that hold lists."""
+"""The keys of `[load]` that hold lists."""
 
 
 def _of_pack(values: dict[str, str]) -> dict[str, str]:

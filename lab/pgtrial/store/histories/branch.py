@@ -16,8 +16,7 @@ from pgtrial.store.histories.lines import SUFFIX, Joined, joined, read_lines
 
 _TRIES = 20
 _PAUSE_S = 0.05
-"""How often a commit is made again because another writer has moved the branch, and the pause between two tries,
-seconds."""
+"""The most tries to make a commit while other writers move the branch, and the pause between two tries, seconds."""
 
 
 @dataclass(frozen=True)

@@ -68,11 +68,11 @@ class LoadKind:
     """The type of what load points store of the kind. Its `key` is the name by which each floor of the lab finds its
     own part of the kind."""
     why_no_turns: ClassVar[str | None] = None
-    """Why the trials of the arms cannot take turns; None: nothing in the load speaks against it."""
+    """The reason why the trials of the arms cannot take turns; None if nothing in the load prevents it."""
     why_no_fleet: ClassVar[str | None] = None
-    """Why one machine has to make the load; None: several can."""
+    """The reason why one machine has to make the load; None if several machines can."""
     why_no_metrics: ClassVar[str | None] = None
-    """Why a study with this load declares no metrics; None: it may declare some."""
+    """The reason why a study with this load declares no metrics; None if it may declare some."""
     has_price: ClassVar[bool] = True
     """True if prices of the arms make transactions per cent a metric."""
     fewest_arms: ClassVar[int] = 2
