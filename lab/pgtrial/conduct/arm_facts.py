@@ -28,7 +28,7 @@ _Key = tuple[str, int | None]
 
 
 def facts_of_server(arm: Arm, target: Target, *, measure: bool) -> Facts:
-    """Collect the facts of an arm while its server runs. Raises what `collect` raises."""
+    """Returns the facts of an arm, collected while its server runs. Raises what `collect` raises."""
     return collect(arm.name, target, arm.data_directory, machine=arm.machine, account=arm.account, measure=measure)
 
 

@@ -21,14 +21,17 @@ from pgtrial.statistics import p9, rules
 from pgtrial.verdict.units import FEWEST, FEWEST_BY_SIGNS
 
 MOST_BLOCKS_EACH = 8
-"""Blocks of a pair beyond which a budget buys nothing: what is left is the pair's own peculiarity."""
+"""The number of blocks of a pair beyond which more buy nothing: what is left is the pair's own peculiarity."""
 
 _STREAM = 2
 """Spawn key of the stream of random numbers: 0 is the order's, 1 the places'."""
 
 
 def deployments_of(spec: StudySpec) -> int:
-    """How many deployments each arm names; 1 for all others. Raises StudyError where arms differ in that."""
+    """Returns the number of deployments that each arm names; 1 for all other arms.
+
+    Raises StudyError if arms differ in that.
+    """
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     counts = {arm: len(server.dsn) if isinstance(server, Given) else 1 for arm, server in servers.items()}
     first, *others = counts.items()
@@ -42,12 +45,15 @@ def deployments_of(spec: StudySpec) -> int:
 
 
 def are_units(spec: StudySpec) -> bool:
-    """Whether the verdict counts pairs of deployments and not blocks."""
+    """True if the verdict counts pairs of deployments and not blocks."""
     return deployments_of(spec) >= FEWEST
 
 
 def planned_blocks(spec: StudySpec, block_s: float) -> int:
-    """Blocks of a study that counts deployments: as many for each. Raises StudyError if that is impossible."""
+    """Returns the number of blocks of a study that counts deployments: as many for each of them.
+
+    Raises StudyError if that is impossible.
+    """
     number = deployments_of(spec)
     asked = spec.verdict.blocks
     if asked is not None:
@@ -68,21 +74,21 @@ def planned_blocks(spec: StudySpec, block_s: float) -> int:
 
 
 def planned_looks(deployments: int, blocks: int) -> list[int]:
-    """The looks in blocks: one at the end, or with enough deployments those of the rule P9."""
+    """Returns the looks as numbers of blocks: one at the end, or with enough deployments those of the rule P9."""
     if deployments < FEWEST_BY_SIGNS:
         return [blocks]
     return [look * (blocks // deployments) for look in p9.looks(deployments)]
 
 
 def fewest_of(deployments: int, blocks: int, claims: int) -> int:
-    """Blocks before which nothing can be decided."""
+    """Returns the number of blocks before which nothing can be decided."""
     if deployments < FEWEST_BY_SIGNS:
         return blocks
     return rules.planned(deployments, 1).fewest(claims) * (blocks // deployments)
 
 
 def share_out(trials: Sequence[PlannedTrial], deployments: int, seed: int) -> list[PlannedTrial]:
-    """The planned trials with the number of the deployment on which each block runs, as their place."""
+    """Returns the planned trials, each with the number of the deployment of its block as its place."""
     if deployments == 1:
         return list(trials)
     generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(_STREAM,))))
@@ -92,7 +98,7 @@ def share_out(trials: Sequence[PlannedTrial], deployments: int, seed: int) -> li
 
 
 def _draw(deployments: int, blocks: int, generator: np.random.Generator) -> Iterator[int]:
-    """For each block its deployment: groups that a look completes, in rounds, in random order."""
+    """Yields for each block its deployment: groups that a look completes, in rounds, in random order."""
     order = generator.permutation(deployments)
     if deployments < FEWEST:
         rounds, groups = -(-blocks // deployments), [order]

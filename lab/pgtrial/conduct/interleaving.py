@@ -1,4 +1,4 @@
-"""Whether the trials of a load point alternate in slices, and how long the slices are; why, where they do not.
+"""Decides whether the trials of a load point alternate in slices, how long the slices are, and why they do not.
 
 Both follow from the study. Slices that the first warm-up at a load point shows to be too short are lengthened for all
 arms.
@@ -28,8 +28,8 @@ if TYPE_CHECKING:  # a plan does without what trials need
     from pgtrial.conduct.course import Course
 
 SLICE_S = 0.25
-"""Length of a slice unless the study says another: shorter than most of what disturbs a machine, and many times as long
-as a transaction (docs/method.md)."""
+"""The length of a slice in seconds, unless the study gives another: shorter than most of what disturbs a machine, and
+many times as long as a transaction (docs/method.md)."""
 
 _MEMORY_SHARE = 0.6
 """The share of the machine's memory for the shared buffers of all servers."""
@@ -41,7 +41,7 @@ _OF_ANALYZE = "default_statistics_target"
 
 
 def interleaving_of(spec: StudySpec) -> Interleaving | None:
-    """How the trials of a load point alternate; None: each runs by itself.
+    """Returns how the trials of a load point alternate; None if each runs by itself.
 
     Raises StudyError if the study asks for slices that are impossible.
     """
@@ -69,17 +69,17 @@ def interleaving_of(spec: StudySpec) -> Interleaving | None:
 
 
 def is_whole(length_s: float, slice_s: float) -> bool:
-    """Whether a length is a whole number of slices."""
+    """True if a length is a whole number of slices."""
     slices = length_s / slice_s
     return abs(slices - round(slices)) <= _ROUNDING * slices
 
 
 def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]]:
-    """By arm, the settings of its sessions, where the arms differ in nothing else but what their clients do; empty:
-    each needs a server.
+    """Returns the settings of each arm's sessions if all arms can share a server; empty if each arm needs its own.
 
-    Identical arms need one each: what differs between two servers that are alike is then what the study is to show.
-    Client programs, and scripts of the arms, are compared with each other, and not their servers.
+    They can if they differ in nothing else but such settings and what their clients do. Identical arms need one server
+    each: what differs between two servers that are alike is then what the study is to show. Client programs, and
+    scripts of the arms, are compared with each other, and not their servers.
     """
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     base = servers[spec.baseline]
@@ -102,7 +102,7 @@ def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]]:
 
 
 def why_not(spec: StudySpec) -> str | None:
-    """Why the servers of all arms cannot be up side by side, or their loads not alternate; None: they can."""
+    """Returns why the arms' servers cannot run side by side, or why their loads cannot alternate; None if they can."""
     return next(_obstacles(spec), None)
 
 
@@ -137,7 +137,7 @@ def _of_servers(servers: dict[str, Server]) -> Iterator[str]:
 
 
 def _places(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:
-    """Arm, and what no two can share: the address on which its server listens, where that is fixed; a given server."""
+    """Yields each arm with what no two can share: the fixed address on which its server listens, or a given server."""
     for arm, server in servers.items():
         match server:
             case MadeBySsh(ssh=login, port=port):
@@ -159,14 +159,14 @@ _FEWEST_ROUNDS = 2
 
 
 class SlicesTooShort(Exception):
-    """The slices of a load point do not hold enough transactions; its trials, not stored yet, are to begin anew."""
+    """The slices of a load point do not hold enough transactions; its trials, not stored yet, must be repeated."""
 
     def __init__(self, point: int, slice_s: float, why: str) -> None:
         super().__init__(why)
         self.point, self.slice_s = point, slice_s
 
     def lengthened(self, plan: Plan) -> Plan:
-        """The plan with slices that are long enough."""
+        """Returns the plan with slices that are long enough."""
         assert plan.interleaving is not None
         longer = {**plan.interleaving.longer, self.point: self.slice_s}
         interleaving = plan.interleaving.model_copy(update={"longer": longer})
@@ -174,9 +174,9 @@ class SlicesTooShort(Exception):
 
 
 def may_lengthen(plan: Plan, course: Course) -> bool:
-    """Whether these are the first trials at their load point, with a warm-up, and slices as they were planned.
+    """True if these are the first trials at their load point, with a warm-up, and their slices are as planned.
 
-    A client program ends its batches in any slice.
+    Slices of client programs need no change, since a program ends its batches in any slice.
     """
     planned = course.planned
     if not course.point.kind.is_by_engine:
@@ -186,9 +186,9 @@ def may_lengthen(plan: Plan, course: Course) -> bool:
 
 
 def check_slices(plan: Plan, warmed: Sequence[Course], longest_s: float | None = None) -> None:
-    """Raise SlicesTooShort if the warm-up of the arms shows transactions that are too long for the slices.
+    """Raises SlicesTooShort if the warm-up of the arms shows transactions that are too long for the slices.
 
-    `longest_s` is the longest measured part that may be chosen; None: the trials have their lengths.
+    `longest_s` is the longest measured part that may be chosen; None if the trials have their lengths.
     """
     if plan.interleaving is None or not warmed:
         return
@@ -207,7 +207,8 @@ def check_slices(plan: Plan, warmed: Sequence[Course], longest_s: float | None =
 
 
 def longer_slice(now_s: float, wanted_s: float, course: Course, longest_s: float | None = None) -> float:
-    """The least multiple of the present length that is long enough and fits the trials; else the longest that fits.
+    """Returns the least multiple of the present slice that is long enough and fits the trials; else the longest that
+    fits.
 
     With `longest_s` the lengths of trials are chosen afterwards, to fit the slices.
     """
@@ -223,9 +224,9 @@ def longer_slice(now_s: float, wanted_s: float, course: Course, longest_s: float
 
 
 def _median_s(course: Course) -> float:
-    """Median transaction of a warm-up, at a rate from its actual start.
+    """Returns the median time of a transaction in the warm-up, seconds; at a rate it counts from the actual start.
 
-    Without any the length of the warm-up, which is then shorter than a transaction.
+    Without a transaction it is the length of the warm-up, which is then shorter than a transaction.
     """
     warmup = course.outcome.warmup
     if warmup is None or warmup.latency_us is None:

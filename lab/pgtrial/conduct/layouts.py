@@ -20,7 +20,7 @@ _STREAM = 3
 
 
 def layouts_of(spec: StudySpec) -> dict[str, int]:
-    """How many layouts each arm has that has any."""
+    """Returns the number of layouts of each arm that has any."""
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     return {arm: server.layouts for arm, server in servers.items() if isinstance(server, Made) and server.layouts}
 
@@ -45,10 +45,11 @@ def _arms_by_count(spec: StudySpec) -> Counter[int]:
 
 
 def draw_layouts(spec: StudySpec, trials: Sequence[PlannedTrial], seed: int, *, one_server: bool) -> list[PlannedTrial]:
-    """The planned trials with their layouts; `one_server`: all arms are sessions of one, and have its layout.
+    """Returns the planned trials with their layouts.
 
-    Arms with the same number of layouts get different ones in a block. Any two are as likely to have theirs the other
-    way round: the sign of a block's log-ratio stays a fair coin.
+    If `one_server` is true, all arms are sessions of one server and have its layout. Arms with the same number of
+    layouts get different ones in a block. Any two are as likely to have theirs the other way round: the sign of a
+    block's log-ratio stays a fair coin.
     """
     counts = layouts_of(spec)
     if not counts:
@@ -67,7 +68,7 @@ def draw_layouts(spec: StudySpec, trials: Sequence[PlannedTrial], seed: int, *, 
 
 
 def _draws(count: int, servers: Sequence[tuple[str, ...]], generator: np.random.Generator) -> Iterator[dict[str, int]]:
-    """For each block the layouts of servers that have so many, from 1."""
+    """Yields for each block the layouts, counted from 1, of those servers that have `count` layouts."""
     ahead: list[int] = []
     while True:
         if len(ahead) < len(servers):

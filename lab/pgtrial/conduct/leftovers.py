@@ -83,7 +83,7 @@ def _end_engine(file: Path) -> None:
 
 
 def _may_end(file: Path, process: psutil.Process) -> bool:
-    """Whether this account has written the note, or one that may end the process itself: root ends none for others."""
+    """True if this account has written the note, or one that may end the process itself: root ends none for others."""
     writer = file.lstat().st_uid
     return writer in LOCAL.trusted or process.uids().real == writer
 

@@ -119,7 +119,7 @@ def _of_queries(files: Mapping[str, str], folder: Path) -> dict[str, SentStateme
 
 
 def _listed(point: LoadPoint, script: Path | None, values: Mapping[str, Path], seed: int) -> Iterator[SentStatement]:
-    """The statements of scripts with the values of a client; none if the engine refuses them."""
+    """Yields the statements of scripts with the values of a client; none if the engine refuses them."""
     drawn = [f"--values={name}={path}" for name, path in values.items()]
     scale = ["-s", f"{point.whole_scale}"] if script is None else []
     options = [*scripts_of(point, script), *scale, *drawn, "-M", point.protocol, "--random-seed", str(seed)]

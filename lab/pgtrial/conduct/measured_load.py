@@ -1,4 +1,4 @@
-"""The load of a trial and what the lab does around it: make ready, act at its moments, read what has changed."""
+"""The load of a trial and what the lab does around it: preparing, acting at its moments, reading what has changed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MeasuredLoad:
     """The load of a trial, and what the lab's session counts around it."""
 
     def __init__(self, course: Course, arm: Arm, target: Target, stack: ExitStack) -> None:
-        """`stack` closes the lab's sessions. Raises psycopg.Error."""
+        """Opens the lab's sessions, which `stack` closes. Raises psycopg.Error."""
         self._course, self._arm, self._target = course, arm, target
         self._session = stack.enter_context(target.connect())
         self._checkpoint = stack.enter_context(Checkpoint(target))
@@ -49,7 +49,7 @@ class MeasuredLoad:
         self._stack = stack
 
     def begin(self, load: ExitStack) -> LoadRun:
-        """Make ready, and start the engine; `load` ends what goes on during the load."""
+        """Prepares the trial and starts the load; `load` ends what runs during the load. Returns the load that runs."""
         course, arm, target = self._course, self._arm, self._target
         self._make_ready(load)
         self._sampler = load.enter_context(observed(course, arm, target))
@@ -62,7 +62,7 @@ class MeasuredLoad:
         return run
 
     def search(self, load: ExitStack) -> None:
-        """Make ready, and find the capacity; `load` ends what goes on meanwhile. Raises TrialError and StudyError."""
+        """Prepares the trial and finds the capacity; `load` ends what runs with it. Raises TrialError, StudyError."""
         course = self._course
         self._make_ready(load)
         load.callback(self._timed.close)
@@ -93,7 +93,7 @@ class MeasuredLoad:
         self._watch.ended(status, run.last_words())
 
     def measure_begins(self) -> None:
-        """Read the server's counters, where this trial does."""
+        """Reads the server's counters, if this trial reads them."""
         try:
             self._before = self._counters() if self._counts else None
         except psycopg.OperationalError as error:

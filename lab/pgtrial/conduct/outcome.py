@@ -1,4 +1,4 @@
-"""From the engine's events to the records of a trial: phases, timeline, and whether the trial failed and why."""
+"""Makes the records of a trial from the engine's events: phases, timeline, and whether the trial failed and why."""
 
 from __future__ import annotations
 
@@ -243,9 +243,9 @@ class Outcome:
         return [speed := 1e6 / mean if mean else speed for mean in means]
 
     def timeline(self) -> pl.DataFrame:
-        """One row per whole second; the rest after the last whole second is left to the summaries.
+        """Returns one row per whole second; the rest after the last whole second is left to the summaries.
 
-        Of a load that alternates with others, seconds are those of its own slices.
+        For a load that alternates with others, the seconds are those of its own slices.
         """
         if self.slice_s is not None:
             seconds = list(_by_second(self.ticks, self.clients, self.slice_s))
@@ -254,7 +254,7 @@ class Outcome:
         return pl.DataFrame([_row(tick) for tick in seconds], schema=TIMELINE_SCHEMA, orient="row")
 
     def slices(self) -> pl.DataFrame:
-        """One row per slice."""
+        """Returns one row per slice."""
         return pl.DataFrame([_slice_row(tick) for tick in self.ticks], schema=SLICES_SCHEMA, orient="row")
 
     def overrun(self) -> str | None:

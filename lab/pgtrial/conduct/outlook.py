@@ -29,7 +29,7 @@ class Outlook(Record):
     blocks_for_margin: int | None = None
     """The number of blocks that establish the study's margin; None if it is unknown, or more than can be run."""
     note: str | None = None
-    """Why the record of this machine's noise is ignored."""
+    """The reason for which the record of this machine's noise is ignored; None if it is not ignored."""
 
 
 def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:

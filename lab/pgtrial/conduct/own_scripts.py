@@ -18,7 +18,7 @@ _EMPTY = "empty command list"
 
 
 def check_scripts(spec: StudySpec) -> None:
-    """Have the engine read the scripts of a study. Raises StudyError with the user's file and the line."""
+    """Lets the engine read the scripts of a study. Raises StudyError with the user's file and the line."""
     for name in spec.load.kind.scripts_run_once(spec):
         _check_job(f"[load] workload: {spec.origin(name)}", spec.scripts[name], "write what the job does")
     if undo := spec.load.job.undo_sql:
@@ -89,7 +89,7 @@ def scripts_at(spec: StudySpec, point: LoadPoint) -> list[str]:
 
 
 def commands_of(spec: StudySpec, folder: Path, script: str) -> list[ScriptCommand]:
-    """Read a script. Raises StudyError with the user's file and the line."""
+    """Returns the commands of a script. Raises StudyError with the user's file and the line."""
     try:
         return script_commands(["-M", spec.load.protocol, "-f", f"{folder / script}@1"])
     except StudyError as error:

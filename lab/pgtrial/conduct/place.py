@@ -34,11 +34,12 @@ RESULTS = Path("results")
 def find_or_create(
     spec: StudySpec, results: Path | None, *, anew: bool, after_budget: bool = True
 ) -> tuple[StudyDirectory, bool]:
-    """The study's directory, and whether it was there already.
+    """Returns the study's directory, and whether it was there already.
 
-    With `results` that very directory; else the newest unfinished one in results/ with the identical frozen study,
-    unless `anew`; else a new one named after the study and the time. With `after_budget`, a study that its budget has
-    ended before its first look counts as unfinished. Raises StoreError and StudyError.
+    With `results` it is that very directory. Otherwise it is the newest unfinished one in results/ with the identical
+    frozen study, unless `anew` is true; otherwise it is a new one named after the study and the time. With
+    `after_budget`, a study that its budget has ended before its first look counts as unfinished. Raises StoreError and
+    StudyError.
     """
     check_place(results or RESULTS)
     if results is not None:

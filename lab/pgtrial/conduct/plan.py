@@ -52,10 +52,10 @@ _SEEDS = 2**31
 
 
 def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | None = None) -> Plan:
-    """Everything that is fixed before the first trial; the same arguments give the same plan.
+    """Returns the plan: everything that is fixed before the first trial. The same arguments give the same plan.
 
-    `created` is a UTC time, ISO 8601; `lengths` are those of trials, default: as expected of the study. Raises
-    StudyError when the budget is too small for any verdict.
+    `created` is a UTC time, ISO 8601. `lengths` are those of trials; None for those that are expected of the study.
+    Raises StudyError if the budget is too small for any verdict.
     """
     points = load_points(spec)
     arms = list(spec.arms)
@@ -101,12 +101,12 @@ def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | 
 
 
 def block_estimate(spec: StudySpec) -> float:
-    """Expected wall time of one block, seconds: every arm once at every load point, all phases of a trial."""
+    """Returns the expected wall time, in seconds, of a block: every arm once at every load point."""
     return expected_lengths(spec).block_s
 
 
 def with_lengths(plan: Plan, spec: StudySpec, lengths: TrialLengths) -> Plan:
-    """The plan of a study without any trial, with other lengths, and as many blocks as the budget then holds."""
+    """Returns the plan of a study without trials with other lengths, and as many blocks as the budget then holds."""
     drawn = make_plan(spec, plan.seed, plan.created, lengths)
     of_lengths = ("max_blocks", "looks", "spending", "warmup_s", "duration_s", "trial_estimate_s", "lengths", "trials")
     return plan.model_copy(update={name: getattr(drawn, name) for name in of_lengths})
@@ -121,7 +121,7 @@ def study_estimate(plan: Plan) -> float:
 
 
 def fewest_blocks(spec: StudySpec, plan: Plan) -> int:
-    """The first planned look at which a verdict on every arm is possible at all; of one arm alone, an interval."""
+    """Returns the first planned look at which every arm can have a verdict, or a single arm an interval."""
     if len(spec.arms) == 1:
         return fewest_for_a_verdict(spec)
     if are_units(spec):
@@ -130,7 +130,9 @@ def fewest_blocks(spec: StudySpec, plan: Plan) -> int:
 
 
 def declared(spec: StudySpec, arm: str) -> list[str]:
-    """The keys in which the study says that this arm differs from the baseline, e.g. `settings.synchronous_commit`."""
+    """Returns the keys in which the study lets this arm differ from the baseline, e.g.
+    `settings.synchronous_commit`.
+    """
     return differing_keys(spec.resolved(arm), spec.resolved(spec.baseline))
 
 
@@ -198,7 +200,7 @@ def _is_measured(lengths: Lengths | None) -> bool:
 
 
 def _order(arms: list[str], points: int, blocks: int, seed: int) -> Iterator[PlannedTrial]:
-    """Block after block: the load points in random order, at each every arm once in fresh random order."""
+    """Yields the trials block after block: load points in random order, at each every arm in fresh random order."""
     generator = np.random.Generator(np.random.Philox(seed))
     index = itertools.count()
     for block in range(blocks):
@@ -226,9 +228,10 @@ class More:
 
 
 def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, decided: bool, created: str) -> Plan:
-    """The plan of a study that has ended and goes on; `stored` are its trials, `decided` whether every comparison is.
+    """Returns the plan of a study that has ended and goes on.
 
-    Raises StudyError where the study cannot go on.
+    `stored` are its trials, and `decided` is true if every comparison is decided. Raises StudyError if the study cannot
+    go on.
     """
     if are_units(spec):
         raise StudyError(
@@ -304,7 +307,7 @@ def _blocks(more: More, plan: Plan, after: int, stored: Sequence[Trial]) -> int:
 
 
 def _continued(plan: Plan, spec: StudySpec, blocks: int) -> list[PlannedTrial]:
-    """The trials of so many blocks, drawn anew from the seed; those of the plan come first."""
+    """Returns the trials of so many blocks, drawn anew from the seed; those of the plan come first."""
     verdict = spec.verdict.model_copy(update={"blocks": blocks})
     longer = spec.model_copy(update={"verdict": verdict}).with_scripts(spec.scripts)
     drawn = make_plan(longer, plan.seed, plan.created, planned_lengths(plan) if plan.lengths is not None else None)

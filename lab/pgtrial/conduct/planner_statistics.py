@@ -40,7 +40,7 @@ _QUICK_MB = 200
 
 
 def give_statistics(study: StudyDirectory, spec: StudySpec, arms: Mapping[str, Arm], listener: Listener) -> None:
-    """Have the arms' copies begin with the statistics that the plan says. Raises StudyError and ArmError.
+    """Gives the arms' copies the statistics that the plan says. Raises StudyError and ArmError.
 
     If ANALYZE would take too much of the blocks, a plan without trials is changed to statistics that are drawn once.
     """

@@ -39,7 +39,7 @@ def find_lengths(
     engine_grace_s: float,
     values: Mapping[str, Path] | None = None,
 ) -> Plan:
-    """Run the preliminary block, and write the lengths that follow from it into the plan; returns the plan.
+    """Runs the preliminary block, writes the lengths that follow from it into the plan, and returns the plan.
 
     Raises StudyError if no lengths fit the budget, and as `run_trials`.
     """
@@ -108,12 +108,12 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
 
 
 def longest_loads(spec: StudySpec) -> float:
-    """The time of a block's loads above which the budget holds no verdict, whatever else a block takes; seconds."""
+    """Returns the seconds of a block's loads above which the budget holds no verdict, whatever else a block takes."""
     return OVERRUN * spec.verdict.budget / fewest_for_a_verdict(spec)
 
 
 def longest_job(spec: StudySpec) -> float:
-    """The time of a job above which the budget holds no verdict, whatever else a block takes; seconds."""
+    """Returns the seconds of a job above which the budget holds no verdict, whatever else a block takes."""
     return longest_loads(spec) / (len(spec.arms) * len(load_points(spec)))
 
 
@@ -146,7 +146,7 @@ def _check_suite(spec: StudySpec, courses: Sequence[Course]) -> None:
 
 
 def _load_s(course: Course) -> float:
-    """How long the load of a trial took: as planned, or a job or a suite as it did."""
+    """Returns the time of a trial's load, seconds: as planned, or as long as a job or a suite took."""
     return course.timings.get("load", 0.0) if course.load.kind.stored.time_is_unknown else sum(course.load.phases_s)
 
 

@@ -1,4 +1,4 @@
-"""From the events of an open-loop run to a probe of a capacity, and from stored trials to where a search begins.
+"""Makes a probe of a capacity from the events of an open-loop run, and the start of a search from stored trials.
 
 Transactions count from their scheduled start. A failed one counts as slower than the limit. So does one that had no
 answer at the end although it was past its start by more than the limit: an engine that is behind its schedule starts

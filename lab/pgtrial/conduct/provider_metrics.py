@@ -1,4 +1,4 @@
-"""Imports the metrics of a provider's monitoring for the stored trials; only settled ones, and none twice."""
+"""Imports the metrics of a provider's monitoring for the stored trials: settled ones alone, and none twice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def measured_arms(study: StudyDirectory) -> dict[str, ProviderMetrics]:
 
 
 def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], now: datetime | None = None) -> list[str]:
-    """Fetch what is missing and settled, and store it beside each trial.
+    """Fetches the metrics that are missing and settled, and stores them beside each trial.
 
     Returns one sentence for each reason why something is still missing; whatever goes wrong outside of the study's
     directory is such a reason. Raises StoreError.

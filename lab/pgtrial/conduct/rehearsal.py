@@ -42,12 +42,12 @@ def rehearse(
     answers: SameAnswers | None = None,
     passes_s: list[float] | None = None,
 ) -> dict[str, Path]:
-    """Rehearse the load on every arm; the files with values for variables, by variable. Raises StudyError and ArmError.
+    """Rehearses the load on every arm. Returns the files with values for variables, by variable.
 
-    `shared`: the arms are sessions of one server. Values are sampled on the first arm, and looked for on the others.
-    `plans` takes the plans of the statements, of pgbench's own scripts, too; `answers` the rows that scripts of the
-    arms find, before any of them has changed what arms share; `passes_s` how long all queries of a suite took on each
-    arm, seconds.
+    If `shared` is true, the arms are sessions of one server. Values are sampled on the first arm, and looked for on the
+    others. `plans` takes the plans of the statements, also those of pgbench's own scripts. `answers` takes the rows
+    that scripts of the arms find, before any of them has changed what arms share. `passes_s` gets the seconds that all
+    queries of a suite took on each arm. Raises StudyError and ArmError.
     """
     values = DrawnValues(spec, seed, values_folder)
     if not has_own(spec) and plans is None:
@@ -83,7 +83,7 @@ def _act(
     *,
     several: bool,
 ) -> list[RehearsalFailure]:
-    """Rehearse the load points of some data on an arm; what fails. Raises StudyError.
+    """Rehearses the load points of some data on an arm. Returns what fails. Raises StudyError.
 
     `refused` is what failed when the answers were taken; it is told where nothing else fails.
     """
@@ -96,7 +96,7 @@ def _act(
 
 
 def sampled_again(spec: StudySpec, arms: Mapping[str, Arm], seed: int, folder: Path) -> dict[str, Path]:
-    """The same files with values, for a study that goes on. Raises as `rehearse` does."""
+    """Returns the files with the same values as before, for a study that goes on. Raises as `rehearse` does."""
     if not spec.load.values:
         return {}
     arm = next(iter(arms.values()))
@@ -106,7 +106,7 @@ def sampled_again(spec: StudySpec, arms: Mapping[str, Arm], seed: int, folder: P
 
 
 def has_own(spec: StudySpec) -> bool:
-    """Whether the user has written a part of the load; pgbench's and sysbench's own need no rehearsal."""
+    """True if the user has written a part of the load; pgbench's and sysbench's own need no rehearsal."""
     load = spec.load
     if not load.kind.is_rehearsed:
         return False
@@ -122,7 +122,7 @@ def _sampled(spec: StudySpec, target: Target, seed: int, folder: Path) -> dict[s
 
 @contextmanager
 def as_study_error(arm: str) -> Iterator[None]:
-    """A server that does not serve the data, or does not answer, is a StudyError that names the arm."""
+    """Turns errors of a server that does not serve the data, or does not answer, into a StudyError with the arm."""
     try:
         yield
     except TrialError as error:
@@ -132,7 +132,7 @@ def as_study_error(arm: str) -> Iterator[None]:
 
 
 def _explain(stage: Stage, points: Sequence[LoadPoint], plans: RehearsedPlans, *, several: bool) -> None:
-    """Take the plans of the statements. Raises psycopg.OperationalError."""
+    """Takes the plans of the load's statements. Raises psycopg.OperationalError."""
     if isinstance(stage.arm.setup, Given) and not stage.has_all():
         return
     with stage.target.connect_as_load() as session:

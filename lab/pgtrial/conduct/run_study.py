@@ -145,7 +145,7 @@ def run_study(
 
 
 def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> RehearsedPlans:
-    """Do what a run does before its first trial, and no more; the plans of the load's statements.
+    """Does what a run does before its first trial, and no more. Returns the plans of the load's statements.
 
     A given server is looked at, and gets no data. Raises StudyError and ArmError.
     """
@@ -201,7 +201,7 @@ def _extended(study: StudyDirectory, more: More, *, ended: bool) -> Plan:
 
 @contextmanager
 def _workspace(study: StudyDirectory, listener: Listener) -> Iterator[Workspace]:
-    """The workspace. A study that has ended is complete, even if a host is lost on which something is to be removed."""
+    """Provides the workspace. A study that has ended is complete, even if a host is lost on which something remains."""
     try:
         with Workspace(study=str(study.path.absolute())) as workspace:
             yield workspace
@@ -210,9 +210,10 @@ def _workspace(study: StudyDirectory, listener: Listener) -> Iterator[Workspace]
 
 
 def _take_for_one(study: StudyDirectory, spec: StudySpec, arms: list[str], server: Target, listener: Listener) -> None:
-    """Have the plan speak of one server where arms are one by several names, and have their trials not alternate.
+    """Changes the plan for arms that are one server by several names: it names one server, whose trials do not
+    alternate.
 
-    It has one value of each setting. Raises as `_by_turns` does.
+    Such a server has one value of each setting. Raises as `_by_turns` does.
     """
     if study.plan.interleaving is not None:
         _by_turns(study, spec, arms, server, listener)
@@ -232,9 +233,9 @@ def _one_server(spec: StudySpec, arms: list[str], server: Target) -> str:
 
 
 def _by_turns(study: StudyDirectory, spec: StudySpec, arms: list[str], server: Target, listener: Listener) -> None:
-    """Have the trials not alternate.
+    """Changes the plan so that the trials do not alternate.
 
-    Raises StudyError where the study asks for slices, or has trials that did alternate.
+    Raises StudyError if the study asks for slices, or has trials that did alternate.
     """
     what = _one_server(spec, arms, server)
     if spec.load.interleave != "auto" or study.trials():
@@ -247,7 +248,7 @@ def _by_turns(study: StudyDirectory, spec: StudySpec, arms: list[str], server: T
 
 
 def _built(spec: StudySpec, workspace: Workspace, listener: Listener) -> StudySpec:
-    """The study with its sources built, and its settings checked by what was built."""
+    """Returns the study with its sources built, and its settings checked by what was built."""
     if not has_sources(spec):
         return spec
     with_builds = built(spec, workspace.builds, workspace, lambda text: listener(Preparing(text)))
@@ -256,7 +257,7 @@ def _built(spec: StudySpec, workspace: Workspace, listener: Listener) -> StudySp
 
 
 def _take_data(spec: StudySpec, listener: Listener) -> None:
-    """Dump a database that is the data, and look whether the servers can have the data. Raises StudyError, ArmError."""
+    """Dumps the database that is the data, and checks that the servers can have it. Raises StudyError, ArmError."""
     if (dumped := take_dump(spec)) is not None:
         listener(Preparing(dumped, stays=True))
     check_abilities(spec, Needs.of(spec).data)
@@ -302,7 +303,7 @@ def _rehearsed(
     *,
     facts: ArmFacts,
 ) -> dict[str, Path]:
-    """The files of which variables of scripts have values, after a rehearsal where no trial is stored yet.
+    """Returns the files from which variables of scripts take values, after a rehearsal if no trial is stored yet.
 
     The rows of the arms are compared first.
     """
@@ -359,7 +360,7 @@ def _run_trials(
     engine_grace_s: float,
     values: Mapping[str, Path],
 ) -> Stop:
-    """Run what is due until there is a reason to stop."""
+    """Runs the trials that are due until there is a reason to stop, and returns that."""
     plan = find_lengths(study, spec, arms, listener, maker=maker, engine_grace_s=engine_grace_s, values=values)
     readings = Readings(study)
     begun = len(readings.trials)
@@ -416,7 +417,7 @@ class _KeptNoise:
         self._reasons: set[str] = set()
 
     def keep(self, grid: Grid, slices: Callable[[], Slices] | None = None) -> None:
-        """`slices` reads those of a study that has ended."""
+        """Keeps the noise of the study; `slices` returns the slices of a study that has ended."""
         try:
             keep(self._spec, grid, slices() if slices is not None else None)
         except StoreError as error:
@@ -427,7 +428,7 @@ class _KeptNoise:
 
 
 def _without(arms: list[str], plan: Plan, block: int, listener: Listener) -> Plan:
-    """The plan without these arms from a block on."""
+    """Returns the plan without these arms from a block on."""
     for arm in arms:
         listener(Preparing(f"{arm} leaves after {plural(block, 'block')}: all its claims are decided", stays=True))
     return plan.model_copy(update={"left": {**plan.left, **dict.fromkeys(arms, block)}})
@@ -441,7 +442,7 @@ def _check_start(trials: list[Trial], arms: set[str]) -> None:
 
 
 _OF_ONE_ARM = re.compile(r"\d+|'[^']*'")
-"""Parts of a reason in which arms differ: numbers, and what is quoted, such as their programs."""
+"""Matches parts of a reason in which arms differ: numbers, and what is quoted, such as their programs."""
 
 
 def _check_alike(trials: list[Trial], block: list[PlannedTrial]) -> None:

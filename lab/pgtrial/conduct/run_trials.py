@@ -40,7 +40,7 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.interruptions import note_interruption
 
 ENGINE_GRACE_S = 60.0
-"""How much longer than warm-up and measured part engines may take, for connecting and for their last transactions."""
+"""How much longer than their phases engines may take, seconds, to connect and for their last transactions."""
 
 
 def run_trials(
@@ -54,11 +54,12 @@ def run_trials(
     maker: LoadMaker | None = None,
     values: Mapping[str, Path] | None = None,
 ) -> list[Trial]:
-    """Run and store planned trials of one load point; `maker` makes their loads, default: one engine each, here.
-    `values` are the files of which variables of scripts have values.
+    """Runs and stores planned trials of one load point, and returns them.
 
-    `while_served` is called after the load of a trial that did not fail, with the server still running. Raises
-    ArmError, StudyError and StoreError for what must stop the study; once the loads have ended they are stored first.
+    `maker` makes their loads; by default one engine each, on this machine. `values` are the files from which variables
+    of scripts take values. `while_served` is called after the load of a trial that did not fail, with the server still
+    running. Raises ArmError, StudyError and StoreError for what must stop the study; once the loads have ended, the
+    trials are stored first.
     """
     load = study.spec.load.timed(study.plan.warmup_s, study.plan.duration_s)
     maker = maker or ENGINE_HERE
@@ -91,7 +92,7 @@ def run_unstored(
     maker: LoadMaker,
     values: Mapping[str, Path] | None = None,
 ) -> list[Course]:
-    """Run trials of one load point under a load of other lengths, without keeping them; returns their courses.
+    """Runs trials of one load point under a load of other lengths, without keeping them. Returns their courses.
 
     `longest_s` is the longest measured part that may be chosen after them, which bounds the slices. Raises as
     `run_trials`, and SlicesTooShort.
@@ -133,7 +134,10 @@ def _run(
     longest_s: float | None = None,
     values: Mapping[str, Path] | None = None,
 ) -> list[RunningTrial]:
-    """Run trials to their end. Raises ArmError, StudyError and StoreError, with nothing left of them."""
+    """Runs trials to their end, and returns them.
+
+    Raises ArmError, StudyError and StoreError; nothing is left of the trials then.
+    """
     notes = maker.ready(lambda text: listener(Preparing(text)))
     inbox: Inbox = queue.SimpleQueue()
     alternating = study.plan.interleaving
@@ -196,7 +200,7 @@ def _run(
 def _end_unstored(
     study: StudyDirectory, under_way: Sequence[RunningTrial], error: BaseException, *, counts: bool
 ) -> None:
-    """Remove what trials have written that are not to be stored, and record those that a signal ended if they count."""
+    """Removes the files of trials that are not to be stored, and records trials that a signal ended if they count."""
     with suppress(StoreError):  # the next start removes them
         remove(trial.course.directory for trial in under_way)
     if counts and isinstance(error, KeyboardInterrupt):
@@ -204,7 +208,7 @@ def _end_unstored(
 
 
 def _give_start(trials: Sequence[RunningTrial]) -> None:
-    """Have all engines that wait for it begin at one instant."""
+    """Lets all engines that wait for it begin at one instant."""
     waiting = [(trial.course, trial.run) for trial in trials if trial.run is not None]
     start_at = time.monotonic() + max((run.notice_s for _, run in waiting), default=0.0)
     for course, run in waiting:
@@ -213,9 +217,9 @@ def _give_start(trials: Sequence[RunningTrial]) -> None:
 
 
 def _hear_loads(trials: Sequence[RunningTrial], deadline: float, plan: Plan, longest_s: float | None) -> None:
-    """Pass on the events of all loads until they are over; engines that wait for their start get it together.
+    """Passes on the events of all loads until they are over; engines that wait for their start get it together.
 
-    Raises SlicesTooShort when the warm-up, the first at this load point, finds that.
+    Raises SlicesTooShort if the first warm-up at this load point finds that slices are too short.
     """
     by_run = {trial.run: trial for trial in trials if trial.run is not None}
     warming = set(by_run) if may_lengthen(plan, trials[0].course) else set()

@@ -1,4 +1,4 @@
-"""Whether arms with scripts of their own find the same rows: each script is executed before the first trial, with the
+"""Compares the rows that arms with scripts of their own find: each script is executed before the first trial, with the
 same values on all arms, and the rows of its statements are compared in any order.
 
 The values are those that a client of the baseline draws. What a statement changes is rolled back; on given servers only
@@ -69,7 +69,7 @@ class SameAnswers:
     changing: set[str] = field(default_factory=set)
     """The arms whose rows change from one execution to the next, such as those of now()."""
     obstacles: dict[str, str] = field(default_factory=dict)
-    """By arm, why its script was not executed, a clause."""
+    """The reasons, as clauses, for which the scripts of arms were not executed, by arm."""
 
     def take(
         self, arm: Arm, point: LoadPoint, target: Target, folder: Path, values: Mapping[str, Path]

@@ -25,7 +25,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm
 
 SHORTEST_LIMIT_S = 60.0
-"""A script may take so long in a rehearsal, or as long as the load of a trial if that is longer."""
+"""How long a script may take in a rehearsal, seconds; as long as the load of a trial if that is longer."""
 _READ_ONLY = {"default_transaction_read_only": "on"}
 _WRITES = "25006"
 """SQLSTATE of a statement that a read-only transaction refuses."""
@@ -35,7 +35,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Stage:
-    """One arm's server, with what is rehearsed there."""
+    """The server of one arm, with what is rehearsed there."""
 
     spec: StudySpec
     arm: Arm
@@ -48,7 +48,7 @@ class Stage:
     passes_s: list[float] | None
 
     def set_up(self) -> None:
-        """Run the SQL that is to run before each trial."""
+        """Runs the SQL that runs before each trial."""
         if not isinstance(self.arm.setup, Given):
             run_setup_sql(self.target, self.arm.name, self.arm.setup)
 
@@ -59,12 +59,12 @@ class Stage:
         return answers.take(self.arm, point.for_arm(self.arm.name), self.target, self.folder, self.values)
 
     def has_all(self) -> bool:
-        """Whether a given server has what trials will have there."""
+        """True if a given server has what trials will have there."""
         with self.target.connect() as session:
             return not self.arm.setup.setup_sql and self.data.find(session)
 
     def script(self, point: LoadPoint) -> Path | None:
-        """The file of a script of the user's own, or the folder of several."""
+        """Returns the file of a script of the user's own, or the folder of several; None for a built-in script."""
         if point.mix:
             return self.folder
         folder = point.pack.name if point.pack is not None else point.kind.folder
@@ -104,7 +104,7 @@ class Stage:
         return ["-M", point.protocol, "-c", "1", "-t", "1", "--random-seed", str(self.seed)]
 
     def _run_built_in(self, point: LoadPoint) -> RehearsalFailure | None:
-        """A test of sysbench, or a script of pgbench's own on the user's data."""
+        """Runs a test of sysbench, or a script of pgbench's own on the user's data. Returns its failure."""
         environment = self.target.environment()
         if point.sysbench:
             test = self.folder / point.workload if point.workload in self.spec.scripts else point.workload
@@ -122,7 +122,7 @@ class Stage:
         return RehearsalFailure(f"{origin}: {words}", cure_of(self.spec, failure, self.target.owner))
 
     def parse(self, point: LoadPoint) -> list[RehearsalFailure]:
-        """Have a given server parse the scripts, where their tables are there."""
+        """Lets a given server parse the scripts, if their tables are there. Returns what it refuses."""
         failures = []
         if not self.has_all():
             return []
@@ -140,7 +140,7 @@ class Stage:
         return failures
 
     def _changes(self, script: str, commands: Sequence[ScriptCommand]) -> bool:
-        """Whether a query changes data; settings of its session are none."""
+        """True if a query changes data; settings of its session do not count as data."""
         texts = [command.sql for command in commands if command.sql is not None]
         of_queries = self.spec.load.kind.is_of_queries
         if of_queries:
@@ -148,7 +148,7 @@ class Stage:
         return (is_query(script) or of_queries) and any(map(changes_data, texts))
 
     def _given_commands(self, point: LoadPoint) -> Iterator[tuple[str, list[ScriptCommand]]]:
-        """Each script with its commands, each query of a suite with its statements."""
+        """Yields each script with its commands, or each query of a suite with its statements."""
         for script in scripts_at(self.spec, point):
             yield script, commands_of(self.spec, self.folder, script)
         for file in point.kind.query_files.values():
@@ -167,7 +167,7 @@ class Stage:
         return min(SHORTEST_LIMIT_S, limit_s)
 
     def failed(self, script: str, failure: ScriptFailure) -> RehearsalFailure:
-        """A failure with its place."""
+        """Returns a failure with its place in the script."""
         place = self.spec.origin(script)
         if failure.command is not None and self.spec.load.kind.is_of_queries:
             part = statements(self.spec.scripts[script], {})[failure.command]

@@ -29,7 +29,7 @@ from pgtrial.verdict.rules.case import Case
 
 
 def missing_plans(study: StudyDirectory) -> dict[str, list[int]]:
-    """By arm, the templates that got slower in a comparison of this arm and have no plan yet."""
+    """Returns for each arm the templates that got slower in a comparison of this arm and have no plan yet."""
     if all(point.replay is None for point in study.plan.load_points):
         return {}
     trials = study.trials()
@@ -79,7 +79,7 @@ def _of_arm(study: StudyDirectory, arm: Arm, examples: Mapping[int, Example]) ->
 
 
 def _plan(session: Session, arm: str, template: int, example: Example) -> StatementPlan:
-    """The plan with the recorded values."""
+    """Returns the plan of a recorded statement with its recorded values."""
     values = ["NULL" if value is None else sql.Literal(value).as_string(session) for value in example.values]
     try:
         return StatementPlan(arm=arm, template=template, plan=explain(session, example.text, values))

@@ -20,7 +20,7 @@ from pgtrial.verdict.pace import block_time, under_way_s
 from pgtrial.verdict.units import looks_of
 
 OVERRUN = 1.25
-"""Estimates are rough: a study may take a quarter longer than its budget where a look comes by then."""
+"""The factor by which a study may exceed its budget if a look comes by then, since estimates are rough."""
 
 _LONGER_TO_FIRST_LOOK_S = 180.0
 """The time by which a short study may exceed its budget up to its first look, seconds. If it were ended before that
@@ -134,9 +134,10 @@ def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_a
 
 
 def waiting(plan: Plan, stored: Sequence[Trial], blocks: int) -> str:
-    """`; 5 of them wait for the next look at the verdict, after block 27 (4 blocks, about 1min 20s: --more 80s)`.
+    """Returns words about blocks that no look has read: `; 5 of them wait for the next look at the verdict, after block
+    27 (4 blocks, about 1min 20s: --more 80s)`.
 
-    Empty if a look has read all blocks, and for a study whose blocks are too few for one.
+    They are empty if a look has read all blocks, and for a study whose blocks are too few for one.
     """
     number = p8.waiting(plan.looks, blocks)
     if not number or not plan.looks_within or plan.deployments > 1:

@@ -17,7 +17,7 @@ from pgtrial.store.files import writing
 
 
 def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
-    """The trial as it is stored; `host_seen` are the arm's counters of its host."""
+    """Returns the trial as it is stored; `host_seen` are the arm's counters of its host."""
     planned, outcome = course.planned, course.outcome
     panic = server_log.panic(course.server_said)
     if course.reason is not None and panic is not None:
@@ -68,7 +68,7 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
 
 
 def _statement_rows(course: Course) -> dict[str, StatementRows]:
-    """Calls and rows of the statements that find rows or change them, where the server counts them."""
+    """Returns calls and rows of the statements that find rows or change them, if the server counts them."""
     counts: dict[str, dict[str, int]] = {}
     if course.observation is not None:
         of_server = course.observation.observed.filter(pl.col("source") == "pg_stat_statements")
@@ -96,5 +96,5 @@ def write_measurements(course: Course) -> None:
 
 
 def now() -> str:
-    """UTC, ISO 8601, milliseconds."""
+    """Returns the present time in UTC, ISO 8601 with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -13,9 +13,10 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.units import plural
 
 _HARDLY = 0.1
-"""Transactions that the server has counted, by those of the client, below which the client has sent hardly any.
+"""The ratio of the server's transactions to the client's below which the client has sent hardly any statement.
 
-Each transaction of a script that sends a statement is at least one of the server's."""
+Each transaction of a script that sends a statement is at least one of the server's.
+"""
 
 
 def check_sent(course: Course) -> None:

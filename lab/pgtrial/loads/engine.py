@@ -88,8 +88,10 @@ class EngineRun(LoadRun):
         inbox: Inbox | None = None,
         fed: bool = False,
     ):
-        """`command` is what comes after the engine's path, `env` leads to the server; `fed`: there is something to
-        write to its standard input."""
+        """Takes the words of the command after the engine's path; `env` leads to the server.
+
+        `fed` is true if there is something to write to its standard input.
+        """
         super().__init__(events_file, inbox)
         stdin = subprocess.PIPE if fed else subprocess.DEVNULL
         self._begin: Callable[[], subprocess.Popen[str]] = partial(

@@ -67,7 +67,7 @@ class CommandRun(EngineRun):
     """One run of a program. Its time is measured from its start to its end."""
 
     def __init__(self, words: Sequence[str], target: Target, *, events_file: Path, inbox: Inbox | None) -> None:
-        """Its events arrive in the `inbox`, as those of an engine."""
+        """Prepares the run, whose events arrive in the `inbox` as those of an engine do."""
         super().__init__([], {}, events_file=events_file, inbox=inbox)
         self._words = words
         self._run = uuid.uuid4().hex

@@ -19,7 +19,10 @@ class LoadRun(ABC):
     """A load from its start to its end. Its events arrive in its inbox."""
 
     def __init__(self, events_file: Path, inbox: Inbox | None) -> None:
-        """`events_file` receives a copy of every event; loads whose events are read together share an `inbox`."""
+        """Sets up the load.
+
+        `events_file` receives a copy of every event. Loads whose events are read together share an `inbox`.
+        """
         self._events_file = events_file
         self.inbox: Inbox = inbox or queue.SimpleQueue()
         self.trouble: str | None = None

@@ -222,7 +222,7 @@ class MarkingSession:
     """Runs statements of the study in a session, each in one transaction with the marks on what it makes."""
 
     def __init__(self, session: Session, mark: str) -> None:
-        """`session` is one of `connect_as_load`."""
+        """Takes a session of `connect_as_load` and the text of the mark."""
         self.session = session
         self._mark = mark
         with lab_path(session):

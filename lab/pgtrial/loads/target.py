@@ -154,7 +154,7 @@ class _PooledCursor(psycopg.ClientCursor[Any]):
     """
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
-        """Run a statement; its rows are those of the cursor. Raises psycopg.Error."""
+        """Runs a statement, whose rows are those of the cursor. Raises psycopg.Error."""
         text = self.mogrify(query, params).encode() if params else sql_bytes(self.connection, query)
         if _ALONE.match(text):
             return super().execute(text, **options)
@@ -242,7 +242,7 @@ class Target:
         return replace(self, extra={**self.extra, "options": " ".join(filter(None, options))})
 
     def connect(self, **parameters: Any) -> Session:
-        """Open a session of the lab's own, with autocommit. Raises psycopg.OperationalError.
+        """Opens a session of the lab's own, with autocommit. Raises psycopg.OperationalError.
 
         It ignores the lab's PG* environment. No limit of time is in force in it that is set for the role or the server,
         and its statements find nothing of a user's schemas: names of tables come from `names.py`, qualified. What the
@@ -251,7 +251,7 @@ class Target:
         return self._connect(parameters, as_load=False)
 
     def connect_as_load(self, **parameters: Any) -> Session:
-        """Open a session, by the role of the load, for statements that the study or its data have written.
+        """Opens a session, by the role of the load, for statements that the study or its data have written.
 
         Names mean there what they mean in the load's sessions: the lab's own statements within it need `lab_path`.
         Raises psycopg.OperationalError.
@@ -259,7 +259,7 @@ class Target:
         return self.for_load.connect_as_user(**parameters)
 
     def connect_as_user(self, **parameters: Any) -> Session:
-        """Open such a session by the target's own role: for what takes a superuser, such as CREATE EXTENSION.
+        """Opens such a session by the target's own role: for what takes a superuser, such as CREATE EXTENSION.
 
         Raises psycopg.OperationalError.
         """
@@ -349,7 +349,7 @@ def _set_up(connection: Session, query: str) -> None:
 
 @contextmanager
 def lab_path(session: Session) -> Iterator[None]:
-    """Within it, statements in a session of `connect_as_load` are the lab's own, in a transaction.
+    """Makes statements in a session of `connect_as_load` the lab's own within the context, in a transaction.
 
     The search path that the study's statements have set is there again afterwards.
     """

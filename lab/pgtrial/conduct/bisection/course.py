@@ -47,7 +47,7 @@ class Judged:
     """The result of one study that compares a commit with another one."""
 
     verdict: str
-    """better, worse, equivalent, undecided or withheld."""
+    """The verdict of the study: better, worse, equivalent, undecided or withheld."""
     difference: Estimate | None
     study: str
     """The directory of the study."""
@@ -79,7 +79,7 @@ class Answer:
     """The answer with which a bisection ended."""
 
     kind: Literal["none", "found", "open"]
-    """`none`: the ends do not differ; `found`: a commit is named; `open`: there is no answer."""
+    """The kind of answer: `none` if the ends do not differ, `found` if a commit is named, else `open`."""
     sentence: str
     suspects: Sequence[Commit] = ()
     """The commits one of which makes the difference, as far as known."""

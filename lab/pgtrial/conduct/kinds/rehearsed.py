@@ -20,11 +20,11 @@ class LoadRehearsal:
         return self.on_given(stage, point) if isinstance(stage.arm.setup, Given) else self.on_copy(stage, point)
 
     def on_given(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
-        """Has a given server parse what the load would send."""
+        """Lets a given server parse what the load would send. Returns what fails."""
         return stage.parse(point)
 
     def on_copy(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
-        """Runs the load on a copy of the data."""
+        """Runs the load on a copy of the data. Returns what fails."""
         files = sql_files(stage.spec, point)
         if files is not None:
             check(files, stage.target, "in the rehearsal")

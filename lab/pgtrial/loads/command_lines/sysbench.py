@@ -45,7 +45,7 @@ def _protocol_and_seed(asked: Asked) -> list[str]:
 
 
 def check_sysbench(spec: StudySpec) -> None:
-    """Ask the engine whether it takes the study's tests of sysbench and their options. Raises StudyError."""
+    """Asks the engine whether it takes the study's tests of sysbench and their options. Raises StudyError if not."""
     for path in filter(is_sysbench, spec.load.workload):
         test = PurePosixPath(path).name
         with TemporaryDirectory(prefix="pgtrial-") as folder:

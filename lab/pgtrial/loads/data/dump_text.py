@@ -41,9 +41,10 @@ class DumpText:
     def __init__(
         self, lines: Iterator[bytes], named: str, treat: Callable[[str], Treated], together: int = _TOGETHER
     ) -> None:
-        """`treat` says what becomes of a statement that is looked at.
+        """Takes the lines of a dump.
 
-        Statements are sent together until they have more than `together` bytes.
+        `treat` returns what becomes of a statement that is looked at. Statements are sent together until they have more
+        than `together` bytes.
         """
         self.named = named
         self.left_out: list[str] = []

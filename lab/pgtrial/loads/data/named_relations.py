@@ -41,7 +41,7 @@ _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 """How PostgreSQL reads a name without quotes in UTF-8: letters beyond ASCII stay as they are."""
 
 _Object = tuple[str, int]
-"""`relation`, `function` or `changed` (a relation that the load changes), and the OID."""
+"""An object: its kind, `relation`, `function` or `changed` (a relation that the load changes), and its OID."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""pgbench's tables on a server: what is there, loading them, and their state before a trial."""
+"""The tables of pgbench on a server: what is there, loading them, and their state before a trial."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNFINISHED = "being loaded by pgtrial: "
 _ROWS = "g"
 _CREATION = "t"
 _PHASES = (_CREATION, _ROWS, "v", "p", "f")
-"""pgbench's steps: the tables, their rows, vacuum, primary keys, foreign keys."""
+"""The steps of pgbench's initialisation: the tables, their rows, vacuum, primary keys, foreign keys."""
 
 _CONNECTIONS = 8
 """The number of connections of all engines together that share the rows of one table; more engines have one each."""
@@ -37,7 +37,7 @@ _CONNECTIONS = 8
 
 @dataclass(frozen=True)
 class PgbenchTables(Data):
-    """pgbench's tables at a scale; `fillfactor` in percent."""
+    """The tables of pgbench at a scale; `fillfactor` in percent."""
 
     marks: ClassVar[tuple[str, ...]] = (_MARK, _UNFINISHED)
 

@@ -31,7 +31,11 @@ class PlainFile:
     """The statements of a dump on a server. `connection` is of the role that owns the database."""
 
     def __init__(self, connection: Session, text: DumpText, made_by: str | None, *, has_lines: bool) -> None:
-        """`made_by`: the version of the pg_dump that wrote it; `has_lines`: its user can look at lines by number."""
+        """Takes the text of a dump.
+
+        `made_by` is the version of the pg_dump that wrote it. `has_lines` is true if its user can look at lines by
+        number.
+        """
         self._connection = connection
         self._text = text
         self._made_by = made_by

@@ -42,7 +42,7 @@ _MADE_BY = re.compile(rb"-- Dumped by pg_dump version (\S+)")
 
 @dataclass(frozen=True)
 class RestoredDump(Data):
-    """All data that a dump has, restored."""
+    """The data of a dump, restored on a server."""
 
     marks: ClassVar[tuple[str, ...]] = ()
 

@@ -131,7 +131,7 @@ class Treated:
     """A statement as the owner of the database runs it."""
 
     text: str
-    """"" if it is left out."""
+    """The text that the owner runs; empty if the statement is left out."""
     may_fail: bool = False
     """True for privileges on what the owner does not own, such as the functions of an extension."""
     left_out: str = ""

@@ -1,4 +1,4 @@
-"""table_a of the workload app-tasks on a server: making it, finding it again, and its state before a trial."""
+"""The table table_a of the workload app-tasks on a server: making it, finding it again, its state before a trial."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class TaskTable(Data):
         return f"{_TABLE}-{self.threads}x{self.rows}"
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Have the engine make the table as published, freeze its rows, and note how long it took.
+        """Makes the table as published by the engine, freezes its rows, and notes how long it took.
 
         With several engines the time is not noted: the published time is that of one connection. An incomplete table is
         dropped. Raises ArmError, and StudyError for a table of others.

@@ -335,7 +335,7 @@ def _digest(path: str) -> str | None:
 
 @contextlib.contextmanager
 def _running_on(cpus: list[int] | None) -> Any:
-    """Processes started inside run on these CPUs only."""
+    """Makes processes that are started within the context run on these CPUs only."""
     if cpus is None:
         yield
         return

@@ -16,7 +16,7 @@ from pgtrial.model.errors import ArmError
 
 
 class SharedMaking:
-    """Has each of the machines make a part; lines come with the machine's name where there are several."""
+    """Lets each of the machines make a part. Lines begin with the machine's name if there are several."""
 
     def __init__(self, members: Sequence[Member], order: DataOrder, on_line: OnLine | None):
         self._engines = [RemoteEngine(member) for member in members]

@@ -33,7 +33,7 @@ class Rounds:
     """Gives the programs of a load point their turns, from a thread of its own."""
 
     def __init__(self, number: int, slice_s: float, phases: Sequence[Phase], seed: int) -> None:
-        """`number` programs will take part. `seed` draws the order of each round."""
+        """Sets up rounds for `number` programs. `seed` draws the order of each round."""
         self.number, self.slice_s, self.seed = number, slice_s, seed
         self._phases = [(name, length_s) for name, length_s in phases if length_s > 0]
         self._members: list[Participant] = []

@@ -28,7 +28,10 @@ class ProgramRun(LoadRun):
     def __init__(
         self, order: ProgramOrder, rounds: Rounds, *, events_file: Path, inbox: Inbox | None = None, waits: bool
     ) -> None:
-        """`rounds` gives it its turns; `waits`: others take turns too, so that they all begin at one word."""
+        """Sets up the run, which gets its slices from `rounds`.
+
+        `waits` is true if other programs take part too, so that they all begin at one instant.
+        """
         super().__init__(events_file, inbox)
         self._program = Program(order)
         self._rounds, self._waits = rounds, waits
