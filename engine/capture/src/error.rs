@@ -1,11 +1,11 @@
-//! Why no capture can be made.
+//! The reasons for which no capture can be made.
 
 use ground::output::CouldNot;
 use thiserror::Error;
 
 use crate::format;
 
-/// What is wrong with a log, a file of a mix, or the directory of the capture. A sentence each.
+/// The error in a log, in a file of a mix, or in the directory of the capture. Each message is a sentence.
 #[derive(Debug, Error)]
 pub enum CaptureError {
     #[error(transparent)]
@@ -73,7 +73,8 @@ pub enum CaptureError {
     NoCalls(String),
 }
 
-/// Why a text is no `log_line_prefix` by which sessions and times can be told. A sentence each.
+/// The reason for which a text is no `log_line_prefix` by which sessions and times can be told. Each message is a
+/// sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PrefixError {
     #[error("the prefix \"{0}\" ends within an escape. Give log_line_prefix as it is set")]
@@ -86,12 +87,12 @@ pub enum PrefixError {
     NoSession(String),
 }
 
-/// A text that names no time zone. A sentence.
+/// The error about a text that names no time zone. The message is a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("\"{0}\" is no time zone. Give a name such as Europe/Berlin, or an offset such as +05:30")]
 pub struct UnknownZone(pub String);
 
-/// Why it is not known when a time was: what its log has, a sentence without its subject and its end.
+/// The reason for which a time has no known moment: what its log has, a sentence without its subject and its end.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unplaced {
     #[error("another notation than those before, whose zone is {0}")]

@@ -1,11 +1,11 @@
-//! What logs have and a capture lacks, counted by reason.
+//! The counts of what logs have and a capture lacks, by reason.
 
 use std::collections::BTreeMap;
 
 use crate::format::{LeftOut, LogPlace};
 use crate::log::Unreadable;
 
-/// Why something is left out. The order is that of reports.
+/// The reason for which something is left out. The order is that of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     OtherLanguage,
@@ -29,7 +29,7 @@ pub enum Reason {
     HiddenText,
 }
 
-/// Why lines cannot be read, in the order of reports.
+/// The reason for which lines cannot be read, in the order of reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Problem {
     Format,
@@ -48,7 +48,7 @@ impl From<Unreadable> for Reason {
 }
 
 impl Reason {
-    /// Its name in `capture.json`, which stays the same from release to release.
+    /// Returns the reason's name in `capture.json`, which stays the same from release to release.
     fn name(self) -> &'static str {
         match self {
             Self::OtherLanguage => "other-language",
@@ -75,7 +75,7 @@ impl Reason {
         }
     }
 
-    /// What is counted and why it is left out, as a clause behind the count.
+    /// Returns what is counted and why it is left out, as a clause behind the count.
     fn why(self) -> &'static str {
         match self {
             Self::OtherLanguage => "messages in another language than English: set lc_messages = 'C' and log again",
@@ -129,26 +129,26 @@ impl Reason {
     }
 }
 
-/// The counts.
+/// The counts by reason.
 #[derive(Debug, Default)]
 pub struct LeftOuts {
     counts: BTreeMap<Reason, (u64, LogPlace)>,
 }
 
 impl LeftOuts {
-    /// Counts one more, which is at this line.
+    /// Counts one more of a reason, which is at this line.
     pub fn add(&mut self, reason: Reason, source: &str, line: u64) {
         self.add_many(reason, 1, source, line);
     }
 
-    /// Counts so many more, which are at this line.
+    /// Counts this number more of a reason, which are at this line.
     pub fn add_many(&mut self, reason: Reason, more: u64, source: &str, line: u64) {
         let count = self.counts.entry(reason);
         let place = || LogPlace { source: source.to_owned(), line };
         count.or_insert_with(|| (0, place())).0 += more;
     }
 
-    /// How many were left out for a reason.
+    /// Returns the number of those that were left out for a reason.
     pub fn count(&self, reason: Reason) -> u64 {
         self.counts.get(&reason).map_or(0, |(count, _)| *count)
     }

@@ -1,4 +1,4 @@
-//! A capture of logs, from opening the first one to `capture.json`.
+//! The making of a capture of logs, from opening the first one to `capture.json`.
 
 use std::fs;
 use std::path::Path;
@@ -17,32 +17,32 @@ use crate::selection::Selection;
 use crate::time::{Micros, iso, now};
 use crate::zones::Zones;
 
-/// What is to be captured.
+/// The order for a capture: its sources, and what is taken of them.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureOrder {
-    /// Paths in the order of their times, or `-` for standard input.
+    /// The paths in the order of their times, or `-` for standard input.
     pub logs: Vec<String>,
-    /// If it is to be guessed, none.
+    /// The prefix of the logs' lines; `None` to guess it.
     pub prefix: Option<Prefix>,
     pub selection: Selection,
-    /// What is known of the zone of the logs' times.
+    /// The knowledge about the zone of the logs' times.
     pub zones: Zones,
-    /// In place of logs: what a server counted.
+    /// The counts of a server, in place of logs.
     pub mix: Option<Mix>,
     pub anonymize: bool,
     /// The program's name and version.
     pub made_by: String,
 }
 
-/// How far the reading is.
+/// The progress of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadProgress {
     pub read: u64,
-    /// Of all logs, in bytes; unknown for standard input.
+    /// The size of all logs, in bytes; unknown for standard input.
     pub total: Option<u64>,
 }
 
-/// How many records there are between two reports of progress.
+/// The number of records between two reports of progress.
 const STRIDE: u64 = 1024;
 
 /// Reads the logs and writes the capture.
@@ -125,7 +125,7 @@ fn write_mix(order: &CaptureOrder, mix: &Mix, directory: &Path) -> Result<About,
     Ok(writer.finish(origin)?)
 }
 
-/// Why there is no statement in the logs.
+/// Returns why there is no statement in the logs.
 fn nothing(left_out: Vec<LeftOut>, is_foreign: bool) -> CaptureError {
     let Some(LeftOut { why, count, first, .. }) = left_out.into_iter().max_by_key(|left_out| left_out.count) else {
         return CaptureError::NoStatements;
@@ -142,7 +142,7 @@ struct Reading<'a> {
     recorder: Recorder,
     zones: Zones,
     sources: Vec<Source>,
-    /// Bytes of the logs before.
+    /// The number of bytes of the logs before.
     read: u64,
     /// The first time of the log before, and its name.
     before: Option<(Micros, String)>,
@@ -190,7 +190,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Logs are read in the order of their times: sessions go on from one to the next.
+    /// Checks that logs are read in the order of their times: sessions go on from one to the next.
     fn check_order(&mut self, name: &str, time: Micros) -> Result<(), CaptureError> {
         if let Some((before, other)) = &self.before {
             if time < *before {
@@ -202,7 +202,7 @@ impl Reading<'_> {
     }
 }
 
-/// Whether times go forwards.
+/// The check that times go forwards.
 #[derive(Default)]
 struct Chronology {
     records: u64,

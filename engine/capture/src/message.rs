@@ -1,4 +1,4 @@
-//! What a message of the server says, as far as captures need it. Source: `src/backend/tcop/postgres.c` and
+//! The meaning of a server's message, as far as captures need it. Source: `src/backend/tcop/postgres.c` and
 //! `src/backend/utils/init/postinit.c` of PostgreSQL 9.6 to 18.
 
 use crate::format::Protocol;
@@ -8,13 +8,13 @@ use crate::time::Micros;
 /// A message of severity LOG.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said<'a> {
-    /// A statement, and how long it took if it is logged after its end.
+    /// A statement, and the time that it took if it is logged after its end.
     Statement {
         protocol: Protocol,
         text: &'a str,
         duration: Option<Micros>,
     },
-    /// How long the statement logged before has taken, or one that is not logged.
+    /// The time that the statement logged before has taken, or one that is not logged.
     Duration(Micros),
     /// A statement was bound by the extended protocol; its execution is another message.
     Bound,
@@ -27,12 +27,12 @@ pub enum Said<'a> {
     Connection,
     Authorized(Names<'a>),
     Disconnection,
-    /// The server's version.
+    /// The server starts; the text is its version.
     Starting(&'a str),
     Other,
 }
 
-/// What the line of an authorized connection has.
+/// The names in the line of an authorized connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Names<'a> {
     pub user: &'a str,
@@ -40,7 +40,7 @@ pub struct Names<'a> {
     pub application: &'a str,
 }
 
-/// Reads a message.
+/// Returns the meaning of a message.
 pub fn read(message: &str) -> Said<'_> {
     if let Some(rest) = message.strip_prefix("duration: ") {
         return timed(rest).unwrap_or(Said::Other);
@@ -63,7 +63,7 @@ pub fn read(message: &str) -> Said<'_> {
     Said::Other
 }
 
-/// Whether a message has the text of a statement.
+/// Returns true if a message has the text of a statement.
 pub fn has_statement(message: &str) -> bool {
     matches!(read(message), Said::Statement { .. } | Said::Fetch)
 }
@@ -114,7 +114,7 @@ fn split_name(named: &str) -> Option<(&str, &str)> {
     Some((&named[..end], &named[end + 2..]))
 }
 
-/// Colons that may be in a name; it has at most 63 bytes.
+/// The greatest number of colons that may be in a name; it has at most 63 bytes.
 const MOST_COLONS: usize = 32;
 
 fn is_command(token: SqlToken<'_>) -> bool {
@@ -143,13 +143,13 @@ fn names(text: &str) -> Names<'_> {
     Names { user: value("user="), database: value("database="), application: value("application_name=") }
 }
 
-/// The parameters in the detail of an executed statement.
+/// Returns the parameters in the detail of an executed statement.
 pub fn detail_parameters(detail: &str) -> Option<&str> {
     // The capital letter came with version 16.
     detail.strip_prefix("parameters: ").or_else(|| detail.strip_prefix("Parameters: "))
 }
 
-/// The parameters in the context of an error, which log_parameter_max_length_on_error puts there.
+/// Returns the parameters in the context of an error, which log_parameter_max_length_on_error puts there.
 pub fn context_parameters(context: &str) -> Option<&str> {
     let line = context.rfind(" with parameters: $1 = ")?;
     Some(&context[line + " with parameters: ".len()..])

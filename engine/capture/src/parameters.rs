@@ -39,7 +39,7 @@ fn take_quoted(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// Whether the server may have cut a value by log_parameter_max_length: it then ends in three dots.
+/// Returns true if the server may have cut a value by log_parameter_max_length: the value then ends in three dots.
 pub fn may_be_cut(value: &str) -> bool {
     value.ends_with("...")
 }

@@ -21,7 +21,7 @@ pub struct Recorder {
     selection: Selection,
     left_out: LeftOuts,
     server_version: Option<String>,
-    /// By process: a process serves one session at a time.
+    /// The open sessions by process: a process serves one session at a time.
     sessions: HashMap<u32, OpenSession>,
     split: Split,
     /// The time of the first record of all.
@@ -32,10 +32,11 @@ pub struct Recorder {
     repeated: Vec<(Record, String)>,
 }
 
-/// With log_duration the extended protocol says how long it took to parse and to bind, before the statement itself.
+/// The number of durations of the extended protocol that log_duration writes before that of the statement itself: the
+/// times to parse and to bind.
 const STEPS_BEFORE: u64 = 2;
 
-/// Errors that may be repeated by the leader of a parallel query are kept for so long, in microseconds.
+/// The time for which errors are kept that may be repeated by the leader of a parallel query, in microseconds.
 const REPEATED: Micros = 10_000_000;
 
 /// The coarsest times of logs, with a margin, in microseconds: those of `%t` are whole seconds.
@@ -135,7 +136,7 @@ impl Recorder {
         }
     }
 
-    /// The session of a record. One that a new session's record shows to be over is ended.
+    /// Returns the session of a record. A session that a new session's record shows to be over is ended.
     fn session(&mut self, record: &Record) -> Result<&mut OpenSession, CaptureError> {
         if self.sessions.get(&record.pid).is_some_and(|open| open.is_another(record)) {
             self.end_session(record.pid, None)?;
@@ -164,7 +165,7 @@ impl Recorder {
         Ok(self.writer.end_session(id)?)
     }
 
-    /// The time of a statement that was logged before, or of one that is not logged.
+    /// Takes the time of a statement that was logged before, or of one that is not logged.
     fn duration(&mut self, record: &Record, source: &str, duration: Micros) -> Result<(), CaptureError> {
         self.session(record)?;
         let open = self.sessions.get_mut(&record.pid).expect("its session is open");
@@ -195,7 +196,7 @@ impl Recorder {
         }
     }
 
-    /// An error ends the pending statement, or is that of a statement which was not logged.
+    /// Takes an error, which ends the pending statement or is that of a statement which was not logged.
     fn error(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
         if !is_client(record) || record.has_no_user {
             return Ok(());
@@ -221,7 +222,7 @@ impl Recorder {
         over.iter().try_for_each(|(error, source)| self.own_error(error, source))
     }
 
-    /// An error of a client's session.
+    /// Takes an error of a client's session.
     fn own_error(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
         let failure = record.sqlstate.map_or(StatementFailure::Unstated, StatementFailure::Code);
         let hash = hash_of(&record.statement);
@@ -292,7 +293,7 @@ impl Recorder {
         if has_ended { open.write_pending(&mut self.writer) } else { Ok(()) }
     }
 
-    /// The template of a statement and its parameters; nothing if the log lacks their values.
+    /// Returns the template of a statement and its parameters; `None` if the log lacks their values.
     fn template(&mut self, sent: &Sent<'_>) -> Result<Option<(u32, Values)>, CaptureError> {
         let bound = match sent.parameters.map(parameters::parse) {
             None => None,
@@ -332,7 +333,7 @@ pub struct Finished {
     pub writer: Writer,
     pub left_out: LeftOuts,
     pub server_version: Option<String>,
-    /// Why no moment of the logs is in the selection, if that is so, as a sentence.
+    /// The reason for which no moment of the logs is in the selection, if that is so, as a sentence.
     pub outside: Option<String>,
 }
 
@@ -346,7 +347,8 @@ struct Sent<'a> {
     failure: Option<StatementFailure>,
 }
 
-/// Whether a record is of a client's session, as far as the log has that. Parallel workers repeat their leader's errors.
+/// Returns true if a record is of a client's session, as far as the log has that. Parallel workers repeat their
+/// leader's errors.
 fn is_client(record: &Record) -> bool {
     // While it connects its type is "not initialized".
     matches!(record.backend_type.as_str(), "" | "client backend" | "not initialized")
@@ -372,7 +374,7 @@ fn hash_of(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// Whether a text has a COPY command whose rows the client sends or receives.
+/// Returns true if a text has a COPY command whose rows the client sends or receives.
 fn is_copy_with_client(text: &str) -> bool {
     if !text.as_bytes().windows(3).any(|word| word.eq_ignore_ascii_case(b"std")) {
         return false;

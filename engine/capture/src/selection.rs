@@ -1,27 +1,27 @@
-//! What of the logs a capture takes.
+//! The selection of the part of the logs that a capture takes.
 
 use crate::left_out::Reason;
 use crate::time::{Micros, Timestamp, clock};
 
-/// What of the logs is wanted.
+/// The part of the logs that is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     pub database: Option<String>,
-    /// Names of applications: if there are any, these alone.
+    /// The names of applications: if there are any, statements of these alone are wanted.
     pub applications: Vec<String>,
     pub excluded_applications: Vec<String>,
-    /// From this moment on, and before that one.
+    /// The moment from which on statements are wanted, and the moment before which they are.
     pub from: Option<GivenMoment>,
     pub to: Option<GivenMoment>,
 }
 
 impl Selection {
-    /// Whether one of its moments has a zone.
+    /// Returns true if one of the selection's moments has a zone.
     pub fn has_zone(&self) -> bool {
         [self.from, self.to].iter().flatten().any(|moment| matches!(moment, GivenMoment::Utc(_)))
     }
 
-    /// Why a statement is not wanted, if that is so.
+    /// Returns why a statement is not wanted, if that is so.
     pub(crate) fn excludes(&self, time: Timestamp, database: &str, application: &str) -> Option<Reason> {
         if !self.has_time(time) {
             return Some(Reason::OtherTime);
@@ -36,7 +36,7 @@ impl Selection {
         (!is_wanted || is_in(&self.excluded_applications)).then_some(Reason::OtherApplication)
     }
 
-    /// What a selection lacks that has no moment of the logs, as a sentence.
+    /// Returns, as a sentence, what a selection lacks that has no moment of the logs.
     pub(crate) fn outside(&self, (first, last): (Timestamp, Timestamp)) -> Option<String> {
         if self.from.is_some_and(|from| from.is_after(last)) {
             return Some(format!("the logs end at {}, before --from", clock(last.wall)));
@@ -55,9 +55,9 @@ impl Selection {
 /// A moment as a user writes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GivenMoment {
-    /// With a zone.
+    /// The moment has a zone.
     Utc(Micros),
-    /// Without one: as the log's clock shows it.
+    /// The moment has no zone: it is as the log's clock shows it.
     Wall(Micros),
 }
 

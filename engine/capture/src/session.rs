@@ -11,22 +11,22 @@ use crate::time::Micros;
 pub struct OpenSession {
     pub id: Option<SessionId>,
     pub session_id: String,
-    /// When it connected, if that is in the logs.
+    /// The time at which the session connected, if that is in the logs.
     pub connected: Option<Micros>,
     pub user: String,
     pub database: String,
     pub application: String,
     /// A statement that was logged when it began.
     pub pending: Option<Pending>,
-    /// When the statement before ended, or began if its duration is not known.
+    /// The time at which the statement before ended, or began if its duration is not known.
     pub free: Micros,
     /// The line of a statement that was bound and not executed yet.
     pub bound: Option<u64>,
-    /// How many durations without a statement came since the last one, and the line of the first.
+    /// The number of durations without a statement that came since the last one, and the line of the first.
     pub durations: Option<(u64, u64)>,
-    /// Of the last record.
+    /// The log of the session's last record.
     pub source: String,
-    /// Whether the last statement was left out: its duration is too.
+    /// True if the last statement was left out: its duration is left out too.
     pub is_left_out: bool,
 }
 
@@ -37,17 +37,17 @@ pub type Values = Vec<Option<String>>;
 pub struct Pending {
     pub statement: RecordedStatement,
     pub parameters: Values,
-    /// Of the text, by which an error finds its statement.
+    /// The hash of the text, by which an error finds its statement.
     pub hash: u64,
 }
 
 impl OpenSession {
-    /// That of a record.
+    /// Makes the session of a record.
     pub fn of(record: &Record) -> Self {
         Self { session_id: record.session_id.clone(), ..Self::default() }
     }
 
-    /// Whether a record with the same process is of another session.
+    /// Returns true if a record with the same process is of another session.
     pub fn is_another(&self, record: &Record) -> bool {
         let differ = |one: &str, other: &str| !one.is_empty() && !other.is_empty() && one != other;
         differ(&self.session_id, &record.session_id)

@@ -1,4 +1,4 @@
-//! Logs as captures: which statements are whose, and when.
+//! Tests of captures of logs: which session each statement belongs to, and its time.
 
 use std::fs;
 
@@ -46,7 +46,7 @@ fn made(log: &[u8], anonymize: bool) -> Result<Made, CaptureError> {
     Ok(Made { about, sessions })
 }
 
-/// A log: each line has milliseconds, the process and the text.
+/// Makes a log: each line has milliseconds, the process and the text.
 fn log(lines: &[(u32, u32, &str)]) -> Vec<u8> {
     let line = |(time, pid, text): &(u32, u32, &str)| {
         format!("2026-11-23 08:00:{:02}.{:03} UTC [{pid}] {text}\n", time / 1000, time % 1000)
@@ -194,7 +194,7 @@ proptest! {
     }
 }
 
-/// What is left out of a log, by reason and count.
+/// Returns what is left out of a log, by reason and count.
 fn left_out(lines: &[(u32, u32, &str)]) -> Vec<(String, u64)> {
     let about = made(&log(lines), false).unwrap().about;
     about.left_out.into_iter().map(|left| (left.reason, left.count)).collect()

@@ -11,9 +11,9 @@ const DAY: i64 = 86_400 * SECOND;
 /// A time as a log has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Timestamp {
-    /// Since 1970-01-01 00:00 UTC; where the zone is an abbreviation, after it was placed.
+    /// The time since 1970-01-01 00:00 UTC; where the zone is an abbreviation, after it was placed.
     pub utc: Micros,
-    /// What the clock of that zone showed, since 1970-01-01 00:00 of that clock.
+    /// The time that the clock of that zone showed, since 1970-01-01 00:00 of that clock.
     pub wall: Micros,
     /// The abbreviation of a zone whose offset is to be found out.
     pub zone: Option<Abbreviation>,
@@ -24,7 +24,8 @@ pub struct Timestamp {
 pub struct Abbreviation([u8; Self::LONGEST]);
 
 impl Abbreviation {
-    /// In bytes. The longest one of the time zone database has 5, and the word of a message may follow it without a space.
+    /// The greatest length, in bytes. The longest one of the time zone database has 5, and the word of a message may
+    /// follow it without a space.
     const LONGEST: usize = 24;
 
     fn new(name: &str) -> Option<Self> {
@@ -39,7 +40,7 @@ impl Abbreviation {
 }
 
 impl Timestamp {
-    /// A time in UTC.
+    /// Makes a time in UTC.
     pub fn at_utc(utc: Micros) -> Self {
         Self { utc, wall: utc, zone: None }
     }
@@ -80,7 +81,7 @@ struct Digits<'a> {
 }
 
 impl Digits<'_> {
-    /// Takes a number with so many digits and what separates it from the next one.
+    /// Takes a number with this number of digits and what separates it from the next one.
     fn take(&mut self, count: usize, separator: &str) -> Option<i64> {
         let (number, rest) = self.rest.split_at_checked(count)?;
         self.rest = rest.strip_prefix(separator)?;
@@ -96,11 +97,11 @@ fn take_fraction(text: &str) -> (i64, &str) {
     (fraction.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')), &rest[count..])
 }
 
-/// What stands behind a time.
+/// The zone that stands behind a time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Zone {
     Unknown,
-    /// In seconds east of UTC.
+    /// The offset in seconds east of UTC.
     Offset(i64),
     Name(Abbreviation),
 }
@@ -124,7 +125,7 @@ fn take_zone(text: &str) -> (Zone, &str) {
     found.map_or((Zone::Unknown, text), |zone| (zone, rest))
 }
 
-/// `+02` or `-0330`.
+/// Reads `+02` or `-0330`.
 pub fn signed_offset(text: &str) -> Option<i64> {
     let (hours, minutes) = text[1..].split_at_checked(2)?;
     let minutes: i64 = if minutes.is_empty() { 0 } else { minutes.parse().ok()? };
@@ -142,7 +143,7 @@ pub fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year - 719_468
 }
 
-/// Year, month and day. The same source, `civil_from_days`.
+/// Returns year, month and day. Source: as that of [`days_since_1970`], `civil_from_days`.
 pub fn date_of(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -155,7 +156,7 @@ pub fn date_of(days: i64) -> (i64, i64, i64) {
     (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
 }
 
-/// A time as `2026-11-23T08:00:00Z`.
+/// Returns a time as `2026-11-23T08:00:00Z`.
 pub fn iso(utc: Micros) -> String {
     let seconds = (utc / SECOND as u64) as i64;
     let (year, month, day) = date_of(seconds.div_euclid(86_400));
@@ -164,12 +165,12 @@ pub fn iso(utc: Micros) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// What a clock shows, as a user writes it: `2026-11-23 08:00:00`.
+/// Returns what a clock shows, as a user writes it: `2026-11-23 08:00:00`.
 pub fn clock(wall: Micros) -> String {
     iso(wall).trim_end_matches('Z').replace('T', " ")
 }
 
-/// The current time.
+/// Returns the current time.
 pub fn now() -> Micros {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as Micros
 }
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// 2026-11-23 08:00 UTC.
+    /// The time 2026-11-23 08:00 UTC.
     const EIGHT: Micros = 1_795_420_800_000_000;
 
     #[test]

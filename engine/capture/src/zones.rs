@@ -9,7 +9,7 @@ use crate::error::{UnknownZone, Unplaced};
 use crate::log::Record;
 use crate::time::{Abbreviation, Timestamp, iso, signed_offset};
 
-/// What is known of the zone of the logs.
+/// The knowledge about the zone of the logs.
 ///
 /// Where several zones have an abbreviation, the distances between times are known all the same, as long as they are the
 /// same in each of these zones.
@@ -17,15 +17,15 @@ use crate::time::{Abbreviation, Timestamp, iso, signed_offset};
 pub struct Zones {
     /// The zone that the user named.
     given: Option<TimeZone>,
-    /// Whether times are compared with others than those of the logs, so that distances do not do.
+    /// True if times are compared with others than those of the logs, so that distances do not suffice.
     exact: bool,
-    /// Those that have all abbreviations so far; none before the first.
+    /// The zones that have all abbreviations so far; empty before the first abbreviation.
     possible: Vec<Candidate>,
-    /// Seconds east of UTC.
+    /// The offset of each abbreviation, seconds east of UTC.
     offsets: HashMap<Abbreviation, i64>,
     /// The offset that was taken for the first abbreviation.
     taken: i64,
-    /// Whether there were times without an abbreviation.
+    /// True if there were times without an abbreviation.
     others: bool,
 }
 
@@ -33,14 +33,14 @@ pub struct Zones {
 #[derive(Debug, Clone)]
 struct Candidate {
     zone: TimeZone,
-    /// At the first abbreviation, seconds east of UTC.
+    /// The offset at the first abbreviation, seconds east of UTC.
     first: i64,
-    /// At the present one.
+    /// The offset at the present abbreviation, seconds east of UTC.
     offset: i64,
 }
 
 impl Zones {
-    /// Of logs in this zone: a name of the time zone database, or an offset such as `+05:30`.
+    /// Returns the zones of logs in this zone: a name of the time zone database, or an offset such as `+05:30`.
     pub fn of(name: &str) -> Result<Self, UnknownZone> {
         let offset = || signed_offset(&name.replace(':', "")).filter(|_| name.starts_with(['+', '-']));
         let fixed = || Offset::from_seconds(offset()?.try_into().ok()?).ok().map(TimeZone::fixed);
@@ -49,7 +49,7 @@ impl Zones {
         Ok(Self { given: Some(given), ..Self::default() })
     }
 
-    /// The same, for times that are compared with others than those of the logs.
+    /// Returns the same zones, for times that are compared with others than those of the logs.
     #[must_use]
     pub fn exact(self) -> Self {
         Self { exact: true, ..self }
@@ -84,18 +84,18 @@ impl Zones {
         Ok(())
     }
 
-    /// Whether the offsets are those of all zones that are possible.
+    /// Returns true if the offsets are those of all zones that are possible.
     fn is_certain(&self) -> bool {
         self.possible.iter().all(|candidate| candidate.first == self.taken)
     }
 
-    /// The zones that are possible, if they have different offsets.
+    /// Returns the zones that are possible, if they have different offsets.
     pub fn several(&self) -> Option<String> {
         let zones = || candidates(self.possible.iter().map(|known| (&known.zone, known.first)));
         (!self.is_certain()).then(zones)
     }
 
-    /// Why a time of another kind cannot be placed beside those that are not certain.
+    /// Returns why a time of another kind cannot be placed beside those that are not certain.
     fn beside(&self) -> Unplaced {
         Unplaced::OtherNotation(self.several().unwrap_or_default())
     }
@@ -134,7 +134,7 @@ impl Zones {
         Ok(offset)
     }
 
-    /// The offset that keeps the distance to the times before; none if the candidates say different ones.
+    /// Returns the offset that keeps the distance to the times before; `None` if the candidates say different ones.
     fn offset_of(&mut self, one: &Candidate, found: &[Candidate]) -> Option<i64> {
         let is_one = found.iter().all(|other| (other.first, other.offset) == (one.first, one.offset));
         if (self.exact || self.others) && !is_one {
@@ -153,14 +153,14 @@ fn all() -> Vec<TimeZone> {
     jiff::tz::db().available().filter_map(|name| TimeZone::get(name.as_str()).ok()).collect()
 }
 
-/// What a clock showed.
+/// Returns the time that a clock showed.
 fn clock(time: Timestamp) -> Result<DateTime, Unplaced> {
     let text = iso(time.wall);
     text.trim_end_matches('Z').parse().map_err(|_| Unplaced::NoTime(text))
 }
 
-/// The zones that have an abbreviation on a clock that shows this time, each with its offset at the first abbreviation,
-/// if there was one before.
+/// Returns the zones that have an abbreviation on a clock that shows this time, each with its offset at the first
+/// abbreviation, if there was one before.
 fn matching<'a>(
     zones: impl IntoIterator<Item = (&'a TimeZone, Option<i64>)>,
     abbreviation: &str,
@@ -194,7 +194,7 @@ fn has(zone: &TimeZone, offset: Offset, wall: DateTime, abbreviation: &str) -> b
     })
 }
 
-/// Zones by which an offset is named, where one of them has it; otherwise the first one by its name is.
+/// The zones by which an offset is named, where one of them has it; otherwise it is named by the first one by its name.
 const WELL_KNOWN: [&str; 10] = [
     "America/Chicago",
     "America/Denver",
@@ -208,7 +208,7 @@ const WELL_KNOWN: [&str; 10] = [
     "Europe/London",
 ];
 
-/// `+01 in Europe/Dublin, +02 in Asia/Jerusalem or +05:30 in Asia/Kolkata`: a zone of each offset.
+/// Returns `+01 in Europe/Dublin, +02 in Asia/Jerusalem or +05:30 in Asia/Kolkata`: a zone of each offset.
 fn candidates<'a>(zones: impl Iterator<Item = (&'a TimeZone, i64)>) -> String {
     let zones: Vec<_> = zones.collect();
     let mut offsets: Vec<i64> = zones.iter().map(|(_, offset)| *offset).collect();
@@ -230,7 +230,7 @@ fn name_of(zone: &TimeZone) -> &str {
     zone.iana_name().unwrap_or("that offset")
 }
 
-/// An offset as PostgreSQL writes it: `+01`, `-03:30`.
+/// Returns an offset as PostgreSQL writes it: `+01`, `-03:30`.
 fn written(offset: i64) -> String {
     let (hours, minutes) = (offset.abs() / 3600, offset.abs() / 60 % 60);
     let minutes = if minutes == 0 { String::new() } else { format!(":{minutes:02}") };
@@ -245,7 +245,7 @@ mod tests {
         Timestamp::take(text).unwrap().0
     }
 
-    /// The offset that each time gets, in hours, or why it gets none.
+    /// Returns the offset that each time gets, in hours, or why it gets none.
     fn offsets(zones: &mut Zones, times: &[&str]) -> Vec<Result<f64, String>> {
         let placed = times.iter().map(|text| {
             let mut time = time(text);

@@ -8,7 +8,7 @@ use crate::replay::ReplayRecord;
 /// The end of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Done {
-    /// The exit status.
+    /// The exit status of the engine.
     pub status: u8,
     pub interrupted: bool,
     pub clients_aborted: Count,
@@ -16,16 +16,16 @@ pub struct Done {
     pub warmup: Option<Summary>,
     pub measure: Option<Summary>,
     pub drain: Drain,
-    /// Empty for a single script.
+    /// The scripts of the load; empty if there is only one.
     pub scripts: Vec<ScriptRecord>,
     pub client: ClientUsage,
-    /// With pools only.
+    /// The tasks; only with pools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TasksRecord>,
-    /// Of a replay only.
+    /// The totals of the replay; only for a replay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayRecord>,
-    /// In merged events only.
+    /// The shares of the machines; only in merged events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<Vec<MachineShare>>,
 }
@@ -38,18 +38,18 @@ pub struct Drain {
     pub failures: FailuresRecord,
 }
 
-/// One of several scripts, in the measured phase and the drain together.
+/// The totals of one of several scripts, in the measured phase and the drain together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScriptRecord {
     #[serde(flatten)]
     pub counts: CountsRecord,
     pub latency_us: Option<DistributionRecord>,
-    /// Absent in merged events of which a part has none.
+    /// The histogram; absent in merged events of which a part has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<String>,
 }
 
-/// What the engine itself used in the measured phase.
+/// The resources that the engine itself used in the measured phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientUsage {
     pub cpu_user_s: f64,
@@ -62,9 +62,9 @@ pub struct ClientUsage {
 /// A reason to doubt the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// One word for programs.
+    /// The kind of the warning, one word for programs.
     pub kind: String,
-    /// A sentence for people.
+    /// The warning as a sentence for people.
     pub message: String,
 }
 
@@ -79,13 +79,13 @@ pub struct TasksRecord {
     pub response_us: Option<ResponseTime>,
     pub queue_us: Option<Extent>,
     pub service_us: Option<Extent>,
-    /// How long tasks waited that got no connection.
+    /// The waiting times of tasks that got no connection.
     pub timeout_waited_us: Option<Extent>,
     pub under_5_s: Count,
     pub classes: ResponseClasses,
 }
 
-/// From the arrival to the end, microseconds.
+/// The time from the arrival to the end, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ResponseTime {
     #[serde(flatten)]
@@ -93,7 +93,7 @@ pub struct ResponseTime {
     pub median: Option<f64>,
 }
 
-/// How many tasks took how long: Nielsen's classes of response times.
+/// The numbers of tasks in Nielsen's classes of response times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResponseClasses {
     #[serde(rename = "up_to_0.1_s")]
@@ -105,7 +105,7 @@ pub struct ResponseClasses {
     pub longer: Count,
 }
 
-/// What one machine did of a merged run. Of a lost machine only what its seconds have is known.
+/// The share of one machine in a merged run. Of a lost machine only what its seconds have is known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachineShare {
     pub machine: String,
@@ -116,7 +116,7 @@ pub struct MachineShare {
     pub cpu_system_s: Option<f64>,
     pub busiest_thread_share: Option<f64>,
     pub lag_p99_us: Option<f64>,
-    /// Unix seconds of the machine's clock.
+    /// The time at which the load began, Unix seconds of the machine's clock.
     pub began_at: Option<f64>,
     pub status: Option<u8>,
 }

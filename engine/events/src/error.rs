@@ -1,9 +1,9 @@
-//! What is wrong with a line of events.
+//! The errors in a line of events.
 
 use serde_json::Value;
 use thiserror::Error;
 
-/// Each continues a sentence that begins with the line's place.
+/// An error in a line. Each message continues a sentence that begins with the line's place.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum EventError {
     #[error("is no event of this protocol ({reason}): {start:?}{}", if *.is_cut { "..." } else { "" })]

@@ -1,4 +1,4 @@
-//! A line: which event it is, when it happened, and its keys.
+//! A line of the events: which event it is, the time at which it happened, and its keys.
 
 use std::borrow::Cow;
 
@@ -13,18 +13,18 @@ use crate::suite::{PauseRecord, QueryRecord};
 use ground::clock::Phase;
 use ground::output::{CouldNot, OutputFile};
 
-/// Error messages show at most this many bytes of a line.
+/// The greatest number of bytes of a line that error messages show.
 const SHOWN: usize = 60;
 
-/// One line of the file.
+/// A line of the file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventLine {
-    /// Seconds since the engine started.
+    /// The time since the engine started, seconds.
     pub t: f64,
     pub event: Event,
 }
 
-/// What happened.
+/// The event that happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Event {
@@ -87,7 +87,7 @@ pub struct Other {
 }
 
 impl Event {
-    /// The value of the key `event`.
+    /// Returns the value of the key `event`.
     pub fn name(&self) -> &str {
         match self {
             Self::Hello(_) => "hello",
@@ -105,7 +105,7 @@ impl Event {
         }
     }
 
-    /// The event as it is passed on, whatever it is.
+    /// Returns the event as it is passed on, whatever it is.
     pub fn into_other(self) -> Other {
         match self {
             Self::Other(other) => other,
@@ -178,7 +178,7 @@ fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, EventError> {
     serde_json::from_slice(line).map_err(|error| no_event(line, &error))
 }
 
-/// The keys beside those that all events have.
+/// Returns the keys that are not common to all events.
 fn own_keys(line: &[u8]) -> Result<Map<String, Value>, EventError> {
     let mut keys: Map<String, Value> = parse(line)?;
     keys.shift_remove("event");

@@ -1,4 +1,4 @@
-//! What was counted and timed in a second or in a phase.
+//! The counts and times of a second or of a phase.
 
 use std::collections::BTreeMap;
 use std::iter::Sum;
@@ -46,7 +46,7 @@ impl Sum for Count {
 /// Failures by SQLSTATE or by another kind of failure.
 pub type FailuresRecord = BTreeMap<String, Count>;
 
-/// What became of transactions.
+/// The counts of transactions by their outcome.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CountsRecord {
     pub transactions: Count,
@@ -55,13 +55,13 @@ pub struct CountsRecord {
     pub late: Count,
     pub retried: Count,
     pub retries: Count,
-    /// Of sysbench's tests only.
+    /// The counts of statements; only for sysbench's tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<QueriesRecord>,
 }
 
 impl CountsRecord {
-    /// Adds other transactions.
+    /// Adds the counts of other transactions.
     pub fn merge(&mut self, other: &CountsRecord) {
         self.transactions += other.transactions;
         add_failures(&mut self.failures, &other.failures);
@@ -87,7 +87,7 @@ pub fn add_failures(sum: &mut FailuresRecord, failures: &FailuresRecord) {
     }
 }
 
-/// Statements of sysbench's tests.
+/// The counts of statements of sysbench's tests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueriesRecord {
     pub reads: Count,
@@ -97,20 +97,20 @@ pub struct QueriesRecord {
     pub reconnects: Count,
 }
 
-/// Latencies, microseconds.
+/// The distribution of latencies, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DistributionRecord {
     pub mean: f64,
     pub stddev: f64,
     pub min: f64,
-    /// Absent for a script without a histogram.
+    /// The percentiles; absent for a script without a histogram.
     #[serde(flatten)]
     pub percentiles: Option<Percentiles>,
     pub max: f64,
 }
 
 impl DistributionRecord {
-    /// `None` without latencies.
+    /// Makes the distribution; returns `None` without latencies.
     pub fn new(moments: &Moments, percentiles: Option<Percentiles>) -> Option<Self> {
         let Moments { count, min, max, .. } = *moments;
         let (mean, stddev) = (moments.mean(), moments.stddev());
@@ -118,7 +118,7 @@ impl DistributionRecord {
         (count > 0).then_some(Self { mean, stddev, min, percentiles, max })
     }
 
-    /// The moments of `count` latencies.
+    /// Returns the moments of `count` latencies.
     pub fn moments(&self, count: Count) -> Moments {
         Moments::of(count.0, self.mean, self.stddev, self.min, self.max)
     }
@@ -133,19 +133,19 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// `None` without times.
+    /// Makes the extent; returns `None` without times.
     pub fn new(moments: &Moments) -> Option<Self> {
         let Moments { count, min, max, .. } = *moments;
         (count > 0).then(|| Self { mean: moments.mean(), min, max })
     }
 
-    /// The moments of `count` times, whose deviation is unknown and set to 0.
+    /// Returns the moments of `count` times, whose deviation is unknown and set to 0.
     pub fn moments(&self, count: Count) -> Moments {
         Moments::of(count.0, self.mean, 0.0, self.min, self.max)
     }
 }
 
-/// The moments of `count` values. Without values there need be no figures.
+/// Returns the moments of `count` values. Without values there need be no figures.
 pub fn moments_of(count: Count, figures: Option<Moments>) -> Result<Moments, EventError> {
     match figures {
         _ if count.0 == 0 => Ok(Moments::default()),
@@ -158,19 +158,19 @@ pub fn moments_of(count: Count, figures: Option<Moments>) -> Result<Moments, Eve
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     pub latency_us: Option<DistributionRecord>,
-    /// See [`latency::Latencies::encode`]. The other histograms have the same form.
+    /// The histogram in the form of [`latency::Latencies::encode`]. The other histograms have the same form.
     pub histogram: String,
-    /// With a rate: from the actual start; with pools: with a connection.
+    /// The service time: with a rate from the actual start, with pools with a connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_us: Option<Option<Percentiles>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_histogram: Option<String>,
-    /// With a rate: from the scheduled to the actual start.
+    /// The schedule lag, from the scheduled to the actual start; only with a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_us: Option<Option<Percentiles>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_histogram: Option<String>,
-    /// With pools: until the task had a connection.
+    /// The time until the task had a connection; only with pools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_us: Option<Option<Percentiles>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,7 +186,7 @@ pub struct PoolTimeouts {
     pub waited_us: Option<Extent>,
 }
 
-/// What waits and what is under way at the end of a second, with a rate.
+/// The queue at the end of a second: what waits and what is under way. Used only with a rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueRecord {
     /// Transactions whose scheduled start is past and that have no client.
@@ -195,20 +195,21 @@ pub struct QueueRecord {
     pub busy: Count,
 }
 
-/// One second of a phase.
+/// The counts and times of one second of a phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TickRecord {
     pub phase: Phase,
-    /// From 0 in each phase.
+    /// The number of the second, counted from 0 in each phase.
     pub second: u32,
-    /// Its length: 1, or less for the last of a phase. With slices the time until the next own slice.
+    /// The length of the second: 1, or less for the last of a phase. With slices it is the time until the next own
+    /// slice.
     pub seconds: f64,
-    /// With slices only.
+    /// The slice of the round; only with slices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slice: Option<SliceRecord>,
     #[serde(flatten)]
     pub counts: CountsRecord,
-    /// At its end, with a rate only.
+    /// The queue at the end of the second; only with a rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueRecord>,
     #[serde(flatten)]
@@ -221,15 +222,15 @@ pub struct SliceRecord {
     pub round: u64,
     pub planned_begin_s: f64,
     pub planned_end_s: f64,
-    /// When the first client was active, and when the last one; `None` if none was.
+    /// The times at which the first client began and the last one ceased to be active; `None` if none was active.
     pub begin_s: Option<f64>,
     pub end_s: Option<f64>,
-    /// How long clients were active, their sum; with a rate within the planned slice.
+    /// The sum of the times for which clients were active; with a rate within the planned slice.
     pub client_s: f64,
 }
 
 impl SliceRecord {
-    /// Adds what other clients did of the slice.
+    /// Adds the activity of other clients in the slice.
     pub fn merge(&mut self, other: &SliceRecord) {
         self.begin_s = [self.begin_s, other.begin_s].into_iter().flatten().reduce(f64::min);
         self.end_s = [self.end_s, other.end_s].into_iter().flatten().reduce(f64::max);
@@ -237,15 +238,15 @@ impl SliceRecord {
     }
 }
 
-/// A whole phase.
+/// The counts and times of a whole phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     pub duration_s: f64,
     #[serde(flatten)]
     pub counts: CountsRecord,
-    /// Committed transactions by `duration_s`.
+    /// The number of committed transactions divided by `duration_s`.
     pub tps: f64,
-    /// With slices: how long clients were active in them, their sum.
+    /// The sum of the times for which clients were active in the slices; only with slices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_s: Option<f64>,
     #[serde(flatten)]

@@ -10,7 +10,7 @@ use crate::measured::{
     moments_of,
 };
 
-/// What ticks and summaries are made of. The optional parts depend on the kind of load; see [`Times`].
+/// The content of ticks and summaries. The optional parts depend on the kind of load; see [`Times`].
 #[derive(Debug, Clone, Default)]
 pub struct Measurement {
     pub counts: CountsRecord,
@@ -19,11 +19,11 @@ pub struct Measurement {
     pub service: Option<Latencies>,
     pub lags: Option<Latencies>,
     pub queue: Option<Latencies>,
-    /// How long tasks waited that got no connection.
+    /// The waiting times of tasks that got no connection.
     pub timeouts: Option<Moments>,
     /// The slice that was measured; of several the first, with the sum of all.
     pub slice: Option<SliceRecord>,
-    /// At the end of a second; of several machines the sum.
+    /// The queue at the end of a second; of several machines the sum.
     pub backlog: Option<QueueRecord>,
 }
 
@@ -101,14 +101,14 @@ impl Measurement {
         }
     }
 
-    /// All histograms, in the same order while no measurement is added.
+    /// Returns all histograms, in the same order while no measurement is added.
     pub fn histograms(&mut self) -> impl Iterator<Item = &mut Latencies> {
         [Some(&mut self.latencies), self.service.as_mut(), self.lags.as_mut(), self.queue.as_mut()]
             .into_iter()
             .flatten()
     }
 
-    /// The event of a second.
+    /// Returns the event of a second.
     pub fn tick(&self, phase: Phase, second: u32, seconds: f64) -> TickRecord {
         TickRecord {
             phase,
@@ -121,7 +121,7 @@ impl Measurement {
         }
     }
 
-    /// The summary of a phase of this length in seconds.
+    /// Returns the summary of a phase of this length in seconds.
     pub fn summary(&self, duration_s: f64) -> Summary {
         let tps = self.counts.transactions.0 as f64 / duration_s;
         Summary {

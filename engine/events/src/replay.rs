@@ -1,29 +1,29 @@
-//! Replays of captures: the plan of one, and what became of its sessions and statements.
+//! Events about replays of captures: the plan of a replay, and the outcome of its sessions and statements.
 
 use serde::{Deserialize, Serialize};
 
 use crate::measured::{Count, DistributionRecord, FailuresRecord};
 
-/// Which sessions are replayed, and how fast.
+/// The plan of a replay: the sessions that are replayed, and the speed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayPlanRecord {
-    /// The directory.
+    /// The directory of the capture.
     pub capture: String,
-    /// Of the sessions that are chosen, copies included.
+    /// The number of sessions that are chosen, copies included.
     pub sessions: Count,
     pub statements: Count,
-    /// From the first start to the last end of these, as recorded.
+    /// The time from the first start to the last end of these sessions, as recorded, seconds.
     pub recorded_s: f64,
-    /// How many of them were open at the same time, at most.
+    /// The greatest number of these sessions that were open at the same time.
     pub most_at_once: u64,
-    /// The recorded times are divided by this; `None` if statements follow each other back to back.
+    /// The number by which the recorded times are divided; `None` if statements follow each other back to back.
     pub speed: Option<f64>,
     /// The share of the capture's sessions that are drawn.
     pub sample_percent: f64,
     pub copies: u32,
 }
 
-/// What became of a replay.
+/// The totals of a replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayRecord {
     pub sessions: ReplaySessions,
@@ -43,7 +43,7 @@ pub struct ReplayRecord {
     pub other_templates: Option<OtherTemplates>,
 }
 
-/// What became of recorded sessions.
+/// The counts of recorded sessions by their outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplaySessions {
     pub begun: Count,
@@ -57,9 +57,9 @@ pub struct ReplaySessions {
 /// The statements of a template.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayTemplate {
-    /// Its number in the capture.
+    /// The number of the template in the capture.
     pub template: u32,
-    /// Its text, which may be cut.
+    /// The text of the template, which may be cut.
     pub text: String,
     #[serde(flatten)]
     pub counts: ReplayCounts,
@@ -68,13 +68,13 @@ pub struct ReplayTemplate {
 /// The statements of the templates that are not counted one by one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OtherTemplates {
-    /// How many templates these are.
+    /// The number of these templates.
     pub templates: u64,
     #[serde(flatten)]
     pub counts: ReplayCounts,
 }
 
-/// What became of statements.
+/// The counts of statements by their outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplayCounts {
     pub statements: Count,
@@ -90,8 +90,8 @@ pub struct ReplayCounts {
     /// which was not recorded; or 25P02 was recorded for them, and neither error was there.
     pub consequences: FailuresRecord,
     pub missing_consequences: FailuresRecord,
-    /// From sending to the answer, without unexpected errors.
+    /// The time from sending to the answer, without unexpected errors.
     pub time_us: Option<DistributionRecord>,
-    /// See [`latency::Latencies::encode`].
+    /// The histogram in the form of [`latency::Latencies::encode`].
     pub histogram: String,
 }

@@ -24,17 +24,17 @@ pub struct Hello {
     pub engine: String,
     pub frontend: String,
     pub pid: u32,
-    /// See [`timestamp`].
+    /// The time at which the engine started, in the form of [`timestamp`].
     pub started: String,
     pub server_version: Option<String>,
     /// The keys of [`PlanRecord`], and those that a later version adds.
     pub plan: Map<String, Value>,
-    /// Names of the machines, in merged events only.
+    /// The names of the machines; only in merged events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<Vec<String>>,
 }
 
-/// What an engine is to do. Numbers are those of its shard.
+/// The plan of an engine. Numbers are those of its shard.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlanRecord {
     pub scripts: Vec<String>,
@@ -59,7 +59,7 @@ pub struct PlanRecord {
     pub suite: Option<SuitePlanRecord>,
 }
 
-/// The keys of a struct, such as those of a plan in [`Hello`].
+/// Returns the keys of a struct, such as those of a plan in [`Hello`].
 pub fn to_map(keys: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(keys) {
         Ok(Value::Object(map)) => map,
@@ -70,18 +70,18 @@ pub fn to_map(keys: &impl Serialize) -> Map<String, Value> {
 /// The part of a run that one of several engines does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardRecord {
-    /// From 1.
+    /// The engine's number, counted from 1.
     pub number: u64,
     pub of: u64,
-    /// Clients of the whole run.
+    /// The number of clients of the whole run.
     pub clients: u64,
 }
 
-/// When the clients act, if the engine takes turns with others.
+/// The slices in which the clients act, if the engine takes turns with others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SlicesRecord {
     pub length_s: f64,
-    /// From 1.
+    /// The engine's number, counted from 1.
     pub number: u64,
     pub of: u64,
     pub seed: String,
@@ -102,7 +102,7 @@ pub struct Pools {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Connected {
     pub clients: Count,
-    /// Seconds since the first client began to connect.
+    /// The time since the first client began to connect, seconds.
     pub connect_s: f64,
 }
 
@@ -110,15 +110,15 @@ pub struct Connected {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PhaseStart {
     pub phase: Phase,
-    /// When the load began, Unix seconds of the machine's clock; in the first phase only.
+    /// The time at which the load began, Unix seconds of the machine's clock; in the first phase only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<f64>,
-    /// When it was planned to begin.
+    /// The time at which the load was planned to begin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned_at: Option<f64>,
 }
 
-/// UTC in ISO 8601 with microseconds.
+/// Returns the time in UTC in ISO 8601 with microseconds.
 pub fn timestamp(time: SystemTime) -> String {
     let utc = OffsetDateTime::from(time);
     let (date, (hour, minute, second, micro)) = (utc.date(), utc.to_hms_micro());

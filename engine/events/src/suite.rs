@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use ground::clock::Phase;
 
-/// How a suite runs.
+/// The way in which a suite runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SuitePlanRecord {
-    /// Measured runs of each query.
+    /// The number of measured runs of each query.
     pub runs: u32,
-    /// A query that runs longer is cancelled.
+    /// The time after which a query is cancelled, seconds.
     pub limit_s: f64,
-    /// Whether there is a pause before each query.
+    /// True if there is a pause before each query.
     pub pauses: bool,
 }
 
@@ -20,17 +20,17 @@ pub struct SuitePlanRecord {
 pub struct QueryRecord {
     pub query: String,
     pub phase: Phase,
-    /// From 1 in each phase.
+    /// The number of the run, counted from 1 in each phase.
     pub run: u32,
-    /// From sending to the end of the answer; the limit of a cancelled query, `None` after an error.
+    /// The time from sending to the end of the answer; the limit of a cancelled query, `None` after an error.
     pub time_us: Option<f64>,
     pub over_limit: bool,
-    /// Of the last statement: returned or changed.
+    /// The number of rows that the last statement returned or changed.
     pub rows: u64,
-    /// Of the values of all returned rows, in any order; `None` if no rows are returned.
+    /// The hash of the values of all returned rows, in any order; `None` if no rows are returned.
     pub rows_hash: Option<String>,
     pub sqlstate: Option<String>,
-    /// The error.
+    /// The message of the error, if there was one.
     pub message: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `docs/engine-events.md` documents the keys that the types have, and no others.
+//! Checks that `docs/engine-events.md` documents the keys that the types have, and no others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -190,7 +190,7 @@ fn done() -> Done {
     }
 }
 
-/// Each event with every key that it may have.
+/// Returns each event with every key that it may have.
 fn all_events() -> Vec<Event> {
     let connected = Connected { clients: COUNT, connect_s: 1.0 };
     let all = vec![
@@ -305,7 +305,7 @@ fn in_backticks(text: &str) -> impl Iterator<Item = &str> {
 const PERCENTILE_KEYS: &str = "`p50`, `p90`, `p95`, `p99`, `p99.9`";
 const OTHER_DISTRIBUTION_KEYS: &str = "`mean`, `stddev`, `min`, `max`";
 
-/// The keys of the tables `| key | meaning |` in the part "Events", by section.
+/// Returns the keys of the tables `| key | meaning |` in the part "Events", by section.
 fn documented_keys() -> Keys {
     let document = std::fs::read_to_string(DOCUMENT).unwrap();
     let legend =

@@ -1,4 +1,4 @@
-//! Any bytes are a log or are refused, and the capture of a log can be read.
+//! Checks that any bytes are a log or are refused, and that the capture of a log can be read.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes are a server's replies or an error, and the same ones however they are cut.
+//! Checks that any bytes are a server's replies or an error, and the same ones however they are cut.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use wire::order::Form;
 use wire::reply::{Exchange, Receiving};
 use wire::usual::UsualReplies;
 
-/// How many replies are complete in bytes that come in pieces of this size; `None` if they are no replies.
+/// Returns how many replies are complete in bytes that come in pieces of this size; `None` if they are no replies.
 fn replies(bytes: &[u8], size: usize) -> Option<usize> {
     let (mut reader, mut exchange, mut usual) = (Reader::default(), Exchange::default(), UsualReplies::default());
     let mut receiving = Receiving { exchange: &mut exchange, usual: &mut usual };

@@ -1,4 +1,4 @@
-//! Any text is a valid script or is rejected; a script runs or stops with an error.
+//! Checks that any text is a valid script or is rejected, and that a script runs or stops with an error.
 
 #![no_main]
 
@@ -26,7 +26,7 @@ fuzz_target!(|text: &[u8]| {
     }
 });
 
-/// A client of a script with this text and `scale` 1; `None` if the text is rejected.
+/// Returns a client of a script with this text and `scale` 1; `None` if the text is rejected.
 fn client(text: &[u8]) -> Option<Box<dyn Program>> {
     let variables = vec![("scale".to_owned(), Value::Int(1))];
     let environment = ScriptEnvironment { mode: QueryMode::Prepared, timed: false, announced: false, needs_values: false, lists: Vec::new(), variables, default_seed: 1 };

@@ -1,4 +1,4 @@
-//! Any arguments, and any file of options that they name, are understood or refused.
+//! Checks that any arguments, and any file of options that they name, are understood or refused.
 
 #![no_main]
 

@@ -16,7 +16,7 @@ pub const MOST: u64 = 1 << 44;
 const DEFLATED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
 const INFLATED: [u8; 4] = 0x1c84_9313_u32.to_be_bytes();
 
-/// Bytes before the deflated part, and before the counts in it.
+/// The number of bytes before the deflated part, and before the counts in it.
 const OUTER_HEADER: usize = 8;
 const HEADER: usize = 40;
 
@@ -30,7 +30,7 @@ const CUT_OFF: &str = "is cut off";
 const TOO_MANY: &str = "has more latencies than there can be";
 
 impl Latencies {
-    /// The histogram in the encoded form.
+    /// Returns the histogram in the encoded form.
     pub fn encode(&self) -> String {
         let mut packed = Vec::new();
         V2DeflateSerializer::new()
@@ -40,7 +40,7 @@ impl Latencies {
     }
 }
 
-/// Reads encoded histograms. Its buffer is kept for the next one.
+/// A reader of encoded histograms. Its buffer is kept for the next one.
 pub struct Decoder {
     inflate: Decompressor,
     plain: Vec<u8>,
@@ -89,7 +89,8 @@ impl Decoder {
     }
 }
 
-/// The header's last fields: offset of the first bucket, digits, lowest and highest value, and a ratio that is not used.
+/// Returns the header's last fields: offset of the first bucket, digits, lowest and highest value, and a ratio that is
+/// not used.
 fn layout_fields(longest: u64) -> [u8; 32] {
     let mut layout = [0; 32];
     layout[4..8].copy_from_slice(&u32::from(DIGITS).to_be_bytes());
@@ -158,7 +159,7 @@ mod tests {
         Decoder::default().add(encoded, &mut Latencies::default())
     }
 
-    /// What the library reads from the encoded form.
+    /// Returns what the library reads from the encoded form.
     fn library(latencies: &Latencies) -> Histogram<u64> {
         let bytes = STANDARD.decode_to_vec(latencies.encode()).unwrap();
         Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap()
@@ -181,7 +182,7 @@ mod tests {
         deflated
     }
 
-    /// What the library reads from these counts, by bucket.
+    /// Returns what the library reads from these counts, by bucket.
     fn library_counts(encoded: &[u8]) -> Option<Vec<(usize, u64)>> {
         let mut whole = plain(&Latencies::default().histogram())[..HEADER].to_vec();
         whole[4..8].copy_from_slice(&(encoded.len() as u32).to_be_bytes());
@@ -194,7 +195,7 @@ mod tests {
         latencies.buckets().map(|(ns, count)| (bucket(ns), count)).collect()
     }
 
-    /// Counts as engines write them, most of them small, and what no engine writes.
+    /// Generates counts as engines write them, most of them small, and what no engine writes.
     fn counts() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![20 => 0..32u8, 4 => 0..0x80u8, 1 => any::<u8>()];
         prop::collection::vec(byte, 0..400)
@@ -283,7 +284,7 @@ mod tests {
             prop_assert!(read.eq(counts));
         }
 
-        /// To a sum that is empty or not, whatever its size.
+        /// Checks the addition to a sum that is empty or not, whatever its size.
         #[test]
         fn what_the_library_reads_is_added_and_nothing_else(
             before in counts(), encoded in counts(), cut in any::<prop::sample::Index>(),

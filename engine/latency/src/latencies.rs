@@ -17,7 +17,8 @@ const EXACT_BITS: u32 = 11;
 /// The number of buckets: up to the end of the doubling that has the longest latency.
 pub(crate) const BUCKETS: usize = bucket(LONGEST_NS.next_power_of_two());
 
-/// Buckets are allocated by so many at a time, and only where there are latencies: these are close together.
+/// The number of buckets of a page. Buckets are allocated by pages, and only where there are latencies: these are close
+/// together.
 const PAGE: usize = 32;
 
 const _: () = assert!(BUCKETS.is_multiple_of(PAGE), "a page has latencies that are recorded as the longest one");
@@ -25,7 +26,7 @@ const _: () = assert!(BUCKETS.is_multiple_of(PAGE), "a page has latencies that a
 /// Latencies of committed transactions.
 #[derive(Clone, Default)]
 pub struct Latencies {
-    /// Up to the page of the longest latency so far; `None` for a page without latencies.
+    /// The pages up to that of the longest latency so far; `None` for a page without latencies.
     pages: Vec<Option<Box<[u64; PAGE]>>>,
 }
 
@@ -41,7 +42,8 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// None above the longest latency: they are upper ends of buckets, and it is known exactly.
+    /// Returns the percentiles, none of which is above the longest latency: they are upper ends of buckets, and it is
+    /// known exactly.
     pub fn at_most(self, max_us: f64) -> Self {
         let [p50, p90, p95, p99, p999] =
             [self.p50, self.p90, self.p95, self.p99, self.p999].map(|percentile| percentile.min(max_us));
@@ -52,14 +54,14 @@ impl Percentiles {
 /// The buckets that are not empty, and their counts: some kilobytes.
 pub struct Packed(Vec<(usize, u64)>);
 
-/// The bucket of a latency in the histogram's unit.
+/// Returns the bucket of a latency in the histogram's unit.
 #[inline]
 pub(crate) const fn bucket(value: u64) -> usize {
     let doublings = u64::BITS - EXACT_BITS - (value | ((1 << EXACT_BITS) - 1)).leading_zeros();
     ((doublings as usize) << (EXACT_BITS - 1)) + (value >> doublings) as usize
 }
 
-/// The lowest latency of a bucket, in the histogram's unit.
+/// Returns the lowest latency of a bucket, in the histogram's unit.
 pub(crate) const fn lowest(bucket: usize) -> u64 {
     let half = 1 << (EXACT_BITS - 1);
     if bucket < 2 * half {
@@ -91,14 +93,14 @@ impl Latencies {
         }
     }
 
-    /// The same for pages that are not allocated yet, and for latencies beyond the last bucket.
+    /// Counts a latency whose page is not allocated yet, or that is beyond the last bucket.
     #[cold]
     fn record_rarely(&mut self, latency_ns: u64) {
         let bucket = Some(bucket(latency_ns)).filter(|bucket| *bucket < BUCKETS);
         *self.count_mut(bucket.unwrap_or(const { self::bucket(LONGEST_NS) })) += 1;
     }
 
-    /// The count of a bucket, whose page is allocated if need be.
+    /// Returns the count of a bucket, whose page is allocated if need be.
     fn count_mut(&mut self, bucket: usize) -> &mut u64 {
         let page = bucket / PAGE;
         if page >= self.pages.len() {
@@ -133,12 +135,12 @@ impl Latencies {
         }
     }
 
-    /// The same histogram as the library has it; `None` without latencies.
+    /// Returns the same histogram as the library has it; `None` without latencies.
     fn some_histogram(&self) -> Option<Histogram<u64>> {
         self.buckets().next().map(|_| self.histogram())
     }
 
-    /// The same histogram as the library has it.
+    /// Returns the same histogram as the library has it.
     pub(crate) fn histogram(&self) -> Histogram<u64> {
         let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
             .unwrap_or_else(|error| unreachable!("the bounds are valid: {error}"));
@@ -146,24 +148,24 @@ impl Latencies {
         histogram
     }
 
-    /// The percentiles; `None` without latencies.
+    /// Returns the percentiles; `None` without latencies.
     pub fn percentiles(&self) -> Option<Percentiles> {
         let histogram = self.some_histogram()?;
         let at = |percentile| microseconds(histogram.value_at_percentile(percentile));
         Some(Percentiles { p50: at(50.0), p90: at(90.0), p95: at(95.0), p99: at(99.0), p999: at(99.9) })
     }
 
-    /// The latency in microseconds that `percentile` percent of all do not exceed; `None` without latencies.
+    /// Returns the latency in microseconds that `percentile` percent of all do not exceed; `None` without latencies.
     pub fn percentile(&self, percentile: f64) -> Option<f64> {
         self.some_histogram().map(|histogram| microseconds(histogram.value_at_percentile(percentile)))
     }
 
-    /// The buckets that are not empty: lowest latency in nanoseconds, and count.
+    /// Returns the buckets that are not empty: lowest latency in nanoseconds, and count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.counts().map(|(bucket, count)| (lowest(bucket), count))
     }
 
-    /// The buckets that are not empty, and their counts.
+    /// Returns the buckets that are not empty, and their counts.
     fn counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let pages = self.pages.iter().enumerate().filter_map(|(number, page)| Some((number, page.as_deref()?)));
         let counts = pages.flat_map(|(number, page)| (number * PAGE..).zip(page.iter().copied()));
@@ -182,7 +184,7 @@ impl Latencies {
         }
     }
 
-    /// The number of latencies.
+    /// Returns the number of latencies.
     pub fn total(&self) -> u64 {
         self.counts().map(|(_, count)| count).sum()
     }
@@ -193,14 +195,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What the library records of latencies in nanoseconds.
+    /// Returns what the library records of latencies in nanoseconds.
     fn reference(latencies: impl IntoIterator<Item = u64>) -> Histogram<u64> {
         let mut reference = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).unwrap();
         latencies.into_iter().for_each(|latency| reference.saturating_record(latency));
         reference
     }
 
-    /// Latencies of any size up to the longest, short ones among them.
+    /// Generates latencies of any size up to the longest, short ones among them.
     fn latency() -> impl Strategy<Value = u64> {
         prop_oneof![0..LONGEST_NS, 0..1_000_000u64, 0..5000u64]
     }
@@ -242,7 +244,7 @@ mod tests {
     }
 
     proptest! {
-        /// The library's own recording is the reference.
+        /// Checks the recording against the library's own.
         #[test]
         fn what_is_recorded_is_what_the_library_would_have_recorded(
             latencies in prop::collection::vec(latency(), 0..50),

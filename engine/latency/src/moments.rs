@@ -11,13 +11,13 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// The sums of `count` values with these figures.
+    /// Returns the sums of `count` values with these figures.
     pub fn of(count: u64, mean: f64, stddev: f64, min: f64, max: f64) -> Self {
         let values = count as f64;
         Self { count, min, max, sum: values * mean, sum_of_squares: values * (stddev * stddev + mean * mean) }
     }
 
-    /// Adds one value.
+    /// Adds a value.
     #[inline]
     pub fn add(&mut self, value: f64) {
         if self.count == 0 {
@@ -44,12 +44,12 @@ impl Moments {
         self.sum_of_squares += other.sum_of_squares;
     }
 
-    /// The mean; zero without values.
+    /// Returns the mean; zero without values.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
     }
 
-    /// The standard deviation of the values themselves (divisor n, as pgbench's).
+    /// Returns the standard deviation of the values themselves (divisor n, as pgbench's).
     pub fn stddev(&self) -> f64 {
         if self.count == 0 {
             return 0.0;

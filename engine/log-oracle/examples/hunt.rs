@@ -22,7 +22,7 @@ fn main() {
     println!("{differences} differences in {count} logs");
 }
 
-/// Between 40 and 440 bytes, by SplitMix64.
+/// Draws between 40 and 440 bytes, by SplitMix64.
 fn bytes_of(seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut next = || {
@@ -35,7 +35,8 @@ fn bytes_of(seed: u64) -> Vec<u8> {
     (0..length).map(|_| next() as u8).collect()
 }
 
-/// The difference of the smallest bytes: as long as one of the same kind stays, parts are taken out or become zeros.
+/// Returns the difference of the smallest bytes: as long as one of the same kind stays, parts are taken out or become
+/// zeros.
 fn smallest(mut bytes: Vec<u8>, mut difference: String) -> String {
     let kind = kind_of(&difference);
     let mut has_changed = true;
@@ -62,7 +63,7 @@ fn smallest(mut bytes: Vec<u8>, mut difference: String) -> String {
     difference
 }
 
-/// The first words of a difference.
+/// Returns the first words of a difference.
 fn kind_of(difference: &str) -> String {
     difference.split([':', ' ']).take(2).collect()
 }

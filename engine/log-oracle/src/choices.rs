@@ -10,7 +10,7 @@ impl<'a> Choices<'a> {
         Self { bytes }
     }
 
-    /// A number below this limit, which is above 0.
+    /// Draws a number below this limit, which is above 0.
     pub fn below(&mut self, limit: usize) -> usize {
         let width = if limit > 256 { 2 } else { 1 };
         let (taken, rest) = self.bytes.split_at(width.min(self.bytes.len()));
@@ -18,7 +18,7 @@ impl<'a> Choices<'a> {
         taken.iter().fold(0, |number, byte| number << 8 | usize::from(*byte)) % limit
     }
 
-    /// Whether something happens that happens once in `rarity` times.
+    /// Draws whether something happens that happens once in `rarity` times.
     pub fn happens(&mut self, rarity: usize) -> bool {
         self.below(rarity) + 1 == rarity
     }

@@ -1,4 +1,4 @@
-//! What happens to logs: rows that are torn off or lost, lines of other programs, other ends of lines, compression.
+//! The damage of logs: rows that are torn off or lost, lines of other programs, other ends of lines, compression.
 
 use crate::choices::Choices;
 use crate::form::LogForm;
@@ -7,22 +7,23 @@ use crate::load::RecordedLoad;
 /// A log, and what damage allows its capture to lack.
 pub struct DamagedLog {
     pub bytes: Vec<u8>,
-    /// By statement: whether the log still has something of a message that shows it.
+    /// For each statement, true if the log still has something of a message that shows it.
     pub is_shown: Vec<bool>,
     pub is_damaged: bool,
-    /// Whether a capture must refuse it.
+    /// True if a capture must refuse the log.
     pub is_compressed: bool,
-    /// Whether all lines end as on Windows, so that a return at the end of a line is none of the statement.
+    /// True if all lines end as on Windows, so that a return at the end of a line is not part of the statement.
     pub has_returns: bool,
 }
 
 /// A message in the log.
 struct Piece {
-    /// None for what the server has not written.
+    /// The index of the message; `None` for a text that the server has not written.
     message: Option<usize>,
     form: Option<LogForm>,
     is_torn: bool,
-    /// Whether a line of another program stands between its own: where that one was torn off or has a hole, nothing shows what it is.
+    /// True if a line of another program stands between the lines of the message: where that line was torn off or has a
+    /// hole, nothing shows what it is.
     is_mixed: bool,
     bytes: Vec<u8>,
 }
@@ -41,7 +42,7 @@ const FOREIGN: [&str; 10] = [
     "a,b,\"c\"",
 ];
 
-/// How many bytes of zeros a file system leaves in the place of what it lost.
+/// The number of bytes of zeros that a file system leaves in the place of what it lost.
 const HOLE: usize = 5;
 
 /// Prefixes of messages are at most so long, in bytes.
@@ -146,7 +147,7 @@ fn separate(pieces: &mut Vec<Piece>) {
     }
 }
 
-/// Whether what is left of a message has the word of its severity.
+/// Returns true if what is left of a message has the word of its severity.
 fn has_word(piece: &Piece) -> bool {
     ["LOG", "ERROR", "WARNING"].iter().any(|word| memchr::memmem::find(&piece.bytes, word.as_bytes()).is_some())
 }

@@ -10,10 +10,10 @@ use crate::load::{BEGIN_MS, LoggedClient, Message, RecordedLoad};
 pub enum LogForm {
     Stderr {
         prefix: &'static str,
-        /// Whether the SQLSTATE stands before the text.
+        /// True if the SQLSTATE stands before the text.
         is_verbose: bool,
     },
-    /// With so many columns.
+    /// The log has rows of `csvlog` with this number of columns.
     Csv(usize),
     Json,
     Docker {
@@ -41,7 +41,7 @@ const PREFIXES: [&str; 15] = [
     "%m [%p] %t",
 ];
 
-/// How many of them a capture finds out by itself.
+/// The number of these prefixes that a capture finds out by itself.
 const GUESSED: usize = 8;
 
 impl LogForm {
@@ -55,7 +55,7 @@ impl LogForm {
         }
     }
 
-    /// The prefix that the capture must be given.
+    /// Returns the prefix that the capture must be given.
     pub fn needed_prefix(self) -> Option<&'static str> {
         self.prefix().filter(|prefix| !PREFIXES[..GUESSED].contains(prefix))
     }
@@ -67,12 +67,12 @@ impl LogForm {
         }
     }
 
-    /// Whether lines are those of `stderr`, where nothing shows how many lines a message has.
+    /// Returns true if lines are those of `stderr`, where nothing shows how many lines a message has.
     pub fn has_plain_lines(self) -> bool {
         self.prefix().is_some()
     }
 
-    /// What a message is in the log, with the end of its last line.
+    /// Returns a message as it is in the log, with the end of its last line.
     pub fn render(self, load: &RecordedLoad, index: usize) -> Vec<u8> {
         let message = &load.messages[index];
         let client = message.client.map(|client| &load.clients[client]);
@@ -121,7 +121,7 @@ fn sqlstate(message: &Message) -> &str {
     if message.sqlstate.is_empty() { "00000" } else { message.sqlstate }
 }
 
-/// `log_line_prefix` of a message.
+/// Returns the `log_line_prefix` of a message.
 fn expand(prefix: &str, client: Option<&LoggedClient>, message: &Message, index: usize) -> String {
     let mut text = String::new();
     let mut rest = prefix;
@@ -171,7 +171,7 @@ fn pid(client: Option<&LoggedClient>) -> u32 {
     client.map_or(7, |client| client.pid)
 }
 
-/// The times are within an hour of the begin.
+/// Returns a time as a log has it. The times are within an hour of the begin.
 fn time(time_ms: u64) -> String {
     let (minute, second) = ((time_ms - BEGIN_MS) / 60_000, (time_ms - BEGIN_MS) / 1000 % 60);
     format!("2026-11-23 08:{minute:02}:{second:02}.{:03} UTC", time_ms % 1000)

@@ -8,7 +8,7 @@ use crate::sql;
 /// The time of the first message: 2026-11-23 08:00 UTC, in milliseconds since 1970.
 pub const BEGIN_MS: u64 = 1_795_420_800_000;
 
-/// A client's session.
+/// The session of a client.
 pub struct LoggedClient {
     pub pid: u32,
     pub user: &'static str,
@@ -17,7 +17,7 @@ pub struct LoggedClient {
 }
 
 impl LoggedClient {
-    /// As `%c` has it.
+    /// Returns the session's identifier, as `%c` has it.
     pub fn session_id(&self) -> String {
         format!("{:x}.{:x}", BEGIN_MS / 1000, self.pid)
     }
@@ -28,10 +28,10 @@ pub struct SentStatement {
     pub client: usize,
     pub protocol: Protocol,
     pub text: String,
-    /// Those that were bound.
+    /// The parameters that were bound.
     pub parameters: Vec<Option<String>>,
     pub has_failed: bool,
-    /// If the log has it and no damage.
+    /// The time that the statement took, if the log has it and no damage.
     pub duration_us: Option<u64>,
 }
 
@@ -39,7 +39,7 @@ pub struct SentStatement {
 #[derive(Default)]
 pub struct Message {
     pub time_ms: u64,
-    /// None for a process that serves no client.
+    /// The index of the client; `None` for a process that serves no client.
     pub client: Option<usize>,
     pub severity: &'static str,
     pub sqlstate: &'static str,
@@ -48,16 +48,16 @@ pub struct Message {
     pub hint: &'static str,
     pub context: String,
     pub statement: String,
-    /// The statement that it shows.
+    /// The statement that the message shows, if it shows one.
     pub shows: Option<usize>,
 }
 
-/// What happened on the server.
+/// The sessions, statements and messages of a server.
 #[derive(Default)]
 pub struct RecordedLoad {
     pub clients: Vec<LoggedClient>,
     pub statements: Vec<SentStatement>,
-    /// In the order of their times.
+    /// The messages in the order of their times.
     pub messages: Vec<Message>,
 }
 
@@ -104,7 +104,7 @@ impl RecordedLoad {
         load
     }
 
-    /// The messages of a client's session, without times.
+    /// Draws the messages of a client's session, without times.
     fn session(&mut self, choices: &mut Choices<'_>, client: usize) -> Vec<Message> {
         let LoggedClient { user, database, application, .. } = self.clients[client];
         let said = |text: String| Message { client: Some(client), severity: "LOG", text, ..Message::default() };
@@ -125,7 +125,7 @@ impl RecordedLoad {
         messages
     }
 
-    /// One more statement of a client, in one of the ways in which servers log them.
+    /// Draws one more statement of a client, and its messages in one of the ways in which servers log them.
     fn statement(&mut self, choices: &mut Choices<'_>, client: usize, messages: &mut Vec<Message>) {
         let number = self.statements.len();
         let said = |text: String| Message { client: Some(client), severity: "LOG", text, ..Message::default() };
@@ -181,7 +181,7 @@ impl RecordedLoad {
     }
 }
 
-/// Bound parameters as the server logs them.
+/// Returns bound parameters as the server logs them.
 fn list(parameters: &[Option<String>]) -> String {
     let logged = parameters.iter().zip(1..).map(|(value, number)| match value {
         None => format!("${number} = NULL"),

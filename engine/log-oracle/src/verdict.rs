@@ -1,4 +1,5 @@
-//! A capture beside what was written: each statement is there as it was sent, or was counted; nothing else is there.
+//! The comparison of a capture with what was written: each statement must be there as it was sent, or be counted, and
+//! nothing else must be there.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,7 +17,7 @@ use crate::damage::DamagedLog;
 use crate::form::LogForm;
 use crate::load::{RecordedLoad, SentStatement};
 
-/// How a capture differs from what was written, with the log.
+/// The difference between a capture and what was written, with the log.
 #[derive(Debug, Error)]
 #[error("{difference}; prefix {prefix:?}, needed {needed:?}; the log:\n{log}")]
 pub struct Mismatch {
@@ -27,7 +28,7 @@ pub struct Mismatch {
     log: String,
 }
 
-/// A difference.
+/// A difference between a capture and what was written.
 #[derive(Debug, Error)]
 enum Difference {
     #[error("the files of the comparison: {0}")]
@@ -106,7 +107,7 @@ fn compare(load: &RecordedLoad, log: &DamagedLog, form: LogForm) -> Result<(), D
     Ok(())
 }
 
-/// How many messages were left out of a capture.
+/// Returns how many messages were left out of a capture.
 fn counted(about: &About) -> u64 {
     about.left_out.iter().filter(|left_out| left_out.reason != "values-cut").map(|left_out| left_out.count).sum()
 }
@@ -117,14 +118,14 @@ fn clients_with_statements(load: &RecordedLoad) -> usize {
     clients.len()
 }
 
-/// A log may be refused, in one sentence, if it is damaged or has no statement.
+/// Checks a refusal. A log may be refused, in one sentence, if it is damaged or has no statement.
 fn refused(sentence: &str, load: &RecordedLoad, log: &DamagedLog) -> Result<(), Difference> {
     let is_sentence = !sentence.is_empty() && !sentence.contains('\n');
     let may_be = log.is_damaged || log.is_compressed || load.statements.is_empty();
     if is_sentence && may_be { Ok(()) } else { Err(Difference::Refused(sentence.to_owned())) }
 }
 
-/// The statements of a captured session are those of one client, in their order, as they were sent.
+/// Checks that the statements of a captured session are those of one client, in their order, as they were sent.
 fn check_session(
     session: &[Captured],
     load: &RecordedLoad,
@@ -154,7 +155,7 @@ fn check_session(
     Ok(())
 }
 
-/// What of a statement is not as it was sent.
+/// Returns the part of a statement that is not as it was sent.
 fn differs(captured: &Captured, written: &SentStatement, is_damaged: bool) -> Option<&'static str> {
     // Where a statement is shown by its error alone, nothing says whether it had a name.
     let is_its_protocol = captured.protocol == written.protocol

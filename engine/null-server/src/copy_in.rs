@@ -3,7 +3,7 @@
 /// COPY FROM STDIN in text format: the rows are counted, not stored.
 #[derive(Debug, Default)]
 pub struct CopyIn {
-    /// Whether Execute began it, not a simple query.
+    /// True if Execute began the COPY, false if a simple query did.
     pub is_extended: bool,
     rows: u64,
     /// The current line, cut to [`CopyIn::KEPT`] bytes.
@@ -14,7 +14,7 @@ impl CopyIn {
     /// The line that ends the data of old clients.
     const END_MARKER: &[u8] = b"\\.";
 
-    /// Enough bytes of a line to recognise the end marker.
+    /// The number of bytes of a line that suffice to recognise the end marker.
     const KEPT: usize = 3;
 
     pub fn new(is_extended: bool) -> Self {

@@ -14,20 +14,20 @@ const NORMAL_P99: f64 = 2.326_347_874_040_841;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delay {
     Fixed(Nanos),
-    /// Uniform, both ends included.
+    /// The delay is uniformly distributed, both ends included.
     Uniform(Nanos, Nanos),
-    /// The mean, nanoseconds.
+    /// The delay is exponentially distributed with this mean, nanoseconds.
     Exponential(f64),
-    /// The median, nanoseconds, and the standard deviation of the logarithm.
+    /// The delay is lognormally distributed: the median, nanoseconds, and the standard deviation of the logarithm.
     Lognormal {
         median: f64,
         sigma: f64,
     },
-    /// Each part with the cumulative probability up to and including it; the last is 1.
+    /// The delay is of one of these parts. Each has the cumulative probability up to and including it; the last is 1.
     Mix(Vec<(f64, Delay)>),
 }
 
-/// What is wrong with the text of a delay, as a part of a sentence.
+/// The error in the text of a delay, as a part of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DelayError {
     #[error("there is no distribution \"{0}\"; there are fixed, uniform, exponential, lognormal and mix")]
@@ -64,7 +64,7 @@ impl Delay {
         }
     }
 
-    /// Returns whether every statement is answered at once.
+    /// Returns true if every statement is answered at once.
     pub fn is_zero(&self) -> bool {
         *self == Delay::Fixed(0)
     }
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Many delays in ascending order, microseconds.
+    /// Returns many delays in ascending order, microseconds.
     fn drawn(text: &str) -> Vec<f64> {
         let delay = Delay::parse(text).unwrap();
         let mut random = Random::seeded(1);

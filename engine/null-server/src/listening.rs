@@ -17,10 +17,10 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use crate::serving::{Accepted, ServerState, Waker};
 use crate::session::ClientSession;
 
-/// How many connections may wait to be accepted. The system reduces it to its own limit.
+/// The number of connections that may wait to be accepted. The system reduces it to its own limit.
 const BACKLOG: i32 = 16_384;
 
-/// How long accepting pauses when no file descriptor is left.
+/// The pause in accepting when no file descriptor is left.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The token of the signal that stops the server; listeners have their indexes.
@@ -82,12 +82,12 @@ fn listen(socket: &Socket) -> io::Result<()> {
     socket.set_nonblocking(true)
 }
 
-/// Returns whether no server listens on the file of a Unix socket.
+/// Returns true if no server listens on the file of a Unix socket.
 fn is_abandoned(path: &Path) -> bool {
     UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// How connections reach a thread.
+/// The way by which connections reach a thread.
 pub struct Door {
     pub inbox: Sender<Accepted>,
     pub waker: Waker,
@@ -143,7 +143,7 @@ pub fn accept(
     }
 }
 
-/// Returns whether only the client that was to be accepted is affected.
+/// Returns true if only the client that was to be accepted is affected.
 fn concerns_one_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)

@@ -4,7 +4,7 @@ use wire::frame::{write, write_text};
 
 use crate::statements::KnownRow;
 
-/// Type OIDs.
+/// The OIDs of types.
 const CHAR_OID: u32 = 18;
 const INT8_OID: u32 = 20;
 const INT4_OID: u32 = 23;
@@ -37,12 +37,12 @@ impl EncodedRows {
         Self(rows.map(|columns| [encode(columns, false), encode(columns, true)]))
     }
 
-    /// RowDescription.
+    /// Returns the message RowDescription of a row.
     pub fn description(&self, row: KnownRow, is_binary: bool) -> &[u8] {
         &self.0[row as usize][usize::from(is_binary)].description
     }
 
-    /// DataRow.
+    /// Returns the message DataRow of a row.
     pub fn row(&self, row: KnownRow, is_binary: bool) -> &[u8] {
         &self.0[row as usize][usize::from(is_binary)].row
     }
@@ -79,13 +79,13 @@ fn encode(columns: &[Column], is_binary: bool) -> EncodedRow {
     EncodedRow { description, row }
 }
 
-/// A message without a body.
+/// Writes a message without a body.
 #[inline]
 pub fn bare(out: &mut Vec<u8>, kind: u8) {
     write(out, kind, |_| {});
 }
 
-/// CommandComplete.
+/// Writes the message CommandComplete.
 #[inline]
 pub fn complete(out: &mut Vec<u8>, tag: &[u8]) {
     write(out, b'C', |out| {
@@ -94,18 +94,18 @@ pub fn complete(out: &mut Vec<u8>, tag: &[u8]) {
     });
 }
 
-/// CopyInResponse or CopyOutResponse: text format, number of columns unknown.
+/// Writes CopyInResponse or CopyOutResponse: text format, number of columns unknown.
 pub fn copy_response(out: &mut Vec<u8>, kind: u8) {
     write(out, kind, |out| out.extend_from_slice(&[0, 0, 0]));
 }
 
-/// ReadyForQuery.
+/// Writes the message ReadyForQuery.
 #[inline]
 pub fn ready(out: &mut Vec<u8>, status: u8) {
     write(out, b'Z', |out| out.push(status));
 }
 
-/// ParameterDescription.
+/// Writes the message ParameterDescription.
 pub fn parameter_types(out: &mut Vec<u8>, types: &[u32]) {
     write(out, b't', |out| {
         out.extend_from_slice(&(types.len() as u16).to_be_bytes());
@@ -113,7 +113,7 @@ pub fn parameter_types(out: &mut Vec<u8>, types: &[u32]) {
     });
 }
 
-/// ErrorResponse.
+/// Writes the message ErrorResponse.
 pub fn error(out: &mut Vec<u8>, severity: &str, sqlstate: &str, message: &str) {
     write(out, b'E', |out| {
         for (field, value) in [(b'S', severity), (b'V', severity), (b'C', sqlstate), (b'M', message)] {
@@ -124,7 +124,7 @@ pub fn error(out: &mut Vec<u8>, severity: &str, sqlstate: &str, message: &str) {
     });
 }
 
-/// NegotiateProtocolVersion: the server offers 3.0 and knows none of `options`.
+/// Writes NegotiateProtocolVersion: the server offers 3.0 and knows none of `options`.
 pub fn negotiate(out: &mut Vec<u8>, options: &[&[u8]]) {
     write(out, b'v', |out| {
         out.extend_from_slice(&(3u32 << 16).to_be_bytes());
@@ -133,7 +133,7 @@ pub fn negotiate(out: &mut Vec<u8>, options: &[&[u8]]) {
     });
 }
 
-/// The start of a session: AuthenticationOk, ParameterStatus, BackendKeyData, ReadyForQuery.
+/// Writes the start of a session: AuthenticationOk, ParameterStatus, BackendKeyData, ReadyForQuery.
 pub fn welcome(out: &mut Vec<u8>, user: &[u8], number: u32, key: u32) {
     write(out, b'R', |out| out.extend_from_slice(&[0; 4]));
     let parameters: [(&str, &[u8]); 13] = [

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use crate::statements::StatementKind;
 
-/// A prepared statement.
+/// A statement that a client has prepared.
 pub struct NamedStatement {
     pub kind: StatementKind,
-    /// The type OIDs of its parameters.
+    /// The type OIDs of the statement's parameters.
     pub types: Vec<u32>,
 }
 

@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::delay::{Delay, DelayError};
 
-/// What is wrong with a command line. A sentence each.
+/// The error in a command line. Each message is a sentence.
 #[derive(Debug, Error)]
 pub enum OptionError {
     #[error(transparent)]
@@ -33,7 +33,7 @@ pub enum OptionError {
     NoPlace,
 }
 
-/// The options.
+/// The options of the null server.
 #[derive(Debug, PartialEq)]
 pub struct ServerOptions {
     socket_dir: Option<String>,
@@ -41,14 +41,14 @@ pub struct ServerOptions {
     pub address: Option<SocketAddr>,
     pub threads: usize,
     pub delay: Delay,
-    /// Statements that are served at the same time; `None`: all.
+    /// The number of statements that are served at the same time; `None`: all.
     pub servers: Option<usize>,
     pub seed: u64,
     pub max_connections: Option<usize>,
 }
 
 impl ServerOptions {
-    /// The path of the Unix socket, if the server listens on one.
+    /// Returns the path of the Unix socket, if the server listens on one.
     pub fn socket(&self) -> Option<PathBuf> {
         self.socket_dir.as_ref().map(|directory| ground::text::path(directory).join(format!(".s.PGSQL.{}", self.port)))
     }
@@ -80,7 +80,7 @@ const TABLE: &[Row] = &[
     Row::action("--help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// What it is, and its options.
+/// Returns the description of the null server and its options.
 pub fn manual() -> Manual {
     Manual {
         about: "\
@@ -94,7 +94,7 @@ what a client reaches against it is the client's own limit.",
     }
 }
 
-/// Reads the arguments.
+/// Reads the arguments of the command line.
 pub fn parse(args: Vec<String>) -> Result<ServerOptions, Stop<OptionError>> {
     let mut options = ServerOptions {
         socket_dir: None,

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use ground::clock::Nanos;
 
-/// When each server is free again. Its size is the number of servers, however many statements wait.
+/// The time at which each server is free again. The size is the number of servers, however many statements wait.
 #[derive(Debug)]
 pub struct ServiceQueue {
     free_at: BinaryHeap<Reverse<Nanos>>,

@@ -1,4 +1,4 @@
-//! One thread of the server: the sockets of its clients, an event loop, and the statements that wait for their delay.
+//! A thread of the server: the sockets of its clients, an event loop, and the statements that wait for their delay.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,11 +20,11 @@ use crate::session::{ClientSession, ServerAction, Setup};
 const WAKE: Token = Token(usize::MAX - 2);
 const BUFFER_SIZE: usize = 64 * 1024;
 
-/// How long before the end of a statement the thread wakes up; it waits for the rest without sleeping. A processor takes
-/// up to 80 us to wake up, if it is virtual and has slept for milliseconds.
+/// The time before the end of a statement at which the thread wakes up, nanoseconds; it waits for the rest without
+/// sleeping. A processor takes up to 80 us to wake up, if it is virtual and has slept for milliseconds.
 const AWAKE: Nanos = 150_000;
 
-/// A larger buffer of a client is freed when it is empty.
+/// The size, bytes, above which the buffer of a client is freed when it is empty.
 const KEPT_CAPACITY: usize = 64 * 1024;
 
 /// A connection that was accepted, and its session.
@@ -37,7 +37,7 @@ pub struct Accepted {
 pub struct Waker(UnixStream);
 
 impl Waker {
-    /// A waker, and what can be read when it has been called.
+    /// Makes a waker, and the stream that can be read when it has been called.
     fn new() -> io::Result<(Self, UnixStream)> {
         let (near, far) = UnixStream::pair()?;
         near.set_nonblocking(true)?;
@@ -55,12 +55,12 @@ impl Waker {
     }
 }
 
-/// What the threads share.
+/// The state that the threads share.
 pub struct ServerState {
     pub setup: Setup,
     /// The clock of all threads.
     pub clock: Clock,
-    /// Where statements wait for one of a limited number of servers; `None`: all are served at once.
+    /// The queue in which statements wait for one of a limited number of servers; `None`: all are served at once.
     pub queue: Option<Mutex<ServiceQueue>>,
     pub stop: AtomicBool,
     /// The number of open connections.
@@ -73,24 +73,24 @@ struct ServedClient {
     /// Bytes that wait for the end of a statement or for the rest of their message, from `kept_at` on.
     kept: Vec<u8>,
     kept_at: usize,
-    /// Whether there may be more to read: the kernel reports changes only.
+    /// True if there may be more to read: the kernel reports changes only.
     may_read: bool,
-    /// Whether a statement waits for its delay.
+    /// True if a statement waits for its delay.
     is_held: bool,
-    /// Whether output waits for the socket.
+    /// True if output waits for the socket.
     waits_for_write: bool,
-    /// When the bytes were read or the last statement ended. The next delay counts from here.
+    /// The time at which the bytes were read or the last statement ended. The next delay counts from here.
     began: Nanos,
 }
 
-/// What happens to a client after a step.
+/// The state of a client after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// It can continue at once.
+    /// The client can continue at once.
     Go,
-    /// It waits for its socket or for a delay.
+    /// The client waits for its socket or for a delay.
     Wait,
-    /// Its connection is closed.
+    /// The client's connection is closed.
     Close,
 }
 
@@ -98,14 +98,14 @@ enum Next {
 pub struct Serving {
     shared: Arc<ServerState>,
     inbox: Receiver<Accepted>,
-    /// What its waker writes to.
+    /// The stream that can be read when the waker has been called.
     wakes: UnixStream,
     readiness: Readiness,
     clock: Clock,
     clients: Vec<Option<ServedClient>>,
-    /// Free places in `clients`.
+    /// The free places in `clients`.
     free: Vec<usize>,
-    /// When statements end, and the clients they belong to.
+    /// The times at which statements end, and the clients they belong to.
     due: BinaryHeap<Reverse<(Nanos, usize)>>,
     /// Clients that may have sent more than one buffer holds.
     eager: Vec<usize>,
@@ -251,7 +251,7 @@ impl Serving {
     }
 }
 
-/// What a step of a client works with.
+/// The state with which a step of a client works.
 struct Step<'a> {
     setup: &'a Setup,
     queue: Option<&'a Mutex<ServiceQueue>>,

@@ -22,21 +22,22 @@ const SSL_REQUEST: u32 = 80_877_103;
 const GSSENC_REQUEST: u32 = 80_877_104;
 const CANCEL_REQUEST: u32 = 80_877_102;
 
-/// What all sessions share.
+/// The values that all sessions share.
 pub struct Setup {
     pub rows: EncodedRows,
     pub delay: Delay,
     pub seed: u64,
 }
 
-/// What the caller does next.
+/// The next action of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerAction {
-    /// Sends the output, then reads further bytes.
+    /// The caller sends the output, then reads further bytes.
     Go,
-    /// Sends nothing until this time has passed since the statement was read, or since the end of the statement before.
+    /// The caller sends nothing until this time has passed since the statement was read, or since the end of the
+    /// statement before.
     Hold(Nanos),
-    /// Sends the output, then closes the connection.
+    /// The caller sends the output, then closes the connection.
     Close,
 }
 
@@ -51,7 +52,7 @@ pub struct ClientSession {
     pub(crate) status: u8,
     pub(crate) statements: Named<NamedStatement>,
     pub(crate) portals: Named<Portal>,
-    /// Whether messages are skipped up to the next Sync, because of an error.
+    /// True if messages are skipped up to the next Sync, because of an error.
     pub(crate) skipping: bool,
     copying: Option<CopyIn>,
     query: SimpleQuery,
@@ -59,7 +60,7 @@ pub struct ClientSession {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Waits for a start-up packet. If `refused`, there are too many sessions.
+    /// The session waits for a start-up packet. If `refused`, there are too many sessions.
     Startup {
         refused: bool,
     },
@@ -73,12 +74,12 @@ enum Stage {
 struct SimpleQuery {
     text: Vec<u8>,
     at: usize,
-    /// Whether a statement of the query was answered.
+    /// True if a statement of the query was answered.
     is_answered: bool,
 }
 
 impl ClientSession {
-    /// The session of the connection with this number, which counts from 0 in the order of acceptance.
+    /// Makes the session of the connection with this number, which counts from 0 in the order of acceptance.
     pub fn new(number: u32, setup: &Setup, refused: bool) -> Self {
         // The factor spreads the numbers over all seeds, so that servers with neighbouring seeds draw different delays.
         let mut base = Random::seeded(setup.seed ^ (u64::from(number) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -96,8 +97,8 @@ impl ClientSession {
         }
     }
 
-    /// Answers the complete messages in `input`. Returns how many bytes they are. After [`ServerAction::Hold`] it is called again
-    /// with the rest.
+    /// Answers the complete messages in `input`. Returns the number of their bytes. After [`ServerAction::Hold`] it is
+    /// called again with the rest.
     pub fn answer(&mut self, input: &[u8], setup: &Setup) -> (usize, ServerAction) {
         let mut used = 0;
         loop {
@@ -190,7 +191,8 @@ impl ClientSession {
         turn
     }
 
-    /// Answers statements until one takes time or begins COPY FROM STDIN. Returns how many bytes of the text are done.
+    /// Answers statements until one takes time or begins COPY FROM STDIN. Returns the number of bytes of the text that
+    /// are done.
     fn run_query(&mut self, text: &[u8], setup: &Setup) -> (usize, ServerAction) {
         let mut at = 0;
         while at < text.len() {
@@ -361,7 +363,7 @@ impl ClientSession {
     }
 }
 
-/// The text that begins `bytes`, up to its zero byte.
+/// Returns the text that begins `bytes`, up to its zero byte.
 fn until_zero(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }

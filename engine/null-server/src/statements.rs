@@ -7,20 +7,20 @@ use ground::sql;
 /// The effect of a statement on the session, and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StatementKind {
-    /// Only blanks and comments.
+    /// The statement has only blanks and comments.
     Empty,
     /// BEGIN or START TRANSACTION, with its command tag.
     Begin(&'static str),
-    /// COMMIT or END.
+    /// The statement is COMMIT or END.
     Commit,
     Rollback,
     /// ROLLBACK TO SAVEPOINT: the transaction continues.
     RollbackTo,
-    /// One row.
+    /// The statement returns one row.
     Rows(KnownRow, CommandTag),
     CopyIn,
     CopyOut,
-    /// No rows.
+    /// The statement returns no rows.
     Done(CommandTag),
 }
 
@@ -33,14 +33,14 @@ pub enum KnownRow {
     Branches,
     /// pgbench's survey of partitions before a run: strategy and count.
     Partitions,
-    /// The same, after the place in the search path.
+    /// pgbench's survey of partitions before a run: strategy and count, after the place in the search path.
     PlacedPartitions,
 }
 
 /// The command tag of CommandComplete.
 pub type CommandTag = Cow<'static, [u8]>;
 
-/// Returns whether a client sends this statement before a run, as pgbench does. Such a statement is never delayed.
+/// Returns true if a client sends this statement before a run, as pgbench does. Such a statement is never delayed.
 pub fn is_survey(kind: &StatementKind) -> bool {
     use KnownRow::{Branches, Partitions, PlacedPartitions};
     matches!(kind, StatementKind::Rows(Branches | Partitions | PlacedPartitions, _))
@@ -145,7 +145,7 @@ fn skip_blanks(mut text: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns whether `wanted` occurs in the text, ignoring case.
+/// Returns true if `wanted` occurs in the text, ignoring case.
 fn contains(text: &[u8], wanted: &[u8]) -> bool {
     text.windows(wanted.len()).any(|bytes| bytes.eq_ignore_ascii_case(wanted))
 }

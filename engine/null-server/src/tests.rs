@@ -1,4 +1,5 @@
-//! Sessions with clients of every kind: the answers do not depend on how the bytes are cut, and no client breaks a session.
+//! Tests of sessions with clients of every kind: the answers do not depend on how the bytes are cut, and no client
+//! breaks a session.
 
 use bytes::BytesMut;
 use postgres_protocol::IsNull;
@@ -13,7 +14,8 @@ fn setup(delay: &str) -> Setup {
     Setup { rows: EncodedRows::new(), delay: Delay::parse(delay).unwrap(), seed: 1 }
 }
 
-/// What a session answers to bytes that come in pieces of one size; statements take no time here, but end their turn.
+/// Returns the answer of a session to bytes that come in pieces of one size; statements take no time here, but end
+/// their turn.
 fn answer(bytes: &[u8], size: usize, setup: &Setup) -> (Vec<u8>, Vec<u64>, bool) {
     let mut session = ClientSession::new(0, setup, false);
     let (mut kept, mut holds) = (Vec::new(), Vec::new());
@@ -32,7 +34,8 @@ fn answer(bytes: &[u8], size: usize, setup: &Setup) -> (Vec<u8>, Vec<u64>, bool)
     (session.out, holds, false)
 }
 
-/// Types of the messages after the welcome, with the status of ReadyForQuery and the text of CommandComplete.
+/// Returns the types of the messages after the welcome, with the status of ReadyForQuery and the text of
+/// CommandComplete.
 fn summary(out: &[u8]) -> String {
     let mut words = Vec::new();
     for (kind, body) in wire::frame::messages(out) {
@@ -88,7 +91,7 @@ fn copy_data(data: &str) -> Vec<u8> {
     message(|out| frontend::CopyData::new(data.as_bytes()).unwrap().write(out))
 }
 
-/// What a client sends after its start-up packet, and a summary of the answer.
+/// Returns what a client sends after its start-up packet, and a summary of the answer.
 fn conversations() -> Vec<(Vec<u8>, &'static str)> {
     let copy_done = || message(frontend::copy_done);
     let copy_fail = || message(|out| frontend::copy_fail("no", out).unwrap());

@@ -6,7 +6,7 @@ use crate::time::days_since_1970;
 /// A piece of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Stays as it is.
+    /// A part that stays as it is.
     Kept(&'a str),
     /// A run of digits.
     Digits(&'a str),
@@ -18,7 +18,7 @@ pub enum Piece<'a> {
     Date(i64),
 }
 
-/// What takes the pieces.
+/// The function that takes the pieces.
 pub type Take<'a> = dyn FnMut(Piece<'_>) + 'a;
 
 /// Values that stay whole, in lower case: truth values, and what date and number types accept as words.
@@ -153,7 +153,7 @@ fn of_kept_words(text: &str, take: &mut Take<'_>) {
     }
 }
 
-/// Whether all words of a text, of which there is one, are units of time.
+/// Returns true if all words of a text are units of time and there is at least one.
 fn is_interval(text: &str) -> bool {
     let mut words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).peekable();
     let has_digit = text.bytes().any(|c| c.is_ascii_digit());
@@ -189,7 +189,7 @@ fn is_letter(c: char) -> bool {
     c.is_alphanumeric() && !c.is_ascii_digit()
 }
 
-/// Whether a letter is the `e` of `1.5e-10`.
+/// Returns true if a letter is the `e` of `1.5e-10`.
 fn is_exponent(text: &str, at: usize, length: usize) -> bool {
     let text = text.as_bytes();
     let next = match text.get(at + length) {
@@ -200,7 +200,7 @@ fn is_exponent(text: &str, at: usize, length: usize) -> bool {
     length == 1 && matches!(text[at], b'e' | b'E') && at > 0 && is_digit(text.get(at - 1)) && is_digit(next)
 }
 
-/// The length of a backslash with what it escapes: `\n`, `\u00e9`.
+/// Returns the length of a backslash with what it escapes: `\n`, `\u00e9`.
 fn escape_length(rest: &str) -> usize {
     let Some(escaped) = rest[1..].chars().next() else { return 1 };
     let digits = match escaped {
@@ -250,7 +250,7 @@ fn date_and_time(rest: &str, take: &mut Take<'_>) -> Option<usize> {
     Some(10 + length)
 }
 
-/// The length of ` 08:00:00.123+00` behind a date, or of nothing.
+/// Returns the length of ` 08:00:00.123+00` behind a date, or 0.
 fn time_length(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let is_time = matches!(bytes, [b' ' | b'T', a, b, b':', ..] if a.is_ascii_digit() && b.is_ascii_digit());
@@ -272,7 +272,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Pieces that are replaced in brackets: `#` digits, `a` letters, `x` hexadecimal ones, `d` a date.
+    /// Cuts a text. Pieces that are replaced stand in brackets: `#` digits, `a` letters, `x` hexadecimal ones, `d` a
+    /// date.
     fn cut(text: &str, of: fn(&str, &mut Take<'_>)) -> String {
         let mut all = String::new();
         of(text, &mut |piece| match piece {

@@ -13,17 +13,17 @@ use crate::time::date_of;
 /// The pieces of a capture, and their tokens when all are known.
 pub struct Vocabulary {
     learned: HashMap<Group, BTreeSet<Box<str>>>,
-    /// In order.
+    /// The pieces of each group, sorted.
     sealed: HashMap<Group, Vec<Box<str>>>,
     key: RandomState,
-    /// By how many days all dates are moved.
+    /// The number of days by which all dates are moved.
     shift: i64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Group {
     kind: Kind,
-    /// In characters.
+    /// The length of the pieces, in characters.
     length: usize,
 }
 
@@ -40,11 +40,11 @@ enum Kind {
 /// Dates are moved by 2 to 260 weeks, so that days of the week stay.
 const WEEKS: (u64, u64) = (2, 260);
 
-/// Of these letters no word can be made that stays in values, such as `true`, `t` or `ms`.
+/// The letters of tokens. They make no word that stays in values, such as `true`, `t` or `ms`.
 const LETTERS: &str = "bcgjklnpqrvwxz";
 
 impl Group {
-    /// Of a piece that becomes a token.
+    /// Returns the group of a piece that becomes a token.
     fn of<'a>(piece: &Piece<'a>) -> Option<(Self, &'a str)> {
         let (kind, text) = match *piece {
             // There are ten of them, and programs use 0 and 1 as flags.
@@ -59,7 +59,8 @@ impl Group {
         Some((Self { kind, length: text.chars().count() }, text))
     }
 
-    /// The characters of a token, in order, for so many pieces: with all tokens of this length there are enough.
+    /// Returns the characters of a token, sorted, for this number of pieces: with all tokens of this length there are
+    /// enough.
     fn alphabet(&self, pieces: usize) -> Vec<char> {
         match self.kind {
             Kind::Digits | Kind::ZeroLed => ('0'..='9').collect(),
@@ -99,13 +100,13 @@ impl Vocabulary {
         });
     }
 
-    /// All values are known.
+    /// Ends the learning: all values are known.
     pub fn seal(&mut self) {
         let learned = std::mem::take(&mut self.learned);
         self.sealed = learned.into_iter().map(|(group, pieces)| (group, pieces.into_iter().collect())).collect();
     }
 
-    /// What stands for a value that was learned.
+    /// Returns the token of a value that was learned.
     pub fn token(&self, value: &str, is_literal: bool) -> String {
         let mut token = String::new();
         cut(value, is_literal, &mut |piece| match (Group::of(&piece), piece) {
@@ -152,7 +153,7 @@ fn cut(value: &str, is_literal: bool, take: &mut dyn FnMut(Piece<'_>)) {
     if is_literal { of_literal(value, take) } else { of_value(value, take) }
 }
 
-/// A date so many days later; the same one if its year would not have four digits.
+/// Returns a date moved by this number of days; the same one if its year would not have four digits.
 fn date(days: i64, shift: i64) -> String {
     let (year, month, day) = date_of(days + shift);
     let (year, month, day) = if (1..=9999).contains(&year) { (year, month, day) } else { date_of(days) };

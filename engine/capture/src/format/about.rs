@@ -15,31 +15,31 @@ const FORMAT: u32 = 1;
 
 const NAME: &str = "capture.json";
 
-/// What a capture is.
+/// The description of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     pub format: u32,
-    /// When it was made, as `2026-11-23T08:00:00Z`, and by which program.
+    /// The time at which the capture was made, as `2026-11-23T08:00:00Z`, and the program that made it.
     pub made_at: String,
     pub made_by: String,
     /// The logs, in the order in which they were read.
     pub sources: Vec<Source>,
-    /// As the server's first line says it, if the logs have that line.
+    /// The version as the server's first line says it, if the logs have that line.
     pub server_version: Option<String>,
-    /// Whether values are replaced by tokens.
+    /// True if values are replaced by tokens.
     pub anonymized: bool,
     /// The earliest start of a session or a statement, since 1970-01-01 00:00 UTC.
     pub begin_us: Micros,
-    /// From the begin to the last end that is known.
+    /// The time from the begin to the last end that is known.
     pub span_us: Micros,
     pub sessions: u64,
     pub statements: u64,
-    /// How many of the statements failed.
+    /// The number of the statements that failed.
     pub failed: u64,
     pub templates: u32,
     /// The templates with the most statements, the first one with most; at most 1,000.
     pub commonest: Vec<Usage>,
-    /// What the logs have and the capture lacks, by reason.
+    /// The counts of what the logs have and the capture lacks, by reason.
     pub left_out: Vec<LeftOut>,
     pub(super) files: Files,
 }
@@ -51,19 +51,19 @@ pub struct Source {
     pub name: String,
     /// `stderr`, `csvlog`, `jsonlog` or `cloud-sql`.
     pub format: String,
-    /// How the file is compressed: `gzip`, `zstd in 3 parts`.
+    /// The form in which the file is compressed: `gzip`, `zstd in 3 parts`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packing: Option<String>,
     /// The log_line_prefix by which the lines were read, for the formats that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// The zones that its times may be of, if they have different offsets: then the begin is that in one of them.
+    /// The zones that the times may be of, if they have different offsets: then the begin is that in one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones: Option<String>,
     pub bytes: u64,
 }
 
-/// How many statements a template has.
+/// The number of statements of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     pub template: u32,
@@ -85,11 +85,11 @@ pub struct LeftOut {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogPlace {
     pub source: String,
-    /// Counts from 1.
+    /// The number of the line, counted from 1.
     pub line: u64,
 }
 
-/// By which it is seen that the files are whole. Chunks have checksums of their own.
+/// The sizes and checksums by which a reader sees that the files are whole. Chunks have checksums of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files {
     pub(super) templates: Checked,
@@ -130,7 +130,7 @@ impl About {
         }
     }
 
-    /// Writes it beside the other files, which are complete: from here on the capture is finished.
+    /// Writes the description beside the other files, which are complete: from here on the capture is finished.
     pub(super) fn write(&self, directory: &Path) -> Result<(), Error> {
         let (path, unnamed) = (directory.join(NAME), directory.join("capture.json.new"));
         let mut text = serde_json::to_vec_pretty(self).expect("texts and numbers are JSON");

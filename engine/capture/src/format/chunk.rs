@@ -14,16 +14,17 @@ use libdeflater::Crc;
 
 use super::error::Error;
 
-/// What the file begins with, so that no chunk begins at 0.
+/// The beginning of the file, so that no chunk begins at 0.
 pub const MAGIC: &[u8; 8] = b"pgtcapt1";
 
-/// A chunk is written when it has so many bytes of statements. Together with the reader's own fields it stays below 4 KiB.
+/// The number of bytes of statements at which a chunk is written. Together with the reader's own fields it stays below
+/// 4 KiB.
 pub const USUAL_LENGTH: usize = 2048;
 
 const HEADER: usize = 24;
 const NEXT: usize = 8;
 
-/// Whose chunk it is, and which.
+/// The session that a chunk belongs to, and the number of the chunk there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pub session: u32,
@@ -44,8 +45,8 @@ impl ChunkWriter {
         Ok(Self { file, path, end: MAGIC.len() as u64 })
     }
 
-    /// Writes a chunk. Returns where it begins. `before` is the place of the session's chunk before it, which then names
-    /// this one.
+    /// Writes a chunk. Returns its place. `before` is the place of the session's chunk before it, which then names this
+    /// one.
     pub fn append(&mut self, owner: Owner, before: Option<u64>, statements: &mut Vec<u8>) -> Result<u64, Error> {
         let place = self.end;
         let length = u32::try_from(statements.len()).map_err(|_| Error::TooMany("bytes of one statement"))?;
@@ -69,7 +70,7 @@ impl ChunkWriter {
         self.file.write_all_at(bytes, place).map_err(Error::io("write", &self.path))
     }
 
-    /// The size of the file.
+    /// Returns the size of the file.
     pub fn size(&self) -> u64 {
         self.end
     }
@@ -93,7 +94,7 @@ impl ChunkReader {
         if magic == *MAGIC { Ok(reader) } else { Err(reader.damaged("it does not begin as sessions.bin does")) }
     }
 
-    /// Reads the statements of a chunk into a buffer. Returns where the session's next chunk begins.
+    /// Reads the statements of a chunk into a buffer. Returns the place of the session's next chunk.
     pub fn load(&self, place: u64, owner: Owner, buffer: &mut Vec<u8>) -> Result<Option<u64>, Error> {
         let wrong = || self.damaged(format!("at byte {place}, chunk {} of session {}", owner.number, owner.session));
         let start = place.checked_add(HEADER as u64).filter(|start| *start <= self.size).ok_or_else(wrong)?;
@@ -117,7 +118,7 @@ impl ChunkReader {
         Ok(Some(u64::from_le_bytes(next.try_into().expect("8 bytes"))).filter(|next| *next != 0))
     }
 
-    /// An error that says what is wrong with the file.
+    /// Makes an error that says what is wrong with the file.
     pub fn damaged(&self, what: impl Into<String>) -> Error {
         Error::damaged(&self.path, what)
     }

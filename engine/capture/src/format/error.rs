@@ -1,4 +1,4 @@
-//! Why a capture cannot be read or written.
+//! The reasons for which a capture cannot be read or written.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ground::output::plain_io_message;
 use thiserror::Error;
 
-/// A sentence each.
+/// An error of a capture. Each message is a sentence.
 #[derive(Debug, Error)]
 pub enum Error {
     #[error("could not {what} \"{}\": {}", path.display(), plain_io_message(error))]

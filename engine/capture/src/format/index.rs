@@ -14,20 +14,21 @@ use crate::time::Micros;
 /// A session of a capture.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecordedSession {
-    /// Counts from 0 in the order in which sessions appear in the logs. Entries are ordered by start instead.
+    /// The number of the session, counted from 0 in the order in which sessions appear in the logs. Entries are ordered
+    /// by start instead.
     pub number: u32,
-    /// When it connected, or else its first statement. The writer counts from 1970-01-01 00:00 UTC, the reader from the
-    /// capture's begin.
+    /// The time at which the session connected, or else its first statement. The writer counts from 1970-01-01 00:00
+    /// UTC, the reader from the capture's begin.
     pub start: Micros,
-    /// When it disconnected, or else the last end of a statement that is known.
+    /// The time at which the session disconnected, or else the last end of a statement that is known.
     pub end: Micros,
-    /// As far as the logs have these.
+    /// The names of the session, as far as the logs have them.
     pub user: Option<String>,
     pub database: Option<String>,
     pub application: Option<String>,
-    /// How many statements it has.
+    /// The number of statements of the session.
     pub statements: u64,
-    /// Where its first chunk begins, if it has statements.
+    /// The place of the session's first chunk, if it has statements.
     pub(super) first_chunk: Option<u64>,
 }
 
@@ -75,7 +76,7 @@ pub struct IndexWriter {
     unsorted_path: PathBuf,
     unsorted: BufWriter<File>,
     end: u64,
-    /// Start, place and length of each entry.
+    /// The start, the place and the length of each entry.
     entries: Vec<(Micros, u64, u32)>,
 }
 
@@ -121,9 +122,9 @@ pub struct Sessions {
     path: PathBuf,
     begin: Micros,
     left: u64,
-    /// Bytes of the file that have not been read.
+    /// The number of bytes of the file that have not been read.
     bytes_left: u64,
-    /// No session has more statements: each takes a byte or more of `sessions.bin`.
+    /// The greatest number of statements of a session: each takes a byte or more of `sessions.bin`.
     most_statements: u64,
     entry: Vec<u8>,
 }
@@ -169,7 +170,7 @@ impl Sessions {
 impl Iterator for Sessions {
     type Item = Result<RecordedSession, Error>;
 
-    /// After an error there are no more.
+    /// Returns the next session. After an error there are no more.
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         let session = self.read();

@@ -36,17 +36,17 @@ impl Capture {
         Ok(Self { chunks: Arc::new(ChunkReader::open(&path, size)?), about, templates, index })
     }
 
-    /// What the capture is.
+    /// Returns the description of the capture.
     pub fn about(&self) -> &About {
         &self.about
     }
 
-    /// The templates; [`RecordedStatement::template`] is an index of these.
+    /// Returns the templates; [`RecordedStatement::template`] is an index of these.
     pub fn templates(&self) -> &[Template] {
         &self.templates
     }
 
-    /// The sessions in the order of their starts, read from disk one after the other.
+    /// Returns the sessions in the order of their starts, read from disk one after the other.
     pub fn sessions(&self) -> Result<Sessions, Error> {
         let file = checked::open(&self.index, self.about.files.index)?;
         Ok(Sessions::new(file, &self.index, &self.about))
@@ -94,15 +94,15 @@ fn read_templates(path: &Path, about: &About) -> Result<Vec<Template>, Error> {
 pub struct SessionReader {
     chunks: Arc<ChunkReader>,
     begin: Micros,
-    /// How many templates there are.
+    /// The number of templates of the capture.
     templates: u32,
-    /// Of the chunk that is read next.
+    /// The owner of the chunk that is read next.
     owner: Owner,
     next_chunk: Option<u64>,
-    /// Statements behind the current one.
+    /// The number of statements behind the current one.
     left: u64,
     buffer: Vec<u8>,
-    /// Where the current statement begins in the buffer, and where it ends.
+    /// The beginning and the end of the current statement in the buffer.
     at: usize,
     end: usize,
     /// The start of the statement before the current one in the chunk, or 0.
@@ -110,7 +110,7 @@ pub struct SessionReader {
 }
 
 impl SessionReader {
-    /// Goes on to the next statement. Returns whether there is one.
+    /// Goes on to the next statement. Returns true if there is one.
     pub fn advance(&mut self) -> Result<bool, Error> {
         if self.left == 0 {
             if self.next_chunk.is_some() {
@@ -138,7 +138,7 @@ impl SessionReader {
         Ok(true)
     }
 
-    /// The current statement.
+    /// Returns the current statement.
     ///
     /// # Panics
     /// If [`Self::advance`] has not returned that there is one.
@@ -147,7 +147,7 @@ impl SessionReader {
         RecordedStatement { start: statement.start.saturating_sub(self.begin), ..statement }
     }
 
-    /// The parameters of the current statement.
+    /// Returns the parameters of the current statement.
     ///
     /// # Panics
     /// As [`Self::statement`].
@@ -155,12 +155,12 @@ impl SessionReader {
         self.decode().1
     }
 
-    /// How many statements follow the current one.
+    /// Returns the number of statements that follow the current one.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// How much memory it keeps for statements, in bytes.
+    /// Returns the size of the memory that is kept for statements, in bytes.
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
         self.buffer.capacity()
@@ -177,7 +177,7 @@ impl SessionReader {
         Ok(())
     }
 
-    /// The current statement, whose start counts from 1970.
+    /// Returns the current statement, whose start counts from 1970.
     fn decode(&self) -> (RecordedStatement, Parameters<'_>) {
         let mut rest = &self.buffer[self.at..self.end];
         RecordedStatement::decode(self.start, &mut rest).expect("advance() has returned true")

@@ -4,31 +4,32 @@
 use super::varint::{put, put_signed, take, take_signed, take_slice, take_u32};
 use crate::time::Micros;
 
-/// One statement that a session sent. Its parameters stand beside it.
+/// A statement that a session sent. Its parameters are kept separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordedStatement {
-    /// When the server received it. The writer counts from 1970-01-01 00:00 UTC, the reader from the capture's begin.
+    /// The time at which the server received the statement. The writer counts from 1970-01-01 00:00 UTC, the reader
+    /// from the capture's begin.
     pub start: Micros,
-    /// How long it took, if the log has that.
+    /// The time that the statement took, if the log has that.
     pub duration: Option<Micros>,
-    /// The number of its template.
+    /// The number of the statement's template.
     pub template: u32,
-    /// If it failed.
+    /// The failure, if the statement failed.
     pub failure: Option<StatementFailure>,
-    /// How many rows it returned or changed, if the source has that. PostgreSQL's logs do not.
+    /// The number of rows that the statement returned or changed, if the source has that. PostgreSQL's logs do not.
     pub rows: Option<u64>,
 }
 
-/// How a statement failed.
+/// The failure of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementFailure {
-    /// With this SQLSTATE.
+    /// The statement failed with this SQLSTATE.
     Code(SqlState),
     /// The log has the error without its SQLSTATE.
     Unstated,
 }
 
-/// Five characters of the error code, such as `23505`.
+/// The five characters of the error code, such as `23505`.
 pub type SqlState = [u8; 5];
 
 const DURATION: u8 = 1;

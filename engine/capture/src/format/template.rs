@@ -2,35 +2,35 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A Bind message has no more parameters: their number has two bytes.
+/// The greatest number of parameters: a Bind message has two bytes for it.
 const MOST_PARAMETERS: u32 = u16::MAX as u32;
 
-/// How a client sent the statements of a template.
+/// The protocol by which a client sent the statements of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// As text (Query).
+    /// The statements are sent as text (Query).
     Simple,
-    /// As an unnamed statement (Parse, Bind, Execute).
+    /// The statements are sent as an unnamed statement (Parse, Bind, Execute).
     Extended,
-    /// As a named statement, parsed once in a session.
+    /// The statements are sent as a named statement, parsed once in a session.
     Prepared,
 }
 
-/// What statements have in common that differ in their values alone.
+/// The part that is common to statements that differ in their values alone.
 ///
 /// The parameters of its statements are either literals, which [`Template::write_text`] puts back into the text as they were
 /// written, quotes included, so that types and plans do not change; or they are values as text, which are bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template {
-    /// Counts from 0, in the order of the file.
+    /// The number of the template, counted from 0, in the order of the file.
     pub id: u32,
     pub protocol: Protocol,
     /// The number of parameters that each of its statements has.
     pub parameters: u32,
     /// The statement with `$1`, `$2` ... for its values.
     pub text: String,
-    /// If the parameters are literals: where in the text, in bytes, the placeholder of each begins.
+    /// The byte in the text at which the placeholder of each literal begins. Empty if the parameters are no literals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) places: Vec<u32>,
     /// The number of the first placeholder of a literal, behind those that the text had itself.
@@ -46,17 +46,18 @@ pub struct TemplateShape<'a> {
     pub parameters: Parameterization<'a>,
 }
 
-/// What the parameters of a template are.
+/// The kind of a template's parameters.
 #[derive(Debug, Clone, Copy)]
 pub enum Parameterization<'a> {
-    /// So many values are bound.
+    /// This number of values is bound.
     Bound(u32),
-    /// Literals, the placeholders of which begin at these places and are numbered from `first` on.
+    /// The parameters are literals, the placeholders of which begin at these places and are numbered from `first` on.
     Literals { places: &'a [u32], first: u32 },
 }
 
 impl Template {
-    /// Whether the parameters are literals, to be put back with [`Self::write_text`], and not to be bound.
+    /// Returns true if the parameters are literals, which have to be put back with [`Self::write_text`], and not to be
+    /// bound.
     pub fn has_literals(&self) -> bool {
         !self.places.is_empty()
     }
@@ -74,7 +75,7 @@ impl Template {
         out.extend_from_slice(&text[done..]);
     }
 
-    /// The template without its number.
+    /// Returns the template without its number.
     pub fn shape(&self) -> TemplateShape<'_> {
         let parameters = match self.protocol {
             Protocol::Extended | Protocol::Prepared if self.places.is_empty() => {
@@ -94,7 +95,7 @@ impl Template {
         Self { id, protocol, parameters, text, places, first }
     }
 
-    /// Whether the places are in the text, each with its `$n`. [`Self::write_text`] relies on it.
+    /// Returns true if the places are in the text, each with its `$n`. [`Self::write_text`] relies on it.
     pub(super) fn is_sound(&self) -> bool {
         let mut done = 0;
         let found = self.first > 0
@@ -110,7 +111,7 @@ impl Template {
     }
 }
 
-/// The length of `$number`.
+/// Returns the length of `$number`.
 fn placeholder_length(number: u32) -> usize {
     2 + number.ilog10() as usize
 }

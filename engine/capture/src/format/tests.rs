@@ -1,4 +1,4 @@
-//! Captures are written, read, damaged.
+//! Tests that write captures, read them and damage them.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::checked::CheckedWriter;
 use super::*;
 
-/// 2026-11-23 08:00 UTC.
+/// The time 2026-11-23 08:00 UTC.
 const EIGHT: Micros = 1_795_420_800_000_000;
 
 type Parameter = Option<String>;
@@ -100,7 +100,7 @@ proptest! {
     }
 }
 
-/// A capture whose first session has several chunks.
+/// Makes a capture whose first session has several chunks.
 fn example() -> (TempDir, About) {
     let directory = new_directory();
     let statement = |index: u64| Sent {

@@ -55,7 +55,7 @@ pub fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     take_slice(bytes, length)
 }
 
-/// Takes so many bytes.
+/// Takes this number of bytes.
 pub fn take_slice<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;

@@ -16,17 +16,17 @@ use super::statement::RecordedStatement;
 use super::template::{Parameterization, Template, TemplateShape};
 use crate::time::Micros;
 
-/// The most bytes of statements of open sessions that wait in memory for their chunks to fill up.
+/// The greatest number of bytes of statements of open sessions that wait in memory for their chunks to fill up.
 const MOST_BUFFERED: usize = 16 << 20;
 
-/// The most templates that [`About::commonest`] lists.
+/// The greatest number of templates that [`About::commonest`] lists.
 const COMMONEST: usize = 1000;
 
 /// A session that is being written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId(u32);
 
-/// Where a capture comes from: what its writer cannot know.
+/// The origin of a capture: the facts that its writer cannot know.
 #[derive(Debug, Clone, Default)]
 pub struct Origin {
     pub made_at: String,
@@ -43,9 +43,9 @@ pub struct Writer {
     directory: PathBuf,
     chunks: ChunkWriter,
     templates: CheckedWriter,
-    /// By a digest of protocol and text, so that long texts are not kept.
+    /// The templates' numbers, by a digest of protocol and text, so that long texts are not kept.
     template_ids: HashMap<[u8; 16], u32>,
-    /// Statements by template.
+    /// The number of statements of each template.
     uses: Vec<u64>,
     index: IndexWriter,
     open: HashMap<SessionId, OpenSession>,
@@ -60,11 +60,11 @@ pub struct Writer {
 #[derive(Default)]
 struct OpenSession {
     session: RecordedSession,
-    /// Statements of the chunk that is not written yet.
+    /// The statements of the chunk that is not written yet.
     buffer: Vec<u8>,
     /// The start of the last of them, or 0.
     before: Micros,
-    /// How many chunks are written, and where the last one is.
+    /// The number of chunks that are written, and the place of the last one.
     chunks: u32,
     last_chunk: Option<u64>,
 }
@@ -154,7 +154,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether no statement has been added.
+    /// Returns true if no statement has been added.
     pub fn is_empty(&self) -> bool {
         self.statements == 0
     }
@@ -234,7 +234,7 @@ impl OpenSession {
 const UNFINISHED: [&str; 5] =
     ["capture.json.new", "sessions.bin", "sessions.idx", "sessions.unsorted", "templates.jsonl"];
 
-/// Makes the directory, or checks that nothing in it is lost.
+/// Makes the directory, or checks that nothing in it would be lost.
 fn make_room(directory: &Path) -> Result<(), Error> {
     // Values may be as secret as the logs are.
     ground::trust::check_exchangeable(directory).map_err(Error::io("make the directory", directory))?;
@@ -249,7 +249,7 @@ fn make_room(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The first half of a SHA-256.
+/// Returns the first half of a SHA-256.
 fn digest_of(shape: &TemplateShape<'_>) -> [u8; 16] {
     let mut digest = Sha256::new();
     digest.update([shape.protocol as u8]);

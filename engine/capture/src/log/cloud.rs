@@ -8,7 +8,7 @@ use super::source::{LogLine, LogLines};
 use super::stderr::Assembler;
 use crate::error::CaptureError;
 
-/// An object that has not ended after so many bytes has lost a brace or a quote.
+/// The length at which an object that has not ended has lost a brace or a quote, bytes.
 const LONGEST_ENTRY: usize = 64 << 20;
 
 #[derive(Deserialize)]
@@ -30,7 +30,7 @@ pub fn read(lines: &mut LogLines, prefix: &Prefix, sink: &mut Sink<'_>) -> Resul
     entries.assembler.finish(sink)
 }
 
-/// The lines of `stderr` in a log, for guessing their prefix.
+/// Returns the lines of `stderr` in a log, for guessing their prefix.
 pub fn payloads(head: &[u8]) -> String {
     let mut objects = Objects::default();
     let mut text = String::new();
@@ -71,7 +71,7 @@ impl Entries<'_> {
 #[derive(Default)]
 struct Objects {
     object: Vec<u8>,
-    /// On which the object begins.
+    /// The line on which the object begins.
     line: u64,
     depth: usize,
     is_in_text: bool,

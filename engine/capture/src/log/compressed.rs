@@ -16,23 +16,23 @@ const MEMORY_MIB: u32 = 130;
 /// A line that is none: it marks the line before it, and itself, as one that cannot be read.
 const MARK: &[u8] = b"\0\n";
 
-/// How far a log is read, and what unpacking has met.
+/// The counts of how far a log is read, and of what unpacking has met.
 #[derive(Debug, Default)]
 pub struct ReadCounts {
-    /// Bytes of the file, before they are unpacked.
+    /// The number of bytes of the file, before they are unpacked.
     pub read: Cell<u64>,
-    /// Bytes of the lines, and their number.
+    /// The number of bytes of the lines, and the number of lines.
     pub bytes: Cell<u64>,
     pub lines: Cell<u64>,
-    /// How the file is compressed, if it is, and how many compressed parts have begun.
+    /// The compression of the file, if it is compressed, and the number of compressed parts that have begun.
     pub compression: Cell<Option<Compression>>,
     pub members: Cell<u64>,
-    /// Whether a compressed part is cut off or damaged. What is behind it is not read.
+    /// True if a compressed part is cut off or damaged. What is behind it is not read.
     pub is_damaged: Cell<bool>,
 }
 
 impl ReadCounts {
-    /// How the file is compressed: `gzip`, `zstd in 3 parts`; `None` if it is not.
+    /// Returns how the file is compressed: `gzip`, `zstd in 3 parts`; `None` if it is not.
     pub fn packing(&self) -> Option<String> {
         let (compression, members) = (self.compression.get()?, self.members.get());
         let parts = if members > 1 { format!(" in {members} parts") } else { String::new() };
@@ -51,7 +51,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// The form of a file that begins with `head`.
+    /// Returns the form of a file that begins with `head`.
     pub fn of(head: &[u8]) -> Option<Self> {
         match head {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -62,7 +62,7 @@ impl Compression {
         }
     }
 
-    /// Its name, and a command that unpacks it.
+    /// Returns the form's name, and a command that unpacks it.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Gzip => ("gzip", "zcat"),
@@ -71,7 +71,7 @@ impl Compression {
         }
     }
 
-    /// Its name, as captures call it.
+    /// Returns the form's name, as captures have it.
     pub fn name(self) -> &'static str {
         self.names().0
     }
@@ -84,7 +84,7 @@ impl Compression {
         }
     }
 
-    /// The error of a file that cannot be unpacked. Errors of the system stay as they are.
+    /// Returns the error of a file that cannot be unpacked. Errors of the system stay as they are.
     fn explained(self, error: io::Error) -> io::Error {
         let (name, tool) = self.names();
         match error.kind() {
@@ -104,13 +104,13 @@ pub struct Unpacked {
     /// The part that is being read; `None` at the end.
     member: Option<Member>,
     counts: Rc<ReadCounts>,
-    /// Whether any text was unpacked.
+    /// True if any text was unpacked.
     has_text: bool,
-    /// What is left of the mark.
+    /// The part of the mark that is still to be read.
     mark: &'static [u8],
 }
 
-/// A compressed part.
+/// A compressed part of a log.
 enum Member {
     Gzip(Box<GzDecoder<Input>>),
     Xz(Box<XzReader<Input>>),
@@ -181,7 +181,7 @@ impl Read for Unpacked {
     }
 }
 
-/// Whether an error is one of the system, such as of a disk, and not one of the compressed text.
+/// Returns true if an error is one of the system, such as of a disk, and not one of the compressed text.
 fn is_of_system(error: &io::Error) -> bool {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -207,7 +207,7 @@ impl Frame {
         Self { input, decoder, has_begun: false }
     }
 
-    /// Reads the header, behind frames that are to be skipped; false at the end of the file.
+    /// Reads the header, behind frames that must be skipped; returns false at the end of the file.
     fn begin(&mut self) -> io::Result<bool> {
         loop {
             match self.decoder.init(&mut self.input) {

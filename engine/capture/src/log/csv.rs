@@ -8,7 +8,7 @@ use super::source::{LogLine, LogLines};
 use super::words::{Part, part};
 use crate::error::CaptureError;
 
-/// A row that has not ended after so many bytes has lost a quote.
+/// The length at which a row that has not ended has lost a quote, bytes.
 const LONGEST_ROW: usize = 64 << 20;
 
 /// Reads a log to its end.
@@ -26,7 +26,7 @@ pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureErro
 struct Rows {
     /// The row so far.
     row: Vec<u8>,
-    /// Of its first line.
+    /// The line on which the row begins.
     line: u64,
     quotes: usize,
     record: Record,
@@ -59,7 +59,7 @@ impl Rows {
         self.take_last(if line.is_whole { why } else { Unreadable::CutShort }, sink)
     }
 
-    /// What is left at the end of the log is cut short.
+    /// Counts what is left at the end of the log as cut short.
     fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         if self.row.is_empty() { Ok(()) } else { self.close(Unreadable::CutShort, sink) }
     }
@@ -121,7 +121,7 @@ impl Rows {
     }
 }
 
-/// How many messages may be in a row that was torn off, and in the lines that it seems to have.
+/// Returns the number of messages that may be in a row that was torn off, and in the lines that it seems to have.
 fn messages_in(row: &[u8]) -> u64 {
     let counts = row.split(|c| *c == b'\n').map(|line| messages_of_another_form(&String::from_utf8_lossy(line)));
     counts.enumerate().map(|(line, count)| if line == 0 { count.max(1) } else { count }).sum()
@@ -214,7 +214,7 @@ mod tests {
         );
     }
 
-    /// A row of 14 and newer that says so much, by a client.
+    /// Makes a row of version 14 and newer with this message of a client.
     fn row(number: usize, message: &str) -> String {
         format!(
             "2026-11-23 08:00:{:02}.000 UTC,\"app\",\"shop\",10,\"[local]\",65f1a2b3.a,{number},\"SELECT\",2026-11-23 07:00:00 UTC,\
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(found(&log), [format!("1 {WHOLE}"), "3 CutShort".to_owned()]);
     }
 
-    /// How many rows are counted as lost, and the messages of the others.
+    /// Returns how many rows are counted as lost, and the messages of the others.
     fn counted(log: &str) -> (usize, Vec<String>) {
         let is_lost = |found: &String| found.ends_with("Format") || found.ends_with("CutShort");
         let (lost, kept): (Vec<_>, Vec<_>) = found(log).into_iter().partition(is_lost);

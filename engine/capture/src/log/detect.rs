@@ -23,7 +23,7 @@ pub enum Format {
     Cloud(Prefix),
 }
 
-/// How many lines of the first part are looked at.
+/// The number of lines of the first part that are looked at.
 const LINES: usize = 50;
 
 impl Format {
@@ -54,7 +54,7 @@ impl Format {
         prefix_of(name, &text, prefix).map(Self::Stderr)
     }
 
-    /// As captures call it.
+    /// Returns the format's name, as captures have it.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Stderr(_) => "stderr",
@@ -64,7 +64,7 @@ impl Format {
         }
     }
 
-    /// The prefix by which lines are read.
+    /// Returns the prefix by which lines are read.
     pub fn prefix(&self) -> Option<&Prefix> {
         match self {
             Self::Stderr(prefix) | Self::Cloud(prefix) => Some(prefix),
@@ -73,7 +73,7 @@ impl Format {
     }
 }
 
-/// The prefix that lines have: the given one, or a guess.
+/// Returns the prefix that lines have: the given one, or a guess.
 fn prefix_of(name: &str, lines: &str, given: Option<&Prefix>) -> Result<Prefix, CaptureError> {
     let log = || name.to_owned();
     let first = || stderr::shown(lines.lines().next().unwrap_or_default());
@@ -107,12 +107,12 @@ impl DetectedLog {
         &self.format
     }
 
-    /// What has been read; it goes on counting.
+    /// Returns the counts of what has been read; they go on counting.
     pub fn counts(&self) -> Rc<ReadCounts> {
         self.lines.counts()
     }
 
-    /// Reads it to its end.
+    /// Reads the log to its end.
     pub fn read(mut self, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         match &self.format {
             Format::Stderr(prefix) => stderr::read(&mut self.lines, prefix, sink),

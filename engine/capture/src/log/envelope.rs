@@ -1,4 +1,5 @@
-//! What programs between a server and its log put around each line: Docker's JSON and the form of Kubernetes (CRI).
+//! The envelopes that programs between a server and its log put around each line: Docker's JSON and the form of
+//! Kubernetes (CRI).
 
 use std::io::{self, BufRead, Read};
 
@@ -7,9 +8,9 @@ use serde::Deserialize;
 /// The envelope of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Envelope {
-    /// `{"log":"...\n","stream":"stderr","time":"..."}`, of Docker's driver `json-file`.
+    /// The line is `{"log":"...\n","stream":"stderr","time":"..."}`, of Docker's driver `json-file`.
     Docker,
-    /// `2026-11-23T08:00:00.123456789Z stderr F ...`; P in place of F: the line goes on in the next one.
+    /// The line is `2026-11-23T08:00:00.123456789Z stderr F ...`; P in place of F: the line goes on in the next one.
     Cri,
 }
 
@@ -23,14 +24,15 @@ struct DockerLine {
 }
 
 impl Envelope {
-    /// That of a log that begins with this text, if it has one.
+    /// Returns the envelope of a log that begins with this text, if it has one.
     pub fn of(head: &[u8]) -> Option<Self> {
         let first = head.split(|c| *c == b'\n').find(|line| !line.is_empty())?;
         [Self::Docker, Self::Cri].into_iter().find(|envelope| envelope.unwrap(first).is_some())
     }
 
-    /// What is left of a line of another form, and of those that begin within it because it was torn off: a line each, of which
-    /// the last one may be whole. In Docker's texts quotes are escaped, so no text looks like the begin of a line.
+    /// Returns what is left of a line of another form, and of those that begin within it because it was torn off: a
+    /// line each, of which the last one may be whole. In Docker's texts quotes are escaped, so no text looks like the
+    /// begin of a line.
     fn unwrap_torn(self, line: &[u8]) -> Vec<u8> {
         let begins = match self {
             Self::Docker => memchr::memmem::find_iter(line, b"{\"log\":\"").filter(|at| *at > 0).collect(),
@@ -48,7 +50,7 @@ impl Envelope {
         texts
     }
 
-    /// The text of a line, with its end if it is whole; `None` if the line has another form.
+    /// Returns the text of a line, with its end if it is whole; `None` if the line has another form.
     fn unwrap(self, line: &[u8]) -> Option<Vec<u8>> {
         match self {
             Self::Docker => serde_json::from_slice::<DockerLine>(line).ok().map(|line| line.log.into_bytes()),
@@ -100,7 +102,7 @@ impl<R: BufRead> Read for Unwrapped<R> {
     }
 }
 
-/// Forms that are not read: what the form is called, and a command that makes a log of it that is.
+/// Returns, for a form that is not read, what it is called, and a command that makes a log of it that is read.
 pub fn foreign_form(head: &[u8]) -> Option<(&'static str, &'static str)> {
     let first = String::from_utf8_lossy(head.split(|c| *c == b'\n').find(|line| !line.is_empty())?);
     let has = |text: &str| first.contains(text);
@@ -140,7 +142,8 @@ pub fn foreign_form(head: &[u8]) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// `Nov 23 08:00:00 host postgres[77]: [3-1] ...`, or with a time of RFC 3339 in place of the first three words.
+/// Returns true for `Nov 23 08:00:00 host postgres[77]: [3-1] ...`, or with a time of RFC 3339 in place of the first
+/// three words.
 fn is_syslog(line: &str) -> bool {
     let Some((head, rest)) = line.split_once("]: ") else { return false };
     let Some((before, pid)) = head.rsplit_once('[') else { return false };

@@ -1,4 +1,4 @@
-//! The escapes of `log_line_prefix`: where a field may end, and what it says.
+//! The escapes of `log_line_prefix`: the places where a field may end, and what the field says.
 
 use crate::time::{Micros, Timestamp};
 
@@ -36,17 +36,17 @@ pub enum Field {
     SqlState,
     SessionId,
     SessionStart,
-    /// Digits or nothing.
+    /// The field has digits or nothing.
     Counter,
-    /// `3/17`, or nothing.
+    /// The field has a text such as `3/17`, or nothing.
     VirtualTransaction,
-    /// Digits, perhaps with a sign, or nothing.
+    /// The field has digits, perhaps with a sign, or nothing.
     QueryId,
-    /// Any other text.
+    /// The field has any other text.
     Other,
 }
 
-/// Where the fields of a line are in it.
+/// The places of the fields of a line.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fields<'a> {
     pub time: Timestamp,
@@ -56,16 +56,17 @@ pub struct Fields<'a> {
     pub user: &'a str,
     pub database: &'a str,
     pub application: &'a str,
-    /// Whether the application's name ends at a space, which may be one of a name or what separates it from a further field.
+    /// True if the application's name ends at a space, which may be one of a name or what separates it from a further
+    /// field.
     pub is_application_last: bool,
     pub backend_type: &'a str,
     pub sqlstate: Option<[u8; 5]>,
-    /// Whether another field stands in the place of a name: that of a further message, behind one that was torn off in its
-    /// prefix.
+    /// True if another field stands in the place of a name: that of a further message, behind one that was torn off in
+    /// its prefix.
     pub has_field_in_name: bool,
 }
 
-/// The field of an escape of PostgreSQL 9.6 to 18, without `%q` and `%%`.
+/// Returns the field of an escape of PostgreSQL 9.6 to 18, without `%q` and `%%`.
 pub fn field_of(letter: char) -> Option<Field> {
     Some(match letter {
         'a' => Field::Application,
@@ -86,16 +87,16 @@ pub fn field_of(letter: char) -> Option<Field> {
     })
 }
 
-/// What stands behind a field in a prefix.
+/// The text that stands behind a field in a prefix.
 #[derive(Debug, Clone, Copy)]
 pub enum Behind<'a> {
     Literal(&'a str),
     Other,
-    /// The word of a part.
+    /// The word of a part stands behind the field.
     Nothing,
 }
 
-/// Where a field at the front of a text may end.
+/// Returns the places where a field at the front of a text may end.
 pub fn ends_of<'a>(
     field: Field,
     text: &'a str,
@@ -144,15 +145,15 @@ pub fn ends_of<'a>(
     }
 }
 
-/// Where a user's name ends before an at sign: names of people have one more often than those of databases. So the last one of
-/// a text without spaces comes first, then the others from the front.
+/// Returns the places where a user's name may end before an at sign: names of people have one more often than those of
+/// databases. So the last one of a text without spaces comes first, then the others from the front.
 fn ends_at_last(window: &str) -> impl Iterator<Item = usize> + '_ {
     let word = window.find(' ').unwrap_or(window.len());
     let last = window[..word].rfind('@');
     last.into_iter().chain(window.match_indices('@').map(|(end, _)| end).filter(move |end| Some(*end) != last))
 }
 
-/// The last boundary of characters that is not behind `most`.
+/// Returns the last boundary of characters that is not behind `most`.
 fn floor_boundary(text: &str, most: usize) -> usize {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -162,7 +163,7 @@ fn floor_boundary(text: &str, most: usize) -> usize {
 }
 
 impl<'a> Fields<'a> {
-    /// With the value of one more field; `None` if it cannot have that.
+    /// Adds the value of one more field; returns `None` if the field cannot have that value.
     pub fn with(mut self, field: Field, value: &'a str) -> Option<Self> {
         let is_name =
             matches!(field, Field::Application | Field::User | Field::Database | Field::BackendType | Field::Other);
@@ -184,13 +185,13 @@ impl<'a> Fields<'a> {
         Some(self)
     }
 
-    /// How many names of the session the line has.
+    /// Returns the number of names of the session that the line has.
     pub fn names(&self) -> usize {
         [self.user, self.database, self.application].iter().filter(|name| !name.is_empty()).count()
     }
 }
 
-/// `1795420800.123`, in seconds since 1970.
+/// Reads `1795420800.123`, in seconds since 1970.
 fn epoch(text: &str) -> Option<Micros> {
     let (seconds, milliseconds) = text.split_once('.')?;
     let is_epoch = (1..=10).contains(&seconds.len()) && milliseconds.len() == 3;
@@ -198,7 +199,8 @@ fn epoch(text: &str) -> Option<Micros> {
     is_epoch.then(|| Some((number(seconds)? * 1000 + number(milliseconds)?) * 1000))?
 }
 
-/// Whether a text has more in it than the type of a process: types may have spaces, but no date and no session's identifier.
+/// Returns true if a text has more in it than the type of a process: types may have spaces, but no date and no
+/// session's identifier.
 fn is_no_type(text: &str) -> bool {
     let is_hex = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_hexdigit);
     let ends_in_session = |word: &str| {
@@ -215,30 +217,31 @@ fn is_no_type(text: &str) -> bool {
 /// The type of the processes that serve clients.
 const CLIENT: &str = "client backend";
 
-/// Whether a time of a log begins within a text.
+/// Returns true if a time of a log begins within a text.
 fn has_time(text: &str) -> bool {
     let dashes = memchr::memchr_iter(b'-', text.as_bytes());
     dashes.filter_map(|dash| text.get(dash.checked_sub(4)?..)).any(|rest| Timestamp::take(rest).is_some())
 }
 
-/// Five digits and capital letters.
+/// Reads a SQLSTATE: five digits and capital letters.
 pub fn sqlstate(text: &str) -> Option<[u8; 5]> {
     let code: [u8; 5] = text.as_bytes().try_into().ok()?;
     code.iter().all(|c| c.is_ascii_digit() || c.is_ascii_uppercase()).then_some(code)
 }
 
-/// Whether a text has the form of `%c`: the start in seconds since 1970, and the process. Both have at most 32 bits until 2106.
+/// Returns true if a text has the form of `%c`: the start in seconds since 1970, and the process. Both have at most 32
+/// bits until 2106.
 fn is_session_id(text: &str) -> bool {
     let is_number = |text: &str| (1..=8).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_hexdigit());
     text.split_once('.').is_some_and(|(start, pid)| is_number(start) && is_number(pid))
 }
 
-/// The process in a session's identifier: `6560a1b2.1f3c`.
+/// Returns the process in a session's identifier: `6560a1b2.1f3c`.
 pub fn pid_of(session_id: &str) -> Option<u32> {
     u32::from_str_radix(session_id.split_once('.')?.1, 16).ok()
 }
 
-/// Whether a word looks like an address, a number or a session's identifier.
+/// Returns true if a word looks like an address, a number or a session's identifier.
 pub fn is_other_field(word: &str) -> bool {
     let has_only = |more: &str| word.chars().all(|c| c.is_ascii_hexdigit() || more.contains(c));
     let is_address = has_only(".:()") && word.matches(['.', ':']).count() >= 2;

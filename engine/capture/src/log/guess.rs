@@ -1,10 +1,11 @@
-//! Which `log_line_prefix` a log has, where nobody says it.
+//! The guess of the `log_line_prefix` of a log, where nobody says it.
 
 use super::fields::{Fields, is_other_field};
 use super::prefix::{Matched, Prefix};
 use super::words::has_part;
 
-/// PostgreSQL's default, and what packages, providers and pgBadger's documentation set.
+/// The prefixes that are tried: PostgreSQL's default, and those that packages, providers and pgBadger's documentation
+/// set.
 pub const COMMON: [&str; 14] = [
     "%m [%p] ",
     "%m [%p] %q%u@%d ",
@@ -25,15 +26,15 @@ pub const COMMON: [&str; 14] = [
 /// Characters that a guess does not take for a part of a name.
 const UNLIKELY: [char; 14] = [' ', '[', ']', '(', ')', '{', '}', '<', '>', '|', '=', ',', ';', ':'];
 
-/// Those of them that a guess does not take for a part of an application's name, which may have spaces.
+/// The characters of these that a guess does not take for a part of an application's name, which may have spaces.
 const BRACKETS: [char; 9] = ['[', ']', '{', '}', '<', '>', '|', '=', ';'];
 
-/// How many lines decide which prefix a log has.
+/// The number of lines that decide which prefix a log has.
 const GUESSED_FROM: usize = 200;
 
 impl Prefix {
-    /// The prefix of [`COMMON`] that most of these lines have, with names that look like names; of several the one that finds
-    /// most names in them.
+    /// Returns the prefix of [`COMMON`] that most of these lines have, with names that look like names; of several the
+    /// one that finds most names in them.
     pub fn guess(head: &str) -> Option<Self> {
         let lines: Vec<&str> = head.lines().filter(|line| !line.starts_with('\t')).take(GUESSED_FROM).collect();
         // Of equal ones the last is taken, and the first is to be.
@@ -64,7 +65,7 @@ impl Prefix {
 }
 
 impl Matched<'_> {
-    /// A name that few databases, roles and programs have, and many prefixes that are read by another one.
+    /// Returns a name that few databases, roles and programs have, and many prefixes that are read by another one.
     fn unlikely_name(&self) -> Option<&str> {
         let Fields { user, database, application, is_application_last, .. } = self.fields;
         let is_known = |name: &&str| *name != "[unknown]";

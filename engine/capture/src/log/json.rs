@@ -62,10 +62,10 @@ struct CloudNative {
     record: Option<Message>,
 }
 
-/// What a line has.
+/// The content of a line.
 enum Read {
     Message(Box<Message>),
-    /// A message of another program.
+    /// The line is a message of another program.
     NotOfTheServer,
     Unreadable,
 }
@@ -103,7 +103,7 @@ pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureErro
     Ok(())
 }
 
-/// Takes a line; false if it cannot be read.
+/// Takes a line; returns false if it cannot be read.
 fn take(record: &mut Record, text: &str, line: u64, sink: &mut Sink<'_>) -> Result<bool, CaptureError> {
     let message = match read_line(text) {
         Read::NotOfTheServer => return Ok(true),

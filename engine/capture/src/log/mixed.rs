@@ -3,7 +3,7 @@
 use super::row::{begins_row, rows_within};
 use super::words::part_ends;
 
-/// How many messages in another form may be in a line that is not of a log's form.
+/// Returns how many messages in another form may be in a line that is not of a log's form.
 pub fn messages_of_another_form(line: &str) -> u64 {
     let objects = objects(line).count();
     let rows = rows_within(line.as_bytes()).count() + usize::from(begins_row(line.as_bytes()));
@@ -11,10 +11,10 @@ pub fn messages_of_another_form(line: &str) -> u64 {
     objects.max(rows).max(usize::from(is_one)) as u64
 }
 
-/// How lines begin: those of `jsonlog`, of CloudNativePG and of Docker.
+/// The beginnings of lines of `jsonlog`, of CloudNativePG and of Docker.
 const BEGINS: [&str; 3] = ["{\"timestamp\":\"", "{\"level\":\"", "{\"log\":\""];
 
-/// Where objects begin in a line that may have been torn off.
+/// Returns the places where objects begin in a line that may have been torn off.
 pub fn objects(line: &str) -> impl Iterator<Item = usize> + '_ {
     BEGINS.iter().flat_map(|begin| line.match_indices(begin)).map(|(at, _)| at)
 }

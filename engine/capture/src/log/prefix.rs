@@ -7,12 +7,13 @@ use super::record::Record;
 use super::words::{Part, has_part, take_part, take_unknown_part};
 use crate::error::PrefixError;
 
-/// A prefix.
+/// A `log_line_prefix` that has been read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix {
     text: String,
     items: Vec<Item>,
-    /// Whether it follows from the lines alone. What does not fit is then a reason to ask for the server's.
+    /// True if the prefix follows from the lines alone. A line that does not fit is then a reason to ask for the
+    /// server's prefix.
     pub(super) is_guessed: bool,
 }
 
@@ -64,7 +65,7 @@ impl Prefix {
         Ok(prefix)
     }
 
-    /// Whether nothing stands between the last field and the word of a part.
+    /// Returns true if nothing stands between the last field and the word of a part.
     pub fn ends_in_field(&self) -> bool {
         matches!(self.items.last(), Some(Item::Field { .. }))
     }
@@ -73,7 +74,7 @@ impl Prefix {
         self.items.iter().any(|item| matches!(item, Item::Field { field: Field::User, .. }))
     }
 
-    /// As the configuration has it.
+    /// Returns the prefix as the configuration has it.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -98,7 +99,7 @@ impl Prefix {
         Some((Matched { fields, pid, has_no_user }, part, text))
     }
 
-    /// Whether a line that cannot be read may begin a message, by its first character.
+    /// Returns true if a line that cannot be read may begin a message, by its first character.
     pub fn may_begin(&self, line: &str) -> bool {
         let has_first = |is_its: fn(&char) -> bool| line.chars().next().is_some_and(|first| is_its(&first));
         match self.items.first() {
@@ -111,7 +112,7 @@ impl Prefix {
         }
     }
 
-    /// Whether a text begins with the prefix, and with a message of which the word ends here.
+    /// Returns true if a text begins with the prefix, and with a message of which the word ends here.
     pub fn begins(&self, text: &str, word_end: usize) -> bool {
         let mut failed = HashSet::new();
         match_items(&self.items, text, 0, Fields::default(), take_part, &mut failed).is_some_and(
@@ -132,7 +133,7 @@ impl Prefix {
     }
 }
 
-/// What the prefix of a line says.
+/// The values that the prefix of a line has.
 #[derive(Debug)]
 pub struct Matched<'a> {
     pub(super) fields: Fields<'a>,
@@ -141,7 +142,7 @@ pub struct Matched<'a> {
 }
 
 impl Matched<'_> {
-    /// Begins a record with it.
+    /// Begins a record with the values.
     pub fn fill(&self, record: &mut Record) {
         let fields = &self.fields;
         record.clear();

@@ -4,27 +4,27 @@ use super::words::{Language, Severity};
 use crate::error::CaptureError;
 use crate::time::Timestamp;
 
-/// One message. Texts that the log does not have are empty.
+/// A message of the server. Texts that the log does not have are empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
-    /// The line on which it begins, from 1.
+    /// The line on which the message begins, counted from 1.
     pub line: u64,
     pub time: Timestamp,
-    /// Of the server process; the same as long as a session lasts.
+    /// The number of the server process, which stays the same as long as a session lasts.
     pub pid: u32,
-    /// `%c`, which no other session has.
+    /// The value of `%c`, which no other session has.
     pub session_id: String,
-    /// When the process started.
+    /// The time at which the process started.
     pub session_start: Option<Timestamp>,
     pub user: String,
     pub database: String,
     pub application: String,
-    /// Of 13 and newer; empty if it is not known.
+    /// The type of the process, which servers from 13 on log; empty if it is not known.
     pub backend_type: String,
-    /// Whether the log has users, and this message is of none: no client's session has sent it.
+    /// True if the log has users, and this message is of none: no client's session has sent it.
     pub has_no_user: bool,
     pub severity: Severity,
-    /// If the server says its messages in another language.
+    /// The language, if the server says its messages in another one than English.
     pub language: Option<Language>,
     pub sqlstate: Option<[u8; 5]>,
     pub message: String,
@@ -62,10 +62,10 @@ impl Record {
     }
 }
 
-/// The most memory that a text keeps for the next record, in bytes.
+/// The greatest size of memory that a text keeps for the next record, in bytes.
 const KEPT: usize = 1 << 20;
 
-/// What a reader of logs finds.
+/// An item that a reader of logs finds.
 #[derive(Debug)]
 pub enum LogItem<'a> {
     Record(&'a mut Record),
@@ -78,7 +78,7 @@ pub enum LogItem<'a> {
 
 #[cfg(test)]
 impl LogItem<'_> {
-    /// Its line, with the message and the detail or why it cannot be read.
+    /// Returns the item for messages: its line, with the message and the detail or why it cannot be read.
     pub fn told(&self) -> String {
         match self {
             LogItem::Record(record) => format!("{} {}|{}", record.line, record.message, record.detail),
@@ -87,21 +87,21 @@ impl LogItem<'_> {
     }
 }
 
-/// Why a line cannot be read.
+/// The reason for which a line cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// It is not what the log's format has.
+    /// The line is not what the log's format has.
     Format,
-    /// It is not UTF-8.
+    /// The line is not UTF-8.
     Encoding,
-    /// It is the last one, and its end is missing.
+    /// The line is the last one, and its end is missing.
     CutShort,
 }
 
-/// Receives what a reader finds. An error ends the reading.
+/// The function that receives what a reader finds. An error ends the reading.
 pub type Sink<'a> = dyn FnMut(LogItem<'_>) -> Result<(), CaptureError> + 'a;
 
-/// Reports so many messages that cannot be read, which begin in this line.
+/// Reports this number of messages that cannot be read, which begin in this line.
 pub fn report(line: u64, why: Unreadable, count: u64, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
     (0..count).try_for_each(|_| sink(LogItem::Unreadable { line, why }))
 }

@@ -1,13 +1,13 @@
-//! Rows of `csvlog`: their columns, and where one begins.
+//! Rows of `csvlog`: their columns, and the places where a row begins.
 
 use super::fields::sqlstate;
 use super::words::{Part, part};
 use crate::time::Timestamp;
 
-/// How many columns a version may have.
+/// The number of columns in each of the versions.
 pub const COLUMNS: [usize; 3] = [23, 24, 26];
 
-/// Columns that captures need, from 0.
+/// The columns that captures need, counted from 0.
 pub mod column {
     pub const TIME: usize = 0;
     pub const USER: usize = 1;
@@ -22,18 +22,18 @@ pub mod column {
     pub const CONTEXT: usize = 18;
     pub const STATEMENT: usize = 19;
     pub const APPLICATION: usize = 22;
-    /// From 13 on.
+    /// The type of the process, from 13 on.
     pub const BACKEND_TYPE: usize = 23;
 }
 
-/// The columns by which the begin of a row is known stand within so many bytes.
+/// The number of bytes within which the columns stand by which the begin of a row is known.
 const LONGEST_HEAD: usize = 2048;
 
-/// A time has at most so many bytes.
+/// The greatest length of a time, in bytes.
 const LONGEST_TIME: usize = 48;
 
-/// Whether a row begins here: its first columns up to the SQLSTATE have the form that the server gives them. Within a quoted
-/// text quotes are doubled, so a row that is quoted in a statement is not taken for one.
+/// Returns true if a row begins here: its first columns up to the SQLSTATE have the form that the server gives them.
+/// Within a quoted text quotes are doubled, so a row that is quoted in a statement is not taken for one.
 pub fn begins_row(line: &[u8]) -> bool {
     // Nearly all lines that begin no row have no time in front.
     let is_time = |head: &[u8]| time(&String::from_utf8_lossy(head)).is_some();
@@ -60,7 +60,7 @@ pub fn begins_row(line: &[u8]) -> bool {
         && sqlstate(columns[column::SQLSTATE]).is_some()
 }
 
-/// The time of a column that has nothing else.
+/// Reads the time of a column that has nothing else.
 pub fn time(text: &str) -> Option<Timestamp> {
     Timestamp::take(text).filter(|(_, rest, _)| rest.is_empty()).map(|(time, ..)| time)
 }
@@ -82,7 +82,7 @@ fn head_column(row: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// The places of rows that begin within a text, behind what is left of one that was torn off there.
+/// Returns the places of rows that begin within a text, behind what is left of one that was torn off there.
 pub fn rows_within(text: &[u8]) -> impl Iterator<Item = usize> + '_ {
     memchr::memchr_iter(b'-', text).filter_map(|dash| dash.checked_sub(4)).filter(|at| {
         let rest = &text[*at..];
@@ -91,8 +91,8 @@ pub fn rows_within(text: &[u8]) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// Splits a row at its commas into fields, of which memory is kept for the next row. Returns how many there are; 0 if a quote
-/// stands where none may.
+/// Splits a row at its commas into fields, of which memory is kept for the next row. Returns the number of fields; 0 if
+/// a quote stands where none may.
 pub fn split(row: &[u8], fields: &mut Vec<Vec<u8>>) -> usize {
     let (mut count, mut rest) = (0, row);
     loop {

@@ -9,10 +9,11 @@ use super::compressed::{Compression, ReadCounts, Unpacked};
 use super::envelope::{Envelope, Unwrapped, foreign_form};
 use crate::error::CaptureError;
 
-/// How much of a log decides its format.
+/// The number of bytes of a log that decide its format.
 const HEAD: u64 = 256 << 10;
 
-/// A longer line is no line of a server: it is read as one with a hole, and the rest of it is skipped.
+/// The length from which on a line is no line of a server: it is read as one with a hole, and the rest of it is
+/// skipped.
 const LONGEST_LINE: u64 = 256 << 20;
 
 /// A log that is read once, line by line.
@@ -21,27 +22,27 @@ pub struct LogLines {
     name: String,
     line: Vec<u8>,
     counts: Rc<ReadCounts>,
-    /// Whether lines end as on Windows. Elsewhere a carriage return belongs to the statement.
+    /// True if lines end as on Windows. Elsewhere a carriage return belongs to the statement.
     has_returns: bool,
 }
 
 /// A line without its end.
 #[derive(Debug, Clone, Copy)]
 pub struct LogLine<'a> {
-    /// From 1.
+    /// The number of the line, counted from 1.
     pub number: u64,
     pub bytes: &'a [u8],
-    /// Whether its end is in the log.
+    /// True if the end of the line is in the log.
     pub is_whole: bool,
 }
 
 impl<'a> LogLine<'a> {
-    /// The text, if it is UTF-8.
+    /// Returns the text, if it is UTF-8.
     pub fn text(&self) -> Option<&'a str> {
         std::str::from_utf8(self.bytes).ok()
     }
 
-    /// Whether a file system has put zeros in the place of what it lost: texts of PostgreSQL have none.
+    /// Returns true if a file system has put zeros in the place of what it lost: texts of PostgreSQL have none.
     pub fn has_hole(&self) -> bool {
         memchr::memchr(0, self.bytes).is_some()
     }
@@ -78,7 +79,7 @@ impl LogLines {
         Ok((Self { input, name: name.to_owned(), line: Vec::new(), counts, has_returns }, head))
     }
 
-    /// Lines of a text, for tests.
+    /// Makes lines of a text, for tests.
     #[cfg(test)]
     pub fn of(text: &[u8]) -> Self {
         Self::new("test", Box::new(Cursor::new(text.to_vec()))).expect("memory can be read").0
@@ -102,7 +103,7 @@ impl LogLines {
         Ok(Some(LogLine { number: lines.get(), bytes: text, is_whole: whole.is_some() }))
     }
 
-    /// How far the log is read; it goes on counting.
+    /// Returns the counts of how far the log is read; they go on counting.
     pub fn counts(&self) -> Rc<ReadCounts> {
         Rc::clone(&self.counts)
     }
@@ -134,7 +135,7 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<u64> {
     }
 }
 
-/// The whole of an input, and its first part.
+/// Returns the whole of an input, and its first part.
 fn peek(name: &str, mut input: Box<dyn Read>) -> Result<(Box<dyn Read>, Vec<u8>), CaptureError> {
     let mut head = Vec::new();
     let read = input.by_ref().take(HEAD).read_to_end(&mut head);
@@ -142,7 +143,7 @@ fn peek(name: &str, mut input: Box<dyn Read>) -> Result<(Box<dyn Read>, Vec<u8>)
     Ok((Box::new(Cursor::new(head.clone()).chain(input)), head))
 }
 
-/// Counts what is read of a file.
+/// A reader that counts what is read of a file.
 struct Counted {
     input: Box<dyn Read>,
     counts: Rc<ReadCounts>,
@@ -156,7 +157,7 @@ impl Read for Counted {
     }
 }
 
-/// Whether all lines of a text, of which the last one may be cut, end with a carriage return.
+/// Returns true if all lines of a text, of which the last one may be cut, end with a carriage return.
 fn ends_as_on_windows(head: &[u8]) -> bool {
     let mut lines: Vec<&[u8]> = head.split(|c| *c == b'\n').collect();
     lines.pop();

@@ -11,7 +11,7 @@ use super::words::{Part, Severity, has_part};
 use crate::error::CaptureError;
 use crate::message;
 
-/// A message with a longer text is left out, in bytes: no statement of a client is so long.
+/// The length in bytes from which on a text is left out with its message: no statement of a client is so long.
 const LONGEST_TEXT: usize = 256 << 20;
 
 /// Reads a log to its end.
@@ -28,13 +28,14 @@ pub struct Assembler<'a> {
     prefix: &'a Prefix,
     record: Record,
     state: State,
-    /// Whether the last message of the severity LOG had a SQLSTATE before its text, as all have or none; unknown before it.
+    /// True if the last message of the severity LOG had a SQLSTATE before its text, as all have or none; unknown before
+    /// it.
     is_verbose: Option<bool>,
-    /// Hints and other parts that records do not have.
+    /// The hints and other parts that records do not have.
     further: String,
-    /// How many messages begin within the lines of one that cannot be read.
+    /// The number of messages that begin within the lines of one that cannot be read.
     swallowed: u64,
-    /// Whether a row of csvlog has begun that goes on in the next line.
+    /// True if a row of csvlog has begun that goes on in the next line.
     is_in_row: bool,
 }
 
@@ -172,7 +173,7 @@ impl<'a> Assembler<'a> {
         self.record.message.push_str(message);
     }
 
-    /// Whether what was read of a message belongs to a statement.
+    /// Returns true if what was read of a message belongs to a statement.
     fn has_statement(&self) -> bool {
         match self.state {
             State::In(Text::Message) => message::has_statement(&self.record.message),
@@ -253,10 +254,10 @@ impl<'a> Assembler<'a> {
     }
 }
 
-/// The longest part of a line in a message for the user, in characters.
+/// The greatest length of a part of a line in a message for the user, in characters.
 const SHOWN: usize = 100;
 
-/// A line, shortened.
+/// Returns a line for a message, cut if it is long.
 pub fn shown(line: &str) -> String {
     let short: String = line.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if short.len() < line.len() { format!("{short}...") } else { short }
@@ -266,7 +267,7 @@ pub fn shown(line: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What is found: message, detail and statement of records, or the line that cannot be read.
+    /// Returns what is found: message, detail and statement of records, or the line that cannot be read.
     fn found(log: &[u8]) -> Vec<String> {
         let prefix = Prefix::parse("%m [%p] ").unwrap();
         let mut all = Vec::new();

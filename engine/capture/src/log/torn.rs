@@ -7,27 +7,27 @@ use crate::message;
 use crate::parameters;
 use crate::sql::tokens::{SqlToken, TokenKind, Tokens};
 
-/// Where a message may begin before its word, in bytes.
+/// The number of bytes before its word within which a message may begin.
 const LONGEST_PREFIX: usize = 600;
 
-/// No more words of a text are looked at: what is torn so often is not worth counting exactly.
+/// The greatest number of words of a text that are looked at: what is torn so often is not worth counting exactly.
 const MOST_WORDS: usize = 64;
 
-/// How many messages of the server begin within this line.
+/// Returns how many messages of the server begin within this line.
 pub fn messages_within(prefix: &Prefix, line: &str) -> u64 {
     count(prefix, line, |_| false)
 }
 
-/// Whether a message may begin within the zeros that a file system has put in the place of what it lost: a word of a message
-/// stands behind them, and one of another part of a message before them.
+/// Returns true if a message may begin within the zeros that a file system has put in the place of what it lost: a word
+/// of a message stands behind them, and one of another part of a message before them.
 pub fn begins_in_hole(prefix: &Prefix, line: &str) -> bool {
     let Some((hole, _)) = line.char_indices().rfind(|(_, c)| *c == '\0') else { return false };
     let first = part_ends(&line[hole..], prefix.ends_in_field()).next();
     has_part(&line[..hole]) && first.is_some_and(|end| is_message(&line[hole..hole + end]))
 }
 
-/// How many messages begin within the texts of a record and in its further parts. What a statement or a parameter quotes is
-/// none.
+/// Returns how many messages begin within the texts of a record and in its further parts. What a statement or a
+/// parameter quotes is no message.
 pub fn messages_within_texts(prefix: &Prefix, record: &Record, further: &str) -> u64 {
     let Record { message, detail, context, statement, .. } = record;
     let is_list = |list: Option<&str>| list.is_some_and(|list| parameters::parse(list).is_some());
@@ -55,12 +55,12 @@ pub fn messages_within_text(prefix: &Prefix, text: &str) -> u64 {
     })
 }
 
-/// A text with a symbol behind it. Where a literal or a comment does not end, the symbol is a part of it.
+/// Returns a text with a symbol behind it. Where a literal or a comment does not end, the symbol is a part of it.
 fn closed(text: &str) -> String {
     format!("{text}\n;")
 }
 
-/// Whether the last literal or comment of a text ends in it.
+/// Returns true if the last literal or comment of a text ends in it.
 fn is_closed(text: &str) -> bool {
     Tokens::of(&closed(text)).last().is_some_and(|token| token.is_symbol(";"))
 }
@@ -70,7 +70,7 @@ fn count(prefix: &Prefix, text: &str, is_quoted: impl Fn(usize) -> bool) -> u64 
     ends.filter(|end| begins_before(prefix, text, *end)).count() as u64
 }
 
-/// Whether a message begins in a text whose first part has a word that ends here.
+/// Returns true if a message begins in a text whose first part has a word that ends here.
 fn begins_before(prefix: &Prefix, text: &str, end: usize) -> bool {
     let line = text[..end].rfind('\n').map_or(0, |at| at + 1);
     let from = line.max(end.saturating_sub(LONGEST_PREFIX));

@@ -1,21 +1,21 @@
 //! The words with which a server begins the parts of a message: severities and further parts.
 
-/// What a part of a message is.
+/// The kind of a part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The message itself.
+    /// The part is the message itself.
     Message(Severity),
     Detail,
     Context,
-    /// The statement that failed.
+    /// The part is the statement that failed.
     Statement,
-    /// A hint, an internal query, a location, a backtrace.
+    /// The part is a hint, an internal query, a location or a backtrace.
     Other,
-    /// A part of a message in a language other than English.
+    /// The part is in a language other than English.
     Foreign(Language),
 }
 
-/// How severe a message is, as far as captures need it.
+/// The severity of a message, as far as captures need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Severity {
     #[default]
@@ -45,27 +45,27 @@ pub fn take_unknown_part(line: &str) -> Option<(Part, &str)> {
     is_word.then_some((Part::Foreign("another language"), text))
 }
 
-/// In bytes. The longest one is Chinese.
+/// The greatest length of a word, in bytes. The longest one is Chinese.
 const LONGEST_WORD: usize = 60;
 
-/// Whether a part begins somewhere in a line, behind whatever prefix.
+/// Returns true if a part begins somewhere in a line, behind whatever prefix.
 pub fn has_part(line: &str) -> bool {
     part_ends(line, false).next().is_some()
 }
 
-/// Where the words of parts end in a text, behind whatever prefix: the places of their colons. Before a word stands what is no
-/// letter, unless `may_follow_letter`.
+/// Returns the places where the words of parts end in a text, behind whatever prefix: the places of their colons.
+/// Before a word stands what is no letter, unless `may_follow_letter`.
 pub fn part_ends(text: &str, may_follow_letter: bool) -> impl Iterator<Item = usize> + '_ {
     let colons = memchr::memmem::find_iter(text.as_bytes(), b":  ");
     colons.filter(move |colon| part_before(&text[..*colon], may_follow_letter).is_some())
 }
 
-/// Whether a text ends with the word of a message, before whose colon it was cut.
+/// Returns true if a text ends with the word of a message, before whose colon it was cut.
 pub fn is_message(text: &str) -> bool {
     matches!(part_before(text, true), Some(Part::Message(_) | Part::Foreign(_)))
 }
 
-/// The part with whose word a text ends.
+/// Returns the part with whose word a text ends.
 fn part_before(text: &str, may_follow_letter: bool) -> Option<Part> {
     let before = text.trim_end();
     let mut from = before.len().saturating_sub(LONGEST_WORD);
@@ -79,7 +79,7 @@ fn part_before(text: &str, may_follow_letter: bool) -> Option<Part> {
     starts.find_map(|(at, _)| part(&before[from + at..]))
 }
 
-/// The part that begins with this word.
+/// Returns the part that begins with this word.
 pub fn part(word: &str) -> Option<Part> {
     Some(match word {
         "LOG" => Part::Message(Severity::Log),
@@ -96,22 +96,22 @@ pub fn part(word: &str) -> Option<Part> {
     })
 }
 
-/// The language of a message whose first words are known in it.
+/// Returns the language of a message whose first words are known in it.
 pub fn language_of(message: &str) -> Option<Language> {
     let is_its = |language: &&Translation| language.heads.iter().any(|head| message.starts_with(head));
     LANGUAGES.iter().find(is_its).map(|language| language.name)
 }
 
-/// Words of a language that differ from the English ones.
+/// The words of a language that differ from the English ones.
 struct Translation {
     name: Language,
-    /// Severities and parts.
+    /// The words of severities and parts.
     words: &'static [&'static str],
-    /// How "statement: ", "duration: " and "connection received: " begin.
+    /// The beginnings of "statement: ", "duration: " and "connection received: ".
     heads: &'static [&'static str],
 }
 
-/// From the message catalogs of PostgreSQL 15 (`src/backend/po`).
+/// The languages, with words from the message catalogs of PostgreSQL 15 (`src/backend/po`).
 #[rustfmt::skip]
 const LANGUAGES: &[Translation] = &[
     Translation {

@@ -1,4 +1,4 @@
-//! What pg_stats knows of columns, and values drawn from it.
+//! The knowledge of pg_stats about columns, and values drawn from it.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use ground::random::Random;
 use super::table::{NamedRow, NamedTable};
 use crate::error::CaptureError;
 
-/// How many values a list has whose length is not recorded.
+/// The number of values of a list whose length is not recorded.
 const LIST: usize = 5;
 
 /// The largest key that is drawn for a column of which nothing is known.
@@ -25,10 +25,10 @@ pub struct Columns {
 struct Column {
     name: String,
     kind: TokenKind,
-    /// Of its table, as the server estimates them.
+    /// The number of rows of the column's table, as the server estimates it.
     table_rows: f64,
     null_share: f64,
-    /// Whether no value occurs twice.
+    /// True if no value occurs twice.
     is_unique: bool,
     /// Values with their shares, summed up.
     common: Vec<(f64, String)>,
@@ -38,11 +38,11 @@ struct Column {
     made: Option<i64>,
 }
 
-/// What values look like, as far as they are made and not chosen among known ones.
+/// The form of values, as far as they are made and not chosen among known ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TokenKind {
     Integer,
-    /// With fractions.
+    /// Numbers with fractions.
     Decimal,
     Boolean,
     Text,
@@ -60,7 +60,7 @@ pub struct Range {
 }
 
 impl Columns {
-    /// Reads the columns of a file. An error is a sentence.
+    /// Reads the columns of a file. The error is a sentence.
     pub fn of(table: &NamedTable) -> Result<Self, CaptureError> {
         let mut found = Self::default();
         for row in table.rows() {
@@ -73,27 +73,27 @@ impl Columns {
         Ok(found)
     }
 
-    /// The columns of a table, in its order.
+    /// Returns the columns of a table, in its order.
     pub fn table(&self, name: &str) -> Option<&[usize]> {
         self.tables.get(name).map(Vec::as_slice)
     }
 
-    /// A column of a table.
+    /// Returns a column of a table.
     pub fn find(&self, table: &str, column: &str) -> Option<usize> {
         self.table(table)?.iter().copied().find(|number| self.columns[*number].name == column)
     }
 
-    /// Whether values of a column can be made.
+    /// Returns true if values of a column can be made.
     pub fn has_values(&self, column: usize) -> bool {
         self.columns[column].has_values()
     }
 
-    /// A literal of a value that the column has.
+    /// Draws a literal of a value that the column has.
     pub fn value(&self, column: usize, random: &mut Random) -> String {
         literal(&self.columns[column].draw(random))
     }
 
-    /// A range with so many rows.
+    /// Draws a range with this number of rows.
     pub fn range(&self, column: usize, rows: f64, random: &mut Random) -> Range {
         let column = &self.columns[column];
         let share = (rows / column.table_rows).clamp(0.0, 1.0);
@@ -101,12 +101,12 @@ impl Columns {
         Range { low: literal(&column.at(begin)), high: literal(&column.at(begin + share)) }
     }
 
-    /// Literals with commas between them.
+    /// Draws literals with commas between them.
     pub fn list(&self, column: usize, random: &mut Random) -> String {
         (0..LIST).map(|_| self.value(column, random)).collect::<Vec<_>>().join(", ")
     }
 
-    /// The literal of an array.
+    /// Draws the literal of an array.
     pub fn array(&self, column: usize, random: &mut Random) -> String {
         let column = &self.columns[column];
         let quoted = |value: String| format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""));
@@ -114,7 +114,7 @@ impl Columns {
         literal(&format!("{{{}}}", values.join(",")))
     }
 
-    /// A literal that an INSERT stores, or `NULL`. Where no value occurs twice, it is a new one.
+    /// Draws a literal that an INSERT stores, or `NULL`. Where no value occurs twice, it is a new one.
     pub fn stored(&mut self, column: usize, random: &mut Random) -> String {
         let column = &mut self.columns[column];
         if random.unit() < column.null_share {
@@ -164,7 +164,7 @@ impl Column {
         }
     }
 
-    /// The value below which this share of the rows is.
+    /// Returns the value below which this share of the rows is.
     fn at(&self, share: f64) -> String {
         if self.bounds.is_empty() {
             let found = self.common.iter().find(|(sum, _)| share < *sum).or(self.common.last());
@@ -185,7 +185,7 @@ impl Column {
         }
     }
 
-    /// A value of a column of which nothing but the type is known.
+    /// Draws a value of a column of which nothing but the type is known.
     fn invent(&self, random: &mut Random) -> String {
         match self.kind {
             TokenKind::Integer | TokenKind::Decimal => random.range(1, LARGEST).to_string(),
@@ -197,7 +197,7 @@ impl Column {
         }
     }
 
-    /// A value that the column does not have yet, as far as the type allows that.
+    /// Makes a value that the column does not have yet, as far as the type allows that.
     fn make(&mut self, random: &mut Random) -> String {
         match self.kind {
             TokenKind::Integer => {
@@ -214,7 +214,7 @@ impl Column {
 }
 
 impl TokenKind {
-    /// Of a type, as `format_type` names it.
+    /// Returns the form of the values of a type, as `format_type` names it.
     fn of(name: &str) -> Self {
         match name {
             "smallint" | "integer" | "bigint" => Self::Integer,
@@ -229,7 +229,7 @@ impl TokenKind {
     }
 }
 
-/// How many digits a number has behind its point.
+/// Returns how many digits a number has behind its point.
 fn decimals(number: &str) -> usize {
     number.split_once('.').map_or(0, |(_, digits)| digits.len())
 }
@@ -239,7 +239,7 @@ fn uuid(random: &mut Random) -> String {
     [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
 }
 
-/// A value as SQL: digits alone, everything else as a string.
+/// Returns a value as SQL: digits alone, everything else as a string.
 fn literal(value: &str) -> String {
     if !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit()) {
         return value.to_owned();
@@ -247,7 +247,7 @@ fn literal(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 
-/// The elements of an array, as PostgreSQL prints it. Those of arrays in it, and NULL, are texts like others.
+/// Returns the elements of an array, as PostgreSQL prints it. Those of arrays in it, and NULL, are texts like others.
 fn elements(array: &str) -> Vec<String> {
     let Some(inner) = array.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) else { return Vec::new() };
     let (mut found, mut element) = (Vec::new(), String::new());
@@ -274,7 +274,7 @@ fn elements(array: &str) -> Vec<String> {
 pub mod tests {
     use super::*;
 
-    /// Columns of integers by their names, such as `t.id`.
+    /// Makes columns of integers by their names, such as `t.id`.
     pub fn columns(names: &[&str]) -> Columns {
         let mut found = Columns::default();
         for (number, name) in names.iter().enumerate() {

@@ -31,16 +31,16 @@ pub const QUERIES: &str = "\
 \\copy (SELECT n.nspname AS schema, c.relname AS table, c.reltuples AS rows, a.attname AS column, format_type(a.atttypid, NULL) AS type, s.null_frac, s.n_distinct, s.most_common_vals, s.most_common_freqs, s.histogram_bounds FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped LEFT JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname WHERE c.relkind IN ('r', 'p', 'f', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY c.oid, a.attnum) TO 'columns.csv' CSV HEADER
 ";
 
-/// The most statements of a mix: each needs four bytes of memory while the order is drawn.
+/// The greatest number of statements of a mix: each needs four bytes of memory while the order is drawn.
 const MOST_STATEMENTS: f64 = 1e9;
 
-/// What a mix is made of.
+/// The sources of a mix.
 #[derive(Debug, Clone, Default)]
 pub struct Mix {
     /// The files that [`QUERIES`] writes.
     pub statements: String,
     pub columns: String,
-    /// In which time the server counted the calls, and how long the mix is.
+    /// The time in which the server counted the calls, and the length of the mix.
     pub counted: Micros,
     pub length: Option<Micros>,
     pub sessions: u32,
@@ -52,7 +52,7 @@ struct Made {
     normalized: Normalized,
     template: u32,
     calls: f64,
-    /// Of one call, on average.
+    /// The number of rows of one call, on average.
     rows: f64,
     duration: Micros,
 }
@@ -108,7 +108,7 @@ pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<
     Ok(vec![counted.source("pg_stat_statements"), known.source("pg_stats")])
 }
 
-/// A statement that can be made, or why it cannot.
+/// Returns a statement that can be made, or why it cannot.
 fn normalized(query: &str, columns: &Columns) -> Result<Normalized, Reason> {
     if query == "<insufficient privilege>" {
         return Err(Reason::HiddenText);
@@ -126,7 +126,8 @@ fn normalized(query: &str, columns: &Columns) -> Result<Normalized, Reason> {
     places::normalize(query, columns).ok_or(Reason::ValuesUnknown)
 }
 
-/// Numbers of statements in a random order, each as often as it is called. What is left of a call is one with that probability.
+/// Returns numbers of statements in a random order, each as often as it is called. What is left of a call is one with
+/// that probability.
 fn order(made: &[Made], random: &mut Random) -> Result<Vec<u32>, CaptureError> {
     let total: f64 = made.iter().map(|statement| statement.calls).sum();
     if total > MOST_STATEMENTS {
@@ -143,7 +144,7 @@ fn order(made: &[Made], random: &mut Random) -> Result<Vec<u32>, CaptureError> {
     Ok(order)
 }
 
-/// The literals of one call, in the order of their places.
+/// Draws the literals of one call, in the order of their places.
 fn draw(statement: &Made, columns: &mut Columns, random: &mut Random) -> Vec<Option<String>> {
     let mut ranges: HashMap<usize, Range> = HashMap::new();
     let mut drawn: HashMap<u32, String> = HashMap::new();

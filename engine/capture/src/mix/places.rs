@@ -1,12 +1,12 @@
-//! Which column each `$n` of a statement belongs to, by the words around it.
+//! The column that each `$n` of a statement belongs to, found by the words around it.
 
 use super::columns::Columns;
 use crate::sql::tokens::{SqlToken, TokenKind, Tokens};
 
-/// What pg_stat_statements of 18 writes for the rest of a list.
+/// The text that pg_stat_statements of 18 writes for the rest of a list.
 const REST_OF_LIST: &str = "/*, ... */";
 
-/// What a parameter stands for. Columns are numbers of [`Columns`].
+/// The meaning of a parameter. Columns are numbers of [`Columns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     /// A value that the column has.
@@ -21,7 +21,7 @@ pub enum Meaning {
     Stored(usize),
     Limit,
     Offset,
-    /// What is added, subtracted or multiplied.
+    /// A number that is added, subtracted or multiplied.
     Step,
 }
 
@@ -29,13 +29,13 @@ pub enum Meaning {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Normalized {
     pub text: String,
-    /// Where the placeholders begin, in bytes.
+    /// The bytes at which the placeholders begin.
     pub places: Vec<u32>,
-    /// For each, the number that it had, and what it stands for.
+    /// The number that each placeholder had, and its meaning.
     pub meanings: Vec<(u32, Meaning)>,
 }
 
-/// Finds what all parameters of a statement stand for; nothing if one of them is of no known column.
+/// Finds the meanings of all parameters of a statement; `None` if one of them is of no known column.
 pub fn normalize(query: &str, columns: &Columns) -> Option<Normalized> {
     let all: Vec<_> = Tokens::of(query).collect();
     let parser = Parser {
@@ -72,7 +72,7 @@ pub fn normalize(query: &str, columns: &Columns) -> Option<Normalized> {
     Some(found)
 }
 
-/// Values of one column that are compared from both sides are the ends of a range.
+/// Turns values of one column that are compared from both sides into the ends of a range.
 fn pair_ranges(meanings: &mut [(u32, Meaning)], parser: &Parser<'_, '_>) {
     let sides: Vec<Option<Side>> = parser.parameters().map(|at| parser.side(at)).collect();
     for low in 0..meanings.len() {
@@ -86,7 +86,7 @@ fn pair_ranges(meanings: &mut [(u32, Meaning)], parser: &Parser<'_, '_>) {
     }
 }
 
-/// On which side of a parameter the column's values are.
+/// The side of a parameter on which the column's values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Above,
@@ -100,7 +100,7 @@ struct Named {
 }
 
 struct Parser<'a, 'c> {
-    /// Without blanks.
+    /// The tokens without blanks.
     tokens: Vec<SqlToken<'a>>,
     columns: &'c Columns,
     tables: Vec<Named>,
@@ -153,7 +153,7 @@ impl<'a> Parser<'a, '_> {
         self.token(at).is_some_and(|token| token.kind == TokenKind::Symbol && symbols.contains(token.text))
     }
 
-    /// A name as PostgreSQL keeps it.
+    /// Returns a name as PostgreSQL keeps it.
     fn name(&self, at: usize) -> Option<String> {
         let token = self.token(at)?;
         match token.kind {
@@ -163,7 +163,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// Where the parameters are among the tokens.
+    /// Returns the indexes of the parameters among the tokens.
     fn parameters(&self) -> impl Iterator<Item = usize> {
         (0..self.tokens.len()).filter(|at| self.tokens[*at].kind == TokenKind::Parameter)
     }
@@ -181,7 +181,7 @@ impl<'a> Parser<'a, '_> {
         self
     }
 
-    /// Reads the tables that begin here. Returns where the statement goes on.
+    /// Reads the tables that begin here. Returns the token at which the statement goes on.
     fn take_tables(&mut self, mut at: usize, is_insert: bool) -> usize {
         loop {
             let after_only = at + usize::from(self.is_word(at, &["only"]));
@@ -196,7 +196,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// Reads a table with its alias. Returns where the statement goes on.
+    /// Reads a table with its alias. Returns the token at which the statement goes on.
     fn take_table(&mut self, at: usize) -> Option<usize> {
         let mut table = self.name(at)?;
         let mut end = at + 1;
@@ -235,7 +235,7 @@ impl<'a> Parser<'a, '_> {
         })
     }
 
-    /// The bracket within which a token is, and the commas before it there.
+    /// Returns the bracket within which a token is, and the number of commas before it there.
     fn opening(&self, at: usize) -> Option<(usize, usize)> {
         let (mut depth, mut commas) = (0, 0);
         for before in (0..at).rev() {
@@ -252,7 +252,7 @@ impl<'a> Parser<'a, '_> {
         None
     }
 
-    /// The column whose name ends here, maybe with a cast behind it.
+    /// Returns the column whose name ends here, maybe with a cast behind it.
     fn column_before(&self, end: usize) -> Option<usize> {
         let mut at = end;
         if at >= 3 && self.is_symbol(at - 1, ":") && self.is_symbol(at - 2, ":") {
@@ -263,13 +263,13 @@ impl<'a> Parser<'a, '_> {
         self.resolve(qualifier.as_deref(), &name)
     }
 
-    /// The column before an operator that is a word, maybe with NOT.
+    /// Returns the column before an operator that is a word, maybe with NOT.
     fn column_of(&self, word: usize) -> Option<usize> {
         let before = word.checked_sub(1)?;
         self.column_before(before.checked_sub(usize::from(self.is_word(before, &["not"])))?)
     }
 
-    /// The column whose name begins here.
+    /// Returns the column whose name begins here.
     fn column_behind(&self, at: usize) -> Option<usize> {
         let name = self.name(at)?;
         if self.is_symbol(at + 1, ".") {
@@ -315,12 +315,12 @@ impl<'a> Parser<'a, '_> {
         self.in_brackets(at).or_else(|| self.compared_behind(at))
     }
 
-    /// Where the token before an operator is.
+    /// Returns the index of the token before an operator.
     fn before_operator(&self, end: usize) -> Option<usize> {
         (0..end).rev().find(|at| !self.is_symbol(*at, "=<>!"))
     }
 
-    /// The column of `column BETWEEN ... AND`, which ends here.
+    /// Returns the column of `column BETWEEN ... AND`, which ends here.
     fn end_of_between(&self, and: usize) -> Option<usize> {
         if !self.is_word(and, &["and"]) {
             return None;
@@ -330,7 +330,7 @@ impl<'a> Parser<'a, '_> {
         self.column_of(between)
     }
 
-    /// In `IN (...)`, `= ANY (...)` or the values of an INSERT.
+    /// Returns the meaning of a parameter in `IN (...)`, `= ANY (...)` or the values of an INSERT.
     fn in_brackets(&self, at: usize) -> Option<Meaning> {
         let (open, commas) = self.opening(at)?;
         let word = open.checked_sub(1)?;
@@ -348,7 +348,7 @@ impl<'a> Parser<'a, '_> {
         column.filter(|column| is_alone && is_row && self.columns.has_values(*column)).map(Meaning::Stored)
     }
 
-    /// In `$1 = column`.
+    /// Returns the meaning of a parameter in `$1 = column`.
     fn compared_behind(&self, at: usize) -> Option<Meaning> {
         let behind = (at + 1..self.tokens.len()).find(|at| !self.is_symbol(*at, "=<>!"))?;
         if behind == at + 1 {
@@ -357,7 +357,7 @@ impl<'a> Parser<'a, '_> {
         self.column_behind(behind).map(Meaning::Value)
     }
 
-    /// On which side the column's values are, for `column > $1` and the like.
+    /// Returns the side on which the column's values are, for `column > $1` and the like.
     fn side(&self, at: usize) -> Option<Side> {
         let first = self.before_operator(at)? + 1;
         if first == at {

@@ -14,11 +14,11 @@ pub struct NamedTable {
     rows: Vec<(u64, Vec<String>)>,
 }
 
-/// One row of it.
+/// A row of the file.
 #[derive(Clone, Copy)]
 pub struct NamedRow<'a> {
     table: &'a NamedTable,
-    /// The line in which it begins, from 1.
+    /// The line in which the row begins, counted from 1.
     pub line: u64,
     fields: &'a [String],
 }
@@ -78,7 +78,7 @@ impl NamedTable {
         self.rows.iter().map(|(line, fields)| NamedRow { table: self, line: *line, fields })
     }
 
-    /// The file as a capture names it.
+    /// Returns the file as a capture names it.
     pub fn source(&self, format: &str) -> Source {
         Source {
             name: self.name.clone(),
@@ -92,12 +92,12 @@ impl NamedTable {
 }
 
 impl<'a> NamedRow<'a> {
-    /// A field; empty if it is NULL or if the file has no such column.
+    /// Returns a field; empty if it is NULL or if the file has no such column.
     pub fn text(&self, column: &str) -> &'a str {
         self.table.place(column).map_or("", |place| &self.fields[place])
     }
 
-    /// A field as a number.
+    /// Returns a field as a number.
     pub fn number(&self, column: &str) -> Result<Option<f64>, CaptureError> {
         let text = self.text(column);
         if text.is_empty() {

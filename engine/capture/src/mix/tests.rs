@@ -1,10 +1,11 @@
-//! What parameters stand for, by the words around them.
+//! Tests of the meanings of parameters, by the words around them.
 
 use super::columns::tests::columns;
 use super::places::{Meaning, normalize};
 use proptest::prelude::*;
 
-/// Of a database with `t (id, a, b, at)` and `s.u (id, c)`, what each parameter stands for; columns by their number.
+/// Returns the meanings of the parameters in a database with `t (id, a, b, at)` and `s.u (id, c)`; columns by their
+/// number.
 fn meanings(query: &str) -> Option<Vec<Meaning>> {
     let columns = columns(&["t.id", "t.a", "t.b", "t.at", "u.id", "u.c"]);
     normalize(query, &columns).map(|found| found.meanings.into_iter().map(|(_, meaning)| meaning).collect())

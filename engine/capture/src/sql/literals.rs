@@ -21,11 +21,11 @@ use super::tokens::{SqlToken, TokenKind, Tokens};
 pub struct Split {
     /// The text with a placeholder for each literal.
     pub template: String,
-    /// Where the placeholders begin in the template, in bytes.
+    /// The bytes at which the placeholders begin in the template.
     pub places: Vec<u32>,
-    /// The number of the first placeholder: behind the text's own `$n`.
+    /// The number of the first placeholder, which is behind the text's own `$n`.
     pub first: u32,
-    /// Where the literals are in the text, in bytes.
+    /// The places of the literals in the text, in bytes.
     pub literals: Vec<Range<usize>>,
 }
 
@@ -72,7 +72,7 @@ impl Split {
     }
 }
 
-/// The highest `$n` of a text, or 0.
+/// Returns the highest `$n` of a text, or 0.
 pub fn highest_parameter(text: &str) -> u32 {
     if !text.contains('$') {
         return 0;
@@ -80,7 +80,7 @@ pub fn highest_parameter(text: &str) -> u32 {
     Tokens::of(text).filter_map(|token| token.parameter()).max().unwrap_or(0)
 }
 
-/// The text without comments but hints: libraries write identifiers of requests into them.
+/// Returns the text without comments except hints: libraries write identifiers of requests into them.
 pub fn without_comments(text: &str) -> Cow<'_, str> {
     if !text.contains("/*") && !text.contains("--") {
         return Cow::Borrowed(text);
@@ -89,7 +89,7 @@ pub fn without_comments(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept.collect())
 }
 
-/// Where the text of a comment is, without its delimiters. Hints and empty comments have none.
+/// Returns the place of the text of a comment, without its delimiters. Hints and empty comments have none.
 fn comment_text(token: &SqlToken<'_>) -> Option<Range<usize>> {
     let is_hint = token.text.starts_with("/*+");
     if token.kind != TokenKind::Comment || is_hint {
@@ -122,11 +122,11 @@ fn list(mut tokens: Tokens<'_>) -> Option<(Range<usize>, Tokens<'_>)> {
     }
 }
 
-/// What stands before a token.
+/// The tokens that stand before a token, as far as they decide about it.
 #[derive(Default)]
 struct Scope<'a> {
     depth: u32,
-    /// The last token that is not blank, and two before that.
+    /// The last token that is not blank, and the two before that.
     last: [Option<SqlToken<'a>>; 3],
     /// The depth of a list behind `BY`.
     by: Option<u32>,
@@ -195,7 +195,7 @@ impl<'a> Scope<'a> {
         self.last[0].as_ref().is_some_and(is_it)
     }
 
-    /// Whether a type's name stands before: a known one, or any behind `::`.
+    /// Returns true if a type's name stands before: a known one, or any behind `::`.
     fn is_behind_type(&self) -> bool {
         let is_colon = |token: &Option<SqlToken<'a>>| token.is_some_and(|token| token.is_symbol(":"));
         let is_cast = is_colon(&self.last[1]) && is_colon(&self.last[2]);
@@ -212,7 +212,7 @@ impl<'a> Scope<'a> {
         self.in_type.is_some() || is_column
     }
 
-    /// Whether a list of values may begin here.
+    /// Returns true if a list of values may begin here.
     fn begins_list(&self) -> bool {
         let [Some(bracket), Some(word), _] = &self.last else { return false };
         (bracket.is_symbol("(") && word.is_word("in")) || (bracket.is_symbol("[") && word.is_word("array"))

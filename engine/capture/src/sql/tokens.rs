@@ -7,7 +7,7 @@ use ground::sql::{comment_end, dollar_quoted_end, escape_string_end, is_name, qu
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SqlToken<'a> {
     pub kind: TokenKind,
-    /// Where it begins in the text, in bytes.
+    /// The byte of the text at which the token begins.
     pub at: usize,
     pub text: &'a str,
 }
@@ -22,7 +22,7 @@ pub enum TokenKind {
     /// A string, however quoted, with its prefix and quotes.
     Text,
     Number,
-    /// `$1`.
+    /// The parameter `$1`, or with another number.
     Parameter,
     /// Any other character.
     Symbol,
@@ -33,7 +33,7 @@ impl SqlToken<'_> {
         self.at + self.text.len()
     }
 
-    /// Whether it is this keyword, in lower case.
+    /// Returns true if the token is this keyword, in lower case.
     pub fn is_word(&self, word: &str) -> bool {
         self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word)
     }
@@ -42,12 +42,12 @@ impl SqlToken<'_> {
         self.kind == TokenKind::Symbol && self.text == symbol
     }
 
-    /// Whether it separates tokens and means nothing else.
+    /// Returns true if the token separates others and means nothing else.
     pub fn is_blank(&self) -> bool {
         matches!(self.kind, TokenKind::Space | TokenKind::Comment)
     }
 
-    /// The number of a parameter.
+    /// Returns the number of a parameter.
     pub fn parameter(&self) -> Option<u32> {
         if self.kind == TokenKind::Parameter { self.text[1..].parse().ok() } else { None }
     }
@@ -58,7 +58,7 @@ impl SqlToken<'_> {
 pub struct Tokens<'a> {
     text: &'a str,
     at: usize,
-    /// Of the token before.
+    /// The kind of the token before.
     before: TokenKind,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Tokens<'a> {
         Self { text, at: 0, before: TokenKind::Space }
     }
 
-    /// The kind and the end of the token that begins here.
+    /// Returns the kind and the end of the token that begins here.
     fn scan_token(&self) -> (TokenKind, usize) {
         let (text, at) = (self.text.as_bytes(), self.at);
         let next = text.get(at + 1).copied().unwrap_or(0);
@@ -120,7 +120,7 @@ fn run(text: &[u8], at: usize, is_its: impl Fn(u8) -> bool) -> usize {
     text[at..].iter().position(|c| !is_its(*c)).map_or(text.len(), |length| at + length)
 }
 
-/// The end of a quoted text in which a doubled quote is part of it.
+/// Returns the end of a quoted text in which a doubled quote is part of it.
 fn doubled_end(text: &[u8], at: usize) -> usize {
     let mut end = quoted_end(text, at);
     while text.get(end) == Some(&text[at]) {
@@ -129,7 +129,8 @@ fn doubled_end(text: &[u8], at: usize) -> usize {
     end
 }
 
-/// The end of a number: digits with `_`, a fraction, an exponent, or digits of another base behind `0x`, `0o`, `0b`.
+/// Returns the end of a number: digits with `_`, a fraction, an exponent, or digits of another base behind `0x`, `0o`,
+/// `0b`.
 fn number_end(text: &[u8], at: usize) -> usize {
     let is_digit = |c: u8| c.is_ascii_digit() || c == b'_';
     if text[at] == b'0' && matches!(text.get(at + 1), Some(b'x' | b'X' | b'o' | b'O' | b'b' | b'B')) {
