@@ -164,7 +164,7 @@ def _by_kind(known: Sequence[Recorded]) -> dict[Kind, list[Recorded]]:
 
 
 def _studies(of: Recorded) -> tuple[list[StudyRun], bool]:
-    """The studies that a self-test holds, and whether its end cut off another one before its time was over.
+    """Returns the studies that a self-test holds, and whether its end cut off another one before its time was over.
 
     A study has 5 minutes to find a planted difference of 5% or more, and 12 for a smaller one.
     """

@@ -47,7 +47,7 @@ def make_commits(path: Path, source: Path, rounds: int) -> None:
 
 
 def commit_of(repository: Path, tag: str) -> str:
-    """A commit, as the key `postgres` of an arm takes it."""
+    """Returns a commit, as the key `postgres` of an arm takes it."""
     return f"git:{repository}@{tag}"
 
 

@@ -38,5 +38,5 @@ class Drivers:
         file.write_text(f"{before}{method}        for _ in range({rounds}):\n            pass\n{after}")
 
     def command(self, name: str) -> str:
-        """An arm with the client of an environment."""
+        """Returns an arm with the client of an environment."""
         return f"command={self.path / name}/bin/python {self.path}/bench.py"

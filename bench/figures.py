@@ -16,7 +16,7 @@ Kind = TypeVar("Kind", bound=Record)
 
 
 def read_figures(path: Path, kind: type[Kind]) -> list[Kind]:
-    """The records that were taken until now; none where there is no file."""
+    """Returns the records that were taken until now; none where there is no file."""
     return [kind.model_validate(record) for record in json.loads(path.read_text())] if path.exists() else []
 
 

@@ -158,7 +158,7 @@ def _source_of(spec: StudySpec) -> str:
 
 
 def _fixed(plan: Plan, layouts: list[int]) -> Plan:
-    """The plan whose arms keep these layouts in all blocks."""
+    """Returns the plan whose arms keep these layouts in all blocks."""
     of_arm = dict(zip(_ARMS, layouts, strict=True))
     trials = [trial.model_copy(update={"layout": of_arm[trial.arm]}) for trial in plan.trials]
     return plan.model_copy(update={"trials": trials})

@@ -18,7 +18,7 @@ _PHASE = re.compile(r"([a-z -]+?) ([\d.]+) s")
 
 
 def loading(bench: Bench) -> Iterator[Figure]:
-    """The total, and the phases as both programs tell them."""
+    """Yields the total time to load, and the phases that both programs report."""
     with bench.target.connect_as_user() as connection:
         connection.execute(f"CREATE DATABASE {DATABASE}")
     target = replace(bench.target, dbname=DATABASE)

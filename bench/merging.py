@@ -39,7 +39,7 @@ def merging(bench: Bench) -> Iterator[Figure]:
 
 
 def _write(directory: Path) -> list[Path]:
-    """The machines' events. Histograms are made once and dealt out in another order to each machine."""
+    """Writes the machines' events. Histograms are made once and dealt out in another order to each machine."""
     directory.mkdir(exist_ok=True)
     dice = random.Random(1)
     made = [_second(dice, *load) for load in LOADS for _ in range(SECONDS_OF_A_LOAD)]

@@ -55,7 +55,7 @@ class Contestant:
         return ran.number(self.rate) / self.rate_unit_s
 
     def cpu_us(self, ran: Ran) -> float:
-        """The client's CPU per transaction, microseconds."""
+        """Returns the client's CPU per transaction, microseconds."""
         return 1e6 * ran.cpu_s / self.transactions(ran)
 
 
@@ -88,7 +88,7 @@ MEASURES: Mapping[str, Measure] = {"order-entry": measure}
 
 
 def _to_all(peers: list[str], low: float | None = None, high: float | None = None) -> Goal | None:
-    """The same goal to each of the others."""
+    """Returns one goal with respect to each of the other programs."""
     goal: Goal | None = None
     for peer in peers:
         one = ratio_to(peer, low, high)
@@ -156,7 +156,7 @@ def _go_tpc(program: str) -> Contestant:
 
 
 def _database(bench: Bench, stack: ExitStack, name: str) -> Target:
-    """A new database for the context."""
+    """Makes a new database for the context."""
     dbname = f"bench_orders_{name.replace('-', '_')}"
     with bench.target.connect_as_user() as connection:
         connection.execute(f"CREATE DATABASE {dbname}".encode())
@@ -170,7 +170,9 @@ def _drop(server: Target, dbname: str) -> None:
 
 
 def _load(bench: Bench, name: str, contestant: Contestant, target: Target) -> float:
-    """The seconds that loading takes; then the server has all of it on disk, with statistics, and has run once."""
+    """Loads the tables and returns the seconds that this took; then the server has all of it on disk, with statistics,
+    and has run once.
+    """
     with target.connect_as_user() as connection:
         connection.execute("CHECKPOINT")
     ran = execute(name, contestant.load(target, CONNECTIONS), target)

@@ -83,7 +83,7 @@ def _lines(
 
 
 def _goals(figures: Sequence[Figure]) -> Iterator[str]:
-    """A row for each figure with a goal: medians, ours with the lowest and highest value."""
+    """Yields a row for each figure with a goal: medians, ours with the lowest and highest value."""
     yield from ("| figure | others | ours | goal |", "|---|---|---|---|")
     for figure in figures:
         if figure.goal is not None:
@@ -96,7 +96,7 @@ def _goals(figures: Sequence[Figure]) -> Iterator[str]:
 
 
 def _by_clients(figures: Sequence[Figure]) -> Iterator[str]:
-    """A row for each load, a column for each number of clients: ours divided by the original's."""
+    """Yields a row for each load, a column for each number of clients: ours divided by the original's."""
     rows: dict[str, dict[str, Figure]] = {}
     for figure in figures:
         if named := re.fullmatch(r"(.+), (\d+) clients?", figure.what):

@@ -109,7 +109,7 @@ def _bounds(difference: Estimate | None) -> list[float | None]:
 
 
 def _server_processes() -> list[psutil.Process]:
-    """The processes of servers below this one but the first of each."""
+    """Returns the processes of servers below this process, without the first one of each server."""
     with suppress(psutil.Error):
         below = psutil.Process().children(recursive=True)
         return [process for process in below if process.name() == "postgres" and _is_postgres(process.parent())]

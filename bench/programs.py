@@ -44,7 +44,7 @@ class Ran:
     peak_kib: int
 
     def number(self, pattern: str) -> float:
-        """The number that a pattern's group finds on standard output, else on standard error. Raises Failed."""
+        """Returns the number that a pattern's group finds on standard output, else on standard error. Raises Failed."""
         found = re.search(pattern, self.stdout) or re.search(pattern, self.stderr)
         if found is None:
             raise Failed(f"no line like {pattern!r} in:\n{self.stdout}{self.stderr}")
@@ -167,7 +167,7 @@ def build_floor(scratch: Path) -> Path:
 
 @contextmanager
 def null_server(scratch: Path, *options: str) -> Iterator[Target]:
-    """The null server on a private socket, for as long as the context lasts."""
+    """Yields the null server on a private socket, for as long as the context lasts."""
     directory = scratch / "null"
     directory.mkdir(exist_ok=True)
     command = [str(engine_path()), "null-server", "--socket-dir", str(directory), *options]

@@ -40,7 +40,7 @@ class Queue:
         return f"lognormal:{median_s * 1e6:.3f}us..{median_s * math.exp(_P99 * self.sigma) * 1e6:.3f}us"
 
     def probe(self, random: np.random.Generator, rate: float, limit_s: float, probe_s: float) -> Reading:
-        """A probe at a rate, after ten limits of settling, as the lab counts it."""
+        """Returns a probe at a rate, after ten limits of settling, as the lab counts it."""
         settling_s = 10 * limit_s
         end_s = settling_s + probe_s
         arrivals, ends = self._serve(random, rate, random.poisson(rate * end_s), end_s)
@@ -50,7 +50,9 @@ class Queue:
         return Reading(rate, np.count_nonzero(measured) + late, slower + late)
 
     def capacity(self, share: float, limit_s: float, seed: int) -> float:
-        """The highest rate at which so small a share takes longer than the limit, by long simulations at each rate."""
+        """Returns the highest rate at which this share of transactions takes longer than the limit, by long simulations
+        at each rate.
+        """
         seeds = range(_SIMULATIONS * seed, _SIMULATIONS * (seed + 1))
         return sum(self._simulated_capacity(share, limit_s, one) for one in seeds) / _SIMULATIONS
 

@@ -86,13 +86,17 @@ def main() -> None:
 
 
 def _recorded() -> list[Floats]:
-    """The log-ratios of each arm of a self-test without its planted difference, in the order in which they came."""
+    """Returns the log-ratios of each arm of a self-test without its planted difference, in the order in which they
+    came.
+    """
     kept = [one for one in read_figures(_CAMPAIGN, Recorded) if len(one.log_ratios) >= max(_PLANS)]
     return [np.array(one.log_ratios) - math.log1p(-one.slower_by) for one in kept]
 
 
 def _as_recorded(series: Sequence[Floats], rng: np.random.Generator, blocks: int) -> Floats:
-    """A run of consecutive blocks; where the study is longer than any self-test, runs one after the other."""
+    """Returns a run of consecutive blocks; if the study is longer than any self-test, several runs one after the
+    other.
+    """
     parts: list[Floats] = []
     while (missing := blocks - sum(map(len, parts))) > 0:
         one = series[int(rng.integers(len(series)))]

@@ -79,7 +79,7 @@ def _replay(target: Target, args: list[str], *before: str) -> Callable[[], Ran]:
 
 
 def _capture(bench: Bench, name: str, sessions: int, statements: int, *, wait_s: float = 0, long: int = 0) -> Path:
-    """A capture of sessions that begin together and send a statement each millisecond."""
+    """Makes a capture of sessions that begin together and send a statement each millisecond."""
     log, capture = bench.scratch / f"{name}.log", bench.scratch / name
     with log.open("w") as file:
         for session in range(sessions):

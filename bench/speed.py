@@ -70,7 +70,9 @@ def instructions(bench: Bench) -> Iterator[Figure]:
 
 
 def count_instructions(bench: Bench, program: Program, options: Sequence[str] | None) -> float:
-    """The difference of two counts, so that start and end cancel out. Select-only without options."""
+    """Returns the instructions of a transaction: the difference of two counts, so that start and end cancel out. The
+    load is select-only without options.
+    """
     counts = []
     for number in (FEW, MANY):
         limit = ("-t", str(number))

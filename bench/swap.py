@@ -46,7 +46,9 @@ class _Load:
 
 
 def _as_pgbench(name: str, *script: str) -> Measure:
-    """`-n`: nobody vacuums between the runs of two programs."""
+    """Returns the measure of a script of pgbench. It has `-n`, so that nobody vacuums between the runs of two
+    programs.
+    """
 
     def words(clients: object, seconds: object) -> list[str]:
         return ["-n", *script, f"-c{clients}", f"-T{seconds}"]
@@ -88,7 +90,7 @@ def _round(bench: Bench, load: _Load, targets: Mapping[str, Target], clients: in
 
 @contextmanager
 def _copies(bench: Bench, names: Sequence[str]) -> Iterator[dict[str, Target]]:
-    """A copy of the database for each program, for as long as the context lasts."""
+    """Yields a copy of the database for each program, for as long as the context lasts."""
     targets = {name: replace(bench.target, dbname=f"of_{name}") for name in names}
     with replace(bench.target, dbname="template1").connect_as_user() as connection:
         for target in targets.values():

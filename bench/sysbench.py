@@ -106,7 +106,7 @@ def _contestants(bench: Bench, target: Target, test: str, args: list[str]) -> di
 
 
 def _in_a_new_database(server: Target, run: Callable[[], Ran]) -> Callable[[], Ran]:
-    """The run with nothing left to do for the server from what was before."""
+    """Returns a function that runs in a new database, so that the server has no work left from the run before."""
 
     def fresh() -> Ran:
         with server.connect_as_user() as connection:
@@ -122,6 +122,6 @@ def _in_a_new_database(server: Target, run: Callable[[], Ran]) -> Callable[[], R
 
 
 def _shown(test: str, args: list[str]) -> str:
-    """The command for the page, as it is typed at the top of the repository."""
+    """Returns the command for the page, as it is typed at the top of the repository."""
     name = f"bench/{SCRIPT.name}" if test == str(SCRIPT) else test
     return f"pgtrial-engine sysbench {name} --jobs=1 --db-driver=pgsql --pgsql-host=DIRECTORY {' '.join(args)}"

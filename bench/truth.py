@@ -85,14 +85,14 @@ def _within(most: float) -> Goal:
 
 
 def _reported(bench: Bench, args: list[str], *server: str) -> dict[str, float]:
-    """The percentiles that ours reports, microseconds."""
+    """Returns the percentiles that ours reports, microseconds."""
     with null_server(bench.scratch, *server) as target:
         ran = bench.programs[OURS].run(target, [*args, "--percentiles"])
     return {name: 1000 * ran.number(rf"[ (:]{re.escape(name)} = ([\d.]+)") for name in SHARES}
 
 
 def _logged(bench: Bench, args: list[str], *server: str) -> dict[str, float]:
-    """The percentiles of pgbench's log, microseconds."""
+    """Returns the percentiles of pgbench's log, microseconds."""
     with null_server(bench.scratch, *server) as target:
         latencies = _log_column(bench.programs[PGBENCH], target, args, bench.scratch / "latencies", LATENCY)
     return {name: _quantile(latencies, float(name.removeprefix("p"))) for name in SHARES}

@@ -29,7 +29,7 @@ class Buildah:
         return run(self.command(*arguments), env=self._environment).strip()
 
     def command(self, *arguments: str | Path) -> list[str]:
-        """The command line of a call."""
+        """Returns the command line of a call."""
         return list(map(str, ["buildah", *self._options, *arguments]))
 
     @property

@@ -33,7 +33,7 @@ def completions(engine: Path, *, zsh: str = "site-functions") -> dict[str, bytes
 
 
 def _words(front_end: FrontEnd) -> Iterator[str]:
-    """The options of a front end as they are typed in; one that takes a value ends with an equals sign."""
+    """Yields the options of a front end as they are typed in; one that takes a value ends with an equals sign."""
     for option in front_end.options:
         if option.short:
             yield f"-{option.short}"

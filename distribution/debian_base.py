@@ -25,7 +25,7 @@ _CONNECTION = re.compile(r"Acquire::https?::")
 
 
 def make_base(architecture: str, work: Path) -> Path:
-    """A tar archive of a small system with Python, for Debian's name of a processor. Raises DistributionError."""
+    """Makes a tar archive of a small system with Python, for Debian's name of a processor. Raises DistributionError."""
     work.mkdir(parents=True)
     work.chmod(0o700)
     release = platform.freedesktop_os_release().get("VERSION_CODENAME", "")

@@ -47,7 +47,7 @@ def build(target: Target, work: Path) -> Path:
 
 
 def stripped(engine: Path, work: Path) -> Path:
-    """A copy of a binary that this machine's compiler built, without symbols and debug information."""
+    """Makes a copy, without symbols and debug information, of a binary that this machine's compiler built."""
     copy = _copy(engine, work)
     run(["strip", copy])
     return copy

@@ -104,7 +104,7 @@ def make_image(platforms: Sequence[str], wheels: Path, output: Path, work: Path)
 
 
 def _wheels(platforms: Sequence[str] | None, output: Path) -> Path:
-    """The directory of wheels that are made here."""
+    """Makes wheels here and returns their directory."""
     targets = [_OF_DEBIAN[name].name for name in platforms or ()]
     which = [f"--only={name}" for name in targets] or ["--here"]
     run([sys.executable, "-m", "distribution", "--output", output, *which], cwd=ROOT)
@@ -128,7 +128,7 @@ def _context(wheels: Path, context: Path) -> Path:
 
 
 def _base(buildah: Buildah, platform_name: str, work: Path) -> str:
-    """The name of the image that the Containerfile begins with."""
+    """Returns the name of the image that the Containerfile begins with."""
     system, architecture = platform_name.split("/")
     archive = make_base(architecture, work)
     container = buildah("from", "scratch")

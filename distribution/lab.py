@@ -21,7 +21,7 @@ def source_distribution(output: Path) -> Path:
 
 
 def lab_wheel(source: Path, work: Path) -> Path:
-    """A wheel without the engine, made of the source distribution: what it lacks, the wheels would lack."""
+    """Makes a wheel without the engine from the source distribution: what that lacks, the wheels would lack."""
     with tarfile.open(source) as archive:
         archive.extractall(work, filter="data")
     project = work / source.name.removesuffix(".tar.gz")

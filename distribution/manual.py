@@ -15,7 +15,7 @@ from pgtrial.cli import COMMANDS, application
 
 
 def manual_pages(engine: Path) -> dict[str, str]:
-    """The text of each page by its name. The engine is asked for its manual."""
+    """Returns the text of each page by its name. The engine is asked for its manual."""
     manual = engine_manual(engine)
     names = [front_end.name for front_end in manual.front_ends]
     overview = [
@@ -49,7 +49,7 @@ def _front_end_page(front_end: FrontEnd) -> str:
 
 
 def _names(option: Option) -> str:
-    """An option with its argument, as `--help` shows it."""
+    """Returns an option with its argument, as `--help` shows it."""
     short = f"-{option.short}, " if option.short else ""
     if option.argument is None:
         return f"{short}--{option.long}"
@@ -88,7 +88,7 @@ def _lab_page(front_ends: Sequence[str]) -> str:
 
 
 def _records(command: object, called: str) -> Iterator[str]:
-    """The arguments and options of a Typer command."""
+    """Yields the arguments and options of a Typer command."""
     context = command.make_context(called, [], resilient_parsing=True)  # type: ignore[attr-defined]
     for parameter in command.get_params(context):  # type: ignore[attr-defined]
         record = parameter.get_help_record(context)

@@ -11,7 +11,7 @@ _CODE = re.compile(r"`([^`]+)`")
 
 
 def title(name: str, summary: str) -> list[str]:
-    """The head of a page of section 1."""
+    """Returns the head of a page of section 1."""
     return [
         f'.TH {_text(name.upper())} 1 "" "pgtrial {__version__}" "User Commands"',
         ".SH NAME",
@@ -20,12 +20,12 @@ def title(name: str, summary: str) -> list[str]:
 
 
 def section(heading: str) -> list[str]:
-    """A section, which is named in capitals by custom."""
+    """Returns a section, which is named in capitals by custom."""
     return [f'.SH "{_text(heading.upper())}"']
 
 
 def subsection(heading: str) -> list[str]:
-    """A part of a section."""
+    """Returns a part of a section."""
     return [f'.SS "{_text(heading)}"']
 
 
@@ -40,7 +40,7 @@ def verbatim(lines: Iterable[str]) -> list[str]:
 
 
 def option(names: str, words: str) -> list[str]:
-    """An option and what it does."""
+    """Returns an option and what it does."""
     return [".TP", f".B {_text(names)}", prose(words) or "\\&"]
 
 
@@ -51,7 +51,7 @@ def prose(words: str) -> str:
 
 
 def page(lines: Iterable[str]) -> str:
-    """The text of a page."""
+    """Returns the text of a page."""
     return "\n".join(lines) + "\n"
 
 

@@ -36,7 +36,7 @@ TARGETS = (_glibc("x86_64", "amd64"), _glibc("aarch64", "arm64"), _musl("x86_64"
 
 
 def this_machine() -> Target:
-    """The platform of this machine alone: for an engine that its own compiler built."""
+    """Returns the platform of this machine alone: for an engine that its own compiler built."""
     processor, (_, glibc) = platform.machine(), platform.libc_ver()
     debian = next((each.debian for each in TARGETS if each.processor == processor), None)
     return Target("here", "", processor, (f"linux_{processor}",), glibc or None, debian)

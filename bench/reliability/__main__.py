@@ -122,7 +122,9 @@ def _arguments() -> argparse.Namespace:
 
 @contextmanager
 def _campaign(given: argparse.Namespace) -> Iterator[Campaign]:
-    """A directory and a state root of its own; what attacks leave in them is undone at the end."""
+    """Yields a campaign with a directory and a state root of its own; what attacks leave in them is undone at the
+    end.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     scratch = public_directory(given.scratch)
     state = scratch / "state"

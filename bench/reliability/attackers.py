@@ -31,7 +31,7 @@ _PATHS = {15: '"$user", public', 18: "public, pg_catalog"}
 
 
 def _groups() -> dict[str, list[Trap]]:
-    """The attacks by whom or what they come from, those that take longest first."""
+    """Returns the attacks grouped by their origin, those that take longest first."""
     of_servers = {
         f"objects and sessions of a role without superuser on {major}": [
             *traps_on_servers.objects(major),

@@ -72,7 +72,7 @@ def _check(attack: Attack, trial: Trial) -> None:
 
 @contextmanager
 def _clock(campaign: Campaign) -> Iterator[Path]:
-    """The file that says by how much the clock is ahead, for all programs that are started in the context."""
+    """Yields the file that says by how much the clock is ahead, for all programs that are started in the context."""
     library, ahead = campaign.scratch / "clock.so", campaign.scratch / "clock"
     compiler = os.environ.get("CC", "cc")
     try:

@@ -152,7 +152,7 @@ class Ground:
             yield "the command sent the terminal a sequence of the attacker's"
 
     def state(self) -> Mapping[str, object]:
-        """The victim's files, with owner, mode and content."""
+        """Returns the victim's files, with owner, mode and content."""
         seen = {}
         for path in (self.victim, *self.victim.rglob("*")):
             found = path.lstat()
@@ -183,7 +183,7 @@ class Ground:
         attack.done()
 
     def showing(self, secret: str) -> list[Path]:
-        """The files of the attack's directory that hold a text."""
+        """Returns the files of the attack's directory that hold a text."""
         found = []
         for path in self.work.rglob("*"):
             with suppress(OSError):
@@ -193,7 +193,7 @@ class Ground:
 
 
 def by_command(what: str, make: Callable[[Ground], Iterator[tuple[object, ...]]]) -> Trap:
-    """An attack whose commands are the victim's: `make` sets the trap and yields the words of each command."""
+    """Returns an attack whose commands are the victim's: `make` sets the trap and yields the words of each command."""
 
     def spring(ground: Ground) -> Iterator[str]:
         for words in make(ground):

@@ -15,7 +15,7 @@ from bench.reliability.kind import Campaign, Missing
 
 @contextmanager
 def host(campaign: Campaign) -> Iterator[Host]:
-    """A host where root logs in, with the key of a home that is this process's meanwhile. Raises Missing."""
+    """Yields a host where root logs in, with the key of a home that is this process's meanwhile. Raises Missing."""
     if not Path("/usr/sbin/sshd").exists() or shutil.which("ip") is None:
         raise Missing("hosts behind ssh need sshd (package openssh-server) and ip (package iproute2)")
     home, before = campaign.scratch / "home", os.environ["HOME"]

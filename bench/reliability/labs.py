@@ -42,7 +42,7 @@ class Lab:
         return self.process.poll() is None
 
     def engines(self) -> list[psutil.Process]:
-        """The engines that it has started on this machine."""
+        """Returns the engines that the lab has started on this machine."""
         return [each for each in self._descendants() if _name(each) == "pgtrial-engine"]
 
     def postmasters(self) -> list[psutil.Process]:

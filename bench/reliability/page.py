@@ -17,7 +17,7 @@ BEGIN, END = "<!-- figures of bench.reliability -->", "<!-- end of the figures -
 
 
 def read(path: Path) -> list[Figure]:
-    """The figures of earlier runs."""
+    """Returns the figures of earlier runs."""
     return [Figure.model_validate(each) for each in json.loads(path.read_text())] if path.exists() else []
 
 
@@ -32,7 +32,7 @@ def write(path: Path, figures: Sequence[Figure], page: Path) -> None:
 
 
 def _table(figures: Sequence[Figure]) -> Iterator[str]:
-    """A row for each kind of attack."""
+    """Yields a row for each kind of attack."""
     system = f"{platform.system()} {platform.release().partition('-')[0]}"
     yield f"Measured on a machine with {os.cpu_count()} CPUs, {system}."
     yield ""

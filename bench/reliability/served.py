@@ -25,7 +25,7 @@ _SAMPLE_S = 1.0
 
 @contextmanager
 def served(campaign: Campaign, load: Mapping[str, object], settings: Mapping[str, str]) -> Iterator[Target]:
-    """A server of this machine with the tables of a load, started for the context."""
+    """Yields a server of this machine with the tables of a load, started for the context."""
     data = {"arms": {"server": {"settings": dict(settings)}, "unused": {}}, "load": dict(load)}
     spec = StudySpec.model_validate(data)
     needs = Needs.of(spec)
@@ -95,7 +95,7 @@ def _watch(process: subprocess.Popen[str], memory: list[int]) -> None:
 
 
 def resident_kib(pid: int) -> int:
-    """The resident memory of a process; 0 if it has ended."""
+    """Returns the resident memory of a process; 0 if it has ended."""
     try:
         found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
     except OSError:

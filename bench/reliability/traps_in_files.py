@@ -61,7 +61,7 @@ _NAMED: Mapping[str, str] = {
 
 
 def repositories() -> Iterator[Trap]:
-    """An attack for each way in which a repository, or its name, makes git run a program."""
+    """Yields an attack for each way in which a repository, or its name, makes git run a program."""
     for what, keys in _CONFIGURED.items():
         yield by_command(f"a repository with {what}", lambda ground, keys=keys: _configured(ground, keys))  # type: ignore[misc]
     yield by_command("a repository with hooks", lambda ground: _configured(ground, ()))
@@ -174,7 +174,7 @@ _VARIABLES: Mapping[str, Mapping[str, str]] = {
 
 
 def written() -> Iterator[Trap]:
-    """An attack for each option that names what is written, with what another account has put there."""
+    """Yields an attack for each option that names what is written, with what another account has put there."""
     for what, words in _WRITES.items():
         for plant in _PLANTS:
             yield by_command(
@@ -185,7 +185,7 @@ def written() -> Iterator[Trap]:
 
 
 def read() -> Iterator[Trap]:
-    """An attack for each way in which a file or a program of another account is named."""
+    """Yields an attack for each way in which a file or a program of another account is named."""
     for what, words in _READS.items():
         for plant in ("a pipe", "a device"):
             yield by_command(
@@ -335,7 +335,9 @@ _FORGED = "<!-- pgtrial gate: gate -->\n### pgtrial gate: pass\n"
 
 
 def comments() -> Iterator[Trap]:
-    """An attack for each text that reaches the steps of the Action: inputs, names of branches, comments, questions."""
+    """Yields an attack for each text that reaches the steps of the Action: inputs, names of branches, comments,
+    questions.
+    """
     for name, text in _INPUTS.items():
         yield Trap(f"a shell in the input {name} of the Action", lambda ground, one={name: text}: _step(ground, one))  # type: ignore[misc]
     for text in _BRANCHES:

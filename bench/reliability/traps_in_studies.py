@@ -80,7 +80,9 @@ _STUDIES = (
 
 
 def studies() -> Iterator[Trap]:
-    """An attack for each thing that a study of somebody else may do; the victim says --trust and allows nothing."""
+    """Yields an attack for each thing that a study of somebody else may do; the victim says --trust and allows
+    nothing.
+    """
     for one in _STUDIES:
         yield Trap(f"a bundle that {one.what}", lambda ground, one=one: _untrusted(ground, one))  # type: ignore[misc]
     yield Trap("the unpacked folder of a bundle that runs a command", _unpacked)
@@ -123,7 +125,7 @@ def _unasked(ground: Ground) -> Iterator[str]:
 
 
 def stranger(ground: Ground, one: Study, **more: str) -> Path:
-    """A bundle as somebody else makes it on a machine of theirs; its folder is beside it."""
+    """Returns a bundle as somebody else makes it on a machine of theirs; its folder is beside it."""
     with _elsewhere(ground.work / "theirs"):
         made = _written(ground.work / "study", one, ground, **more)
         bundle_path = ground.work / ARCHIVE
@@ -145,7 +147,7 @@ def _elsewhere(state: Path) -> Iterator[None]:
 
 
 def _written(path: Path, one: Study, ground: Ground, question: str = "Is off faster?", finding: str = "") -> Any:
-    """A study directory with synthetic trials and what `one` has in its second arm and its load."""
+    """Writes a study directory with synthetic trials and the keys of `one` in its second arm and its load."""
     plan = make_plan()
     audit = Audit(
         findings=[Finding(rule="settings", severity="warning", arms=["off"], message=finding, cure=finding)]
@@ -174,7 +176,7 @@ def _written(path: Path, one: Study, ground: Ground, question: str = "Is off fas
 
 
 def _filled(part: Any, ground: Ground) -> Any:
-    """The same keys with the places of this ground."""
+    """Returns the same keys with the paths of this ground filled in."""
     if isinstance(part, Mapping):
         return {name: _filled(value, ground) for name, value in part.items()}
     if isinstance(part, list | tuple):
@@ -210,7 +212,7 @@ _MEMBERS: Mapping[str, Callable[[Ground], tarfile.TarInfo]] = {
 
 
 def archives() -> Iterator[Trap]:
-    """An attack for each hostile member of an archive, after a whole bundle and in its place."""
+    """Yields an attack for each hostile member of an archive, after a whole bundle and in its place."""
     for what, make in _MEMBERS.items():
         yield by_command(f"a bundle with {what}", lambda ground, make=make: _spoiled(ground, make))  # type: ignore[misc]
     yield by_command("a bundle that unpacks to gigabytes", _bomb)
@@ -283,7 +285,7 @@ _SETUPS: Mapping[str, tuple[str, Mapping[str, object]]] = {
 
 
 def histories() -> Iterator[Trap]:
-    """An attack for each set-up in the line of a history."""
+    """Yields an attack for each set-up in the line of a history."""
     for what, (kind, setup) in _SETUPS.items():
         yield Trap(
             f"a history with {what}",

@@ -47,7 +47,7 @@ _SETTINGS: Mapping[str, str] = {
 
 
 def secrets(*majors: int) -> Iterator[Trap]:
-    """An attack for each place in which a secret may stand."""
+    """Yields an attack for each place in which a secret may stand."""
     for what, words in _WORDS.items():
         yield Trap(f"a password {what}", lambda ground, words=words: _typed(ground, words))  # type: ignore[misc]
     for major in majors:

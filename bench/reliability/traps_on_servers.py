@@ -147,7 +147,7 @@ _OBJECTS = (
 
 
 def objects(major: int) -> Iterator[Trap]:
-    """An attack for each kind of object that the load of a superuser may meet."""
+    """Yields an attack for each kind of object that the load of a superuser may meet."""
     for one in _OBJECTS:
         if one.least <= major:
             yield Trap(f"on {major}, {one.what}", lambda ground, one=one: _met(ground, major, one))  # type: ignore[misc]
@@ -283,7 +283,7 @@ def _as_attacker(target: Target, text: str) -> None:
 
 
 def _superuser(target: Target) -> psycopg.Connection[tuple[object, ...]]:
-    """A session as a person has it, without any care."""
+    """Returns a session as a person has it, without any care."""
     address = {"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname}
     return psycopg.connect(**address, autocommit=True)  # type: ignore[arg-type]
 
@@ -332,7 +332,7 @@ _TEXTS = {
 
 
 def dumps() -> Iterator[Trap]:
-    """An attack for each text of a dump, and for a whole database of the attacker's."""
+    """Yields an attack for each text of a dump, and for a whole database of the attacker's."""
     for what, text in _TEXTS.items():
         yield by_command(f"a dump with {what}", lambda ground, text=text: _restored(ground, text))  # type: ignore[misc]
     yield by_command("a database as data, whose objects' names hold commands of psql", _dumped)

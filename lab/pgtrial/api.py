@@ -58,7 +58,8 @@ class Latency:
         return self._latencies.mean
 
     def quantile(self, share: float) -> float:
-        """The latency, in microseconds, that a share of the transactions does not exceed; of 0.99 the 99th percentile.
+        """Returns the latency, in microseconds, that a share of the transactions does not exceed; for 0.99 the 99th
+        percentile.
 
         Raises ValueError for a share outside 0 to 1.
         """
@@ -74,7 +75,7 @@ class Chart:
         self._spec = spec
 
     def to_dict(self) -> dict[str, Any]:
-        """The specification in Vega-Lite, with its data."""
+        """Returns the specification in Vega-Lite, with its data."""
         return self._spec
 
     def save(self, path: str | Path) -> None:
@@ -109,7 +110,7 @@ class Plots:
         return self._chart("tps")
 
     def difference(self) -> Chart:
-        """The difference to the baseline with its interval, against the margin."""
+        """Returns the chart of the difference to the baseline with its interval, against the margin."""
         return self._chart("ratio")
 
     def sweeps(self) -> Chart:
@@ -129,7 +130,7 @@ class Plots:
         return self._chart("costs")
 
     def blocks(self) -> Chart:
-        """The log-ratio of each block."""
+        """Returns the chart of each block's log-ratio."""
         return self._chart("blocks")
 
     def _chart(self, section: str) -> Chart:
@@ -166,7 +167,7 @@ def _options(param: dict[str, Any]) -> list[Any]:
 
 
 def _with_data(spec: Any, names: dict[str, str]) -> Any:
-    """A specification whose named data have other names."""
+    """Returns the specification with other names of its named data."""
     if isinstance(spec, list):
         return [_with_data(part, names) for part in spec]
     if not isinstance(spec, dict):
@@ -180,7 +181,7 @@ def _with_data(spec: Any, names: dict[str, str]) -> Any:
 
 
 def _with_colours(spec: dict[str, Any]) -> dict[str, Any]:
-    """A chart with the page's colours by value; it names them as `--accent`."""
+    """Returns a chart with the values of the page's colours, which it names as `--accent`."""
     colours = dict(re.findall(r"(--[\w-]+): (#\w+);", resource("page/report.css", "pgtrial.report").split("}")[0]))
     coloured: dict[str, Any] = _coloured(spec, colours)
     return coloured
@@ -209,7 +210,7 @@ class Study:
         return f"<pgtrial.Study {self.path}: {self.question}>"
 
     def __str__(self) -> str:
-        """The headline of each comparison."""
+        """Returns the headline of each comparison."""
         return "\n".join(headline.text for headline in brief(self.verdict, self.plan).headlines)
 
     @property
@@ -261,7 +262,7 @@ class Study:
         return Plots(lambda: self._data)
 
     def latency(self, arm: str, load_point: str | None = None) -> Latency:
-        """The latencies of an arm at a load point (its label; it may be left out where there is only one).
+        """Returns the latencies of an arm at a load point (its label; it may be left out where there is only one).
 
         Raises StudyError for an unknown name, or if no trial has a histogram.
         """

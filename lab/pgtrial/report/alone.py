@@ -10,7 +10,7 @@ from pgtrial.statistics.describe import FEWEST_FOR_MEDIAN
 
 
 def capacity_text(level: Level, plan: Plan) -> str:
-    """`default serves 1,006 transactions per second with p99 within 20ms`."""
+    """Returns text such as `default serves 1,006 transactions per second with p99 within 20ms`."""
     promise = plan.load_points[level.load_point].capacity
     label = promise.label if promise is not None else ""
     if level.tps is None:
@@ -22,7 +22,7 @@ def capacity_text(level: Level, plan: Plan) -> str:
 
 
 def interval_text(level: Level) -> str:
-    """`991 to 1,020 (95% interval, 8 blocks)`."""
+    """Returns text such as `991 to 1,020 (95% interval, 8 blocks)`."""
     if level.tps_low is None or level.tps_high is None:
         return f"takes {FEWEST_FOR_MEDIAN} blocks without a failed trial, and there are {level.trials}"
     blocks = plural(level.trials, "block")
@@ -38,7 +38,7 @@ _WHOLE = 100
 
 
 def alone_measured(result: StudyResult, plan: Plan) -> str:
-    """`capacity by probes of 5s; 8 blocks in 6min; this host`."""
+    """Returns text such as `capacity by probes of 5s; 8 blocks in 6min; this host`."""
     taken = f" in {format_duration(round(result.block_s * result.blocks_complete))}" if result.block_s else ""
     place = plan.scope.partition(", ")[0]
     blocks = plural(result.blocks_complete, "block")
@@ -52,7 +52,7 @@ def withheld_text(level: Level, result: StudyResult) -> str | None:
 
 
 def alone_sentence(level: Level, result: StudyResult, plan: Plan) -> str:
-    """The whole sentence on one load point."""
+    """Returns the whole sentence on one load point."""
     if (withheld := withheld_text(level, result)) is not None:
         return withheld
     point = plan.load_points[level.load_point]

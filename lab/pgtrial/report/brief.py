@@ -85,7 +85,7 @@ class Brief:
     """The command or the change that leads to a verdict, or sizes that narrow a cliff; None: nothing is open."""
 
     def lines(self, most: int | None = None) -> list[Line]:
-        """The lines below the headlines, with so many of the things to watch out for."""
+        """Returns the lines below the headlines, with at most `most` of the things to watch out for."""
         left = len(self.watched) - most if most is not None else 0
         shown = [*self.watched[:most], *([f"{left} more: pgtrial verdict --all"] if left > 0 else [])]
         lines = [Line("measured", self.measured), Line("failures", self.failures)]
@@ -149,7 +149,9 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
 
 
 def _levels(claim: Claim, result: StudyResult) -> str:
-    """`1,234 tps against 386 tps`, or mean response times; empty with several load points, or where one is unknown."""
+    """Returns the levels as text, such as `1,234 tps against 386 tps`, or mean response times; empty with several load
+    points, or if one is unknown.
+    """
     if len(result.load_points) > 1:
         return ""
     if result.metrics:
@@ -190,7 +192,9 @@ def _level_texts(result: StudyResult) -> dict[str, str]:
 
 
 def _statements(result: StudyResult, claim: Claim) -> str:
-    """`1 of 6 statements: SELECT id, item … (26 times as long)`; empty without a replay, or before a look."""
+    """Returns text such as `1 of 6 statements: SELECT id, item … (26 times as long)`; empty without a replay, or before
+    a look.
+    """
     of_arm = [statement for statement in result.statements if statement.arm == claim.arm]
     if all(statement.difference is None for statement in of_arm):
         return ""
@@ -208,7 +212,9 @@ def _statements(result: StudyResult, claim: Claim) -> str:
 
 
 def _queries(result: StudyResult, claim: Claim) -> str:
-    """`of 22: 2 slower: q07 (3.1 times as long), q13 (2 times as long); 20 undecided`; empty without a suite."""
+    """Returns text such as `of 22: 2 slower: q07 (3.1 times as long), q13 (2 times as long); 20 undecided`; empty
+    without a suite.
+    """
     of_arm = [row for row in result.queries if row.arm == claim.arm and row.query is not None]
     if all(row.difference is None for row in of_arm):
         return ""
@@ -229,7 +235,9 @@ def _queries(result: StudyResult, claim: Claim) -> str:
 
 
 def _plans(result: StudyResult, claim: Claim) -> str:
-    """`the plan of SELECT a FROM t ... differs: Seq Scan on t in off, Index Scan using t_a on t in on`; empty: none."""
+    """Returns text such as `the plan of SELECT a FROM t ... differs: Seq Scan on t in off, Index Scan using t_a on t in
+    on`; empty: none.
+    """
     of_arm = [plan for plan in result.plans if plan.arm == claim.arm]
     named = [
         f"the plan of {shortened(plan.statement, _LENGTH)} differs: {shortened(plan.at_baseline, _NODE_LENGTH)} in "
@@ -241,7 +249,9 @@ def _plans(result: StudyResult, claim: Claim) -> str:
 
 
 def _updates(result: StudyResult, claim: Claim) -> str:
-    """`98% of them are HOT in day_only, 0% in indexed`; empty: the arms hardly differ, or several load points do."""
+    """Returns text such as `98% of them are HOT in day_only, 0% in indexed`; empty: the arms hardly differ, or several
+    load points do.
+    """
     if len(result.load_points) > 1:
         return ""
     medians = {cost.arm: cost.median for cost in result.costs if cost.what == NOT_HOT}
@@ -267,7 +277,9 @@ def _withholding(result: StudyResult, claim: Claim) -> list[Finding]:
 
 
 def _difference(claim: Claim, plan: Plan) -> str:
-    """`+96 to +168% (95% sequential interval), margin 1%`; where the headline has no number it comes first."""
+    """Returns the difference as text, such as `+96 to +168% (95% sequential interval), margin 1%`; if the headline has
+    no number, the estimate comes first.
+    """
     difference = established(claim, plan)
     if difference is None:
         so_far = f"{signed(claim.running)} so far; " if claim.running is not None else ""
@@ -279,7 +291,9 @@ def _difference(claim: Claim, plan: Plan) -> str:
 
 
 def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
-    """`mean response time, tpcb-like, scale 10, 8 clients; 8 blocks of 2 x 5s in 2min 10s; this host`."""
+    """Returns text such as `mean response time, tpcb-like, scale 10, 8 clients; 8 blocks of 2 x 5s in 2min 10s; this
+    host`.
+    """
     taken = f" in {format_duration(round(result.block_s * result.blocks_complete))}" if result.block_s else ""
     place = plan.scope.partition(", ")[0]
     return f"{measure_text(plan)}, {where(claim, plan)}; {measured_text(claim, plan)}{taken}; {place}"
@@ -415,7 +429,8 @@ def _how_far(result: StudyResult, plan: Plan) -> str:
 
 
 def _for_queries(known: Sequence[Claim], for_queries: Sequence[int], result: StudyResult) -> str:
-    """`12 takes about 5min and can decide 20 of 22 undecided queries`: the fewest blocks that decide one more.
+    """Returns text such as `12 takes about 5min and can decide 20 of 22 undecided queries`, for the fewest blocks that
+    decide one more query.
 
     They are as many as the undecided primary claims take, too.
     """

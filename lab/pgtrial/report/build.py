@@ -25,7 +25,7 @@ _ABSENT = "absent"
 
 
 def render(directory: StudyDirectory, form: Form) -> str:
-    """The report of a study as one text, Markdown or a page; writes nothing. Raises StoreError."""
+    """Returns the report of a study as one text, Markdown or a page; writes nothing. Raises StoreError."""
     return _writers(read_data(directory))[form]()
 
 
@@ -154,7 +154,7 @@ def _with_options_of_today(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unequal(place: str, stored: Any, computed: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The smallest differing values, with the place of each, e.g. `primary.0.verdict`."""
+    """Yields the smallest differing values, with the place of each, e.g. `primary.0.verdict`."""
     if isinstance(stored, list) and isinstance(computed, list):
         stored, computed = dict(enumerate(stored)), dict(enumerate(computed))
     if isinstance(stored, dict) and isinstance(computed, dict):

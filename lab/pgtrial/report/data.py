@@ -177,12 +177,12 @@ def read_measured(directory: StudyDirectory) -> StudyData:
 
 
 def _by_trial(trials: list[Trial], read: Callable[[Trial], pl.DataFrame]) -> dict[int, pl.DataFrame]:
-    """The frames that are not empty, by index of the trial."""
+    """Returns the frames that are not empty, by index of the trial."""
     return {trial.index: frame for trial in trials if not (frame := read(trial)).is_empty()}
 
 
 def seconds_of(trial: Trial, timeline: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the timeline with `s`: the second of the measured part; the warm-up lies before it."""
+    """Returns the rows of the timeline with `s`: the second of the measured part; the warm-up lies before it."""
     begin = pl.when(pl.col("phase") == "warmup").then(-_whole(trial.warmup)).otherwise(0)
     return timeline.with_columns(s=pl.col("second") + begin).sort("s")
 

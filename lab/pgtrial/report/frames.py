@@ -64,8 +64,8 @@ def study_frame(study: StudyDirectory) -> pl.DataFrame:
 
 
 def claim_frame(study: StudyDirectory) -> pl.DataFrame:
-    """A row for each comparison: the primary ones, whose load_point is null where it is a mean over several, and those
-    of each load point. `difference`, `low` and `high` are shares.
+    """Returns a row for each comparison: the primary ones, whose load_point is null where it is a mean over several,
+    and those of each load point. `difference`, `low` and `high` are shares.
     """
     result = read_measured(study).result
     single = len(result.load_points) == 1
@@ -80,7 +80,7 @@ def claim_frame(study: StudyDirectory) -> pl.DataFrame:
 
 
 def metric_frame(study: StudyDirectory) -> pl.DataFrame:
-    """A row for each claim on a declared metric. `difference`, `low` and `high` are shares."""
+    """Returns a row for each claim on a declared metric. `difference`, `low` and `high` are shares."""
     rows = [
         {
             **_fields(row),
@@ -95,7 +95,9 @@ def metric_frame(study: StudyDirectory) -> pl.DataFrame:
 
 
 def trial_frame(study: StudyDirectory) -> pl.DataFrame:
-    """A row for each stored trial: its measured part. Numbers of trials and blocks count from 1, as in reports."""
+    """Returns a row for each stored trial: its measured part. Numbers of trials and blocks count from 1, as in
+    reports.
+    """
     return pl.DataFrame([_trial(trial) for trial in study.trials()], schema=TRIALS)
 
 
@@ -118,7 +120,7 @@ def _fields(record: Record | None) -> dict[str, Any]:
 
 
 def _place(trial: Trial) -> dict[str, Any]:
-    """The values of _PLACE."""
+    """Returns the values of the columns of _PLACE."""
     return {
         "trial": trial.index + 1,
         "block": trial.block + 1,
@@ -128,7 +130,9 @@ def _place(trial: Trial) -> dict[str, Any]:
 
 
 def second_frame(study: StudyDirectory) -> pl.DataFrame:
-    """A row for each second of each trial, warm-up and measured part; of interleaved trials of the arm's own time."""
+    """Returns a row for each second of each trial, warm-up and measured part; for interleaved trials each second of the
+    arm's own time.
+    """
     parts = [
         study.timeline(trial).select(*(pl.lit(value).alias(name) for name, value in _place(trial).items()), pl.all())
         for trial in study.trials()

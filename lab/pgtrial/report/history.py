@@ -105,8 +105,9 @@ def _load(plan: Plan) -> str:
 
 
 def file_name(spec: StudySpec) -> str:
-    """The name of a study's history, without its ending: studies of another load, data, server or reference have
-    another one."""
+    """Returns the name of a study's history, without its ending: studies of another load, data, server or reference get
+    another name.
+    """
     public = without_secrets(spec)
     sections = {"load": public.load, "server": public.server, "arms": public.arms[public.baseline]}
     load, server, reference = (
@@ -125,7 +126,9 @@ def file_name(spec: StudySpec) -> str:
 
 
 def machine_of(facts: Facts | None) -> str:
-    """`AMD EPYC 7B13, 2 CPUs, 8 GB`: what is the same for all runs of one machine, or of one kind of runners."""
+    """Returns text such as `AMD EPYC 7B13, 2 CPUs, 8 GB`, which is the same for all runs of one machine, or of one kind
+    of runners.
+    """
     known: Mapping[str, Mapping[str, Any]] = facts.facts if facts is not None else {}
     model = known.get("cpu", {}).get("model")
     cpus, memory_mb = known.get("cpu", {}).get("logical"), known.get("memory", {}).get("total_mb")
@@ -136,7 +139,7 @@ def machine_of(facts: Facts | None) -> str:
 
 
 def series_of(entries: Sequence[Entry]) -> list[Series]:
-    """The series of each machine, those with the latest commits first."""
+    """Returns the series of each machine, those with the latest commits first."""
     by_machine = grouped((entry.machine, entry) for entry in entries)
     made = [
         Series(machine=machine, entries=of_machine, changes=list(_changes(of_machine)))
@@ -146,7 +149,7 @@ def series_of(entries: Sequence[Entry]) -> list[Series]:
 
 
 def _changes(entries: Sequence[Entry]) -> Iterator[Change]:
-    """The changes of the entries that have a level."""
+    """Yields the changes of the entries that have a level."""
     known = [(entry, entry.difference) for entry in entries if entry.difference is not None and entry.has_level]
     if len(known) < 2 * FEWEST:
         return
@@ -171,7 +174,9 @@ def _changes(entries: Sequence[Entry]) -> Iterator[Change]:
 def entry_table(
     entries: Sequence[Entry], changes: Sequence[Change], addresses: Mapping[str, str] | None = None
 ) -> Table[Entry]:
-    """The commits of a series; the first one on each new level stands out. `addresses`: pages of studies."""
+    """Returns the table of a series' commits; the first one on each new level stands out. `addresses` has the pages of
+    studies.
+    """
     new_levels = {(change.after, change.at) for change in changes}
     return Table(
         "",
@@ -191,14 +196,14 @@ def entry_table(
 
 
 def _commit_of(spec: StudySpec, arm: str) -> str:
-    """The commits of an arm's sources, as a frozen study has them; its name where it has none."""
+    """Returns the commits of an arm's sources, as a frozen study has them, or else the arm's name."""
     own = spec.arms[arm].model_dump(mode="json", exclude_none=True)
     commits = [match[1] for text in _texts(own) if (match := _COMMIT.fullmatch(text))]
     return " + ".join(dict.fromkeys(commits)) or arm
 
 
 def _without_places(value: Any) -> Any:
-    """A set-up whose sources are their commits alone."""
+    """Returns a set-up whose sources are their commits alone."""
     match value:
         case dict():
             return {key: _without_places(part) for key, part in value.items()}

@@ -56,14 +56,14 @@ class DrawnSeries:
 
 
 def drawn(series: Series, addresses: Mapping[str, str] | None = None) -> DrawnSeries:
-    """The drawing and the table of a series; `addresses` has the pages of studies, by their identity."""
+    """Returns the drawing and the table of a series; `addresses` has the pages of studies, by their identity."""
     pages = addresses or {}
     table = replace(entry_table(series.entries, series.changes, pages), caption=_CAPTION)
     return DrawnSeries(series, drawing_of(series, pages), table)
 
 
 def drawing_of(series: Series, addresses: Mapping[str, str]) -> Drawing:
-    """The drawing of a series: commits in their order, the same distance apart."""
+    """Returns the drawing of a series: commits in their order, the same distance apart."""
     entries = series.entries
     known = [entry.difference for entry in entries if entry.difference is not None]
     bounds = [bound for difference in known for bound in _bounds(difference)]
@@ -105,7 +105,7 @@ def drawing_of(series: Series, addresses: Mapping[str, str]) -> Drawing:
 
 
 def _bounds(difference: Estimate) -> list[float]:
-    """The estimate, and its bounds where they are not so far away that they would hide all other commits."""
+    """Returns the estimate, and its bounds where they are not so far away that they would hide all other commits."""
     return [bound for bound in difference.known if abs(bound) <= 4 * abs(difference.value) + 0.1]
 
 

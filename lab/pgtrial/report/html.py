@@ -61,7 +61,7 @@ def _page() -> Template:
 
 
 def templates(*folders: str) -> Environment:
-    """The templates in these folders of the report."""
+    """Returns the templates in these folders of the report."""
     made = Environment(
         loader=ChoiceLoader([PackageLoader("pgtrial.report", folder) for folder in folders]),
         autoescape=True,
@@ -91,7 +91,7 @@ def _visible(content: object) -> object:
 
 
 def cards(data: StudyData, short: Brief) -> list[dict[str, Any]]:
-    """The head of the page: a card for each claim; none of one arm alone."""
+    """Returns the head of the page: a card for each claim; none for one arm alone."""
     sentences = data.result.sentences if data.result.primary else []
     compared = [headline for headline in short.headlines if headline.verdict is not None]
     return [
@@ -101,14 +101,14 @@ def cards(data: StudyData, short: Brief) -> list[dict[str, Any]]:
 
 
 def lines_below(short: Brief) -> list[Line]:
-    """The lines below the cards; of one arm alone its capacities first."""
+    """Returns the lines below the cards; for one arm alone its capacities come first."""
     alone = [headline for headline in short.headlines if headline.verdict is None]
     capacities = [line for headline in alone for line in (Line("capacity", headline.text), *headline.lines)]
     return [*capacities, *short.lines()]
 
 
 def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> dict[str, Any]:
-    """The values that the head of the page shows for one claim."""
+    """Returns the values that the head of the page shows for one claim."""
     difference = claim.difference
     value = difference.value if difference else claim.running
     return {
@@ -128,7 +128,7 @@ def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> di
 
 
 def _by_regime(claim: Claim) -> str:
-    """`+12% before, -3% after`."""
+    """Returns text such as `+12% before, -3% after`."""
     values = [(part.difference.value if part.difference else part.running, part.regime) for part in claim.parts]
     return ", ".join(f"{change(value) if value is not None else '–'} {when}" for value, when in values)
 
@@ -178,7 +178,7 @@ def vega() -> Markup:
 
 
 def specs(parts: Sequence[Section]) -> Markup:
-    """The script element with the charts: JSON that cannot end it, packed where that is long."""
+    """Returns the script element with the charts: JSON that cannot end it, packed where that is long."""
     by_key = {f"{part.topic.key}-{i}": figure.spec for part in parts for i, figure in enumerate(part.figures)}
     text = json.dumps(by_key, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     kind, content = "json", printable_json(text).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
@@ -188,5 +188,5 @@ def specs(parts: Sequence[Section]) -> Markup:
 
 
 def _packed(text: str) -> str:
-    """The text as gzip in base64, without the time: the same text gives the same page."""
+    """Returns the text as gzip in base64, without the time: the same text gives the same page."""
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()

@@ -15,7 +15,9 @@ from pgtrial.report.table import Table
 
 
 def render(data: StudyData, parts: Sequence[Section], *, remarks: bool = True) -> str:
-    """The report as Markdown, with the audit's remarks or without; charts are replaced by the tables they draw."""
+    """Returns the report as Markdown, with the audit's remarks or without; charts are replaced by the tables they
+    draw.
+    """
     return "\n".join(_lines(data, parts, remarks=remarks)).rstrip() + "\n"
 
 
@@ -54,7 +56,7 @@ def _lines(data: StudyData, parts: Sequence[Section], *, remarks: bool) -> Itera
 
 
 def table_lines(table: Table[Any]) -> Iterator[str]:
-    """A table with its caption; a list as one paragraph, columns of text as blocks."""
+    """Yields the lines of a table with its caption; a list becomes one paragraph, columns of text become blocks."""
     if table.is_list:
         yield f"{escaped(table.caption)}: {'; '.join(escaped(' = '.join(row)) for row in table.rows)}.\n"
         return

@@ -53,7 +53,7 @@ class Beside(Record):
 
 
 def beside(data: StudyData) -> Beside | None:
-    """The published study that this one names, with every contrast; None when it names none."""
+    """Returns the published study that this one names, with every contrast; None when it names none."""
     name = data.spec.study.published
     if name is None:
         return None
@@ -63,12 +63,14 @@ def beside(data: StudyData) -> Beside | None:
 
 
 def findings(data: StudyData, claim: PublishedClaim) -> list[Ratio]:
-    """The ratios of this study for a published claim: one, or the smallest and the largest over its load points."""
+    """Returns the ratios of this study for a published claim: one, or the smallest and the largest over its load
+    points.
+    """
     return _ratios(data, claim.arms, claim.baseline, _load_points(data, claim.workload, None, None))
 
 
 def ratio_text(ratio: Ratio) -> str:
-    """`1.41x (1.35..1.48)`; without an interval `1.4x so far`."""
+    """Returns text such as `1.41x (1.35..1.48)`; without an interval `1.4x so far`."""
     if ratio.value is None:
         return "no block yet"
     bounds = [bound - 1 for bound in (ratio.low, ratio.value, ratio.high) if bound is not None]
@@ -81,7 +83,7 @@ def ratio_text(ratio: Ratio) -> str:
 
 
 def published_text(contrast: Contrast) -> str:
-    """`0.927x`, `about 7.1x`, `more than 2x`: with the digits of the article."""
+    """Returns text such as `0.927x`, `about 7.1x`, `more than 2x`: with the digits of the article."""
     return _EXACTNESS[contrast.exact].format(contrast.published)
 
 
@@ -122,7 +124,7 @@ def _at(figure: Figure, point: Point) -> str:
 
 
 def _load_points(data: StudyData, workload: str | None, over: str | None, at: float | str | None) -> list[int | None]:
-    """The load points of this study that match a published point; None: the mean over all of them.
+    """Returns the load points of this study that match a published point; None: the mean over all of them.
 
     Those of the same workload, and of the clients or the scale that are nearest to the point's. No mean is taken over
     several scales: it would hide the step at which the data outgrows a cache.
@@ -156,7 +158,7 @@ def _ratios(data: StudyData, arms: list[str], baselines: list[str], load_points:
 
 
 def _ratio(data: StudyData, claim: Claim, *, turned: bool) -> Ratio:
-    """A claim as a ratio; inverted if the study's baseline is the published arm."""
+    """Returns a claim as a ratio; inverted if the study's baseline is the published arm."""
     difference = claim.difference
     shares = (difference.low, difference.value, difference.high) if difference else (None, claim.running, None)
     low, value, high = (None if share is None else 1 + share for share in shares)

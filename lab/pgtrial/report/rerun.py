@@ -100,7 +100,7 @@ def rerun_of(then: StudyData, now: StudyData, bundle: str, study: str) -> Rerun:
 
 
 def table(rerun: Rerun) -> Table[Pair]:
-    """The comparisons of both studies, one below the other."""
+    """Returns the table of the comparisons of both studies, one below the other."""
     return Table(
         "",
         rerun.pairs,
@@ -229,7 +229,7 @@ def _room(interval: Interval) -> float:
 
 
 def _interval(claim: Claim) -> Interval | None:
-    """The log-ratio of a claim with its interval; None without bounds, and of a claim that is withheld."""
+    """Returns the log-ratio of a claim with its interval; None if it has no bounds, or is withheld."""
     estimate = claim.difference
     if claim.verdict == "withheld" or estimate is None or estimate.low is None or estimate.high is None:
         return None
@@ -237,7 +237,7 @@ def _interval(claim: Claim) -> Interval | None:
 
 
 def _facts(then: Mapping[str, Facts], now: Mapping[str, Facts]) -> Iterator[FactOfBoth]:
-    """The facts that differ, of the first arm that they differ for."""
+    """Yields the facts that differ, each for the first arm for which it differs."""
     told: set[str] = set()
     for arm in (arm for arm in then if arm in now):
         for key in _MACHINE:

@@ -64,14 +64,16 @@ def provider_means(data: StudyData, point: LoadPoint, arm: str) -> dict[str, flo
 
 
 def provider_metrics_of(data: StudyData) -> list[str]:
-    """The metrics that some trial has and that are not zero everywhere; those that limit a server come first."""
+    """Returns the metrics that some trial has and that are not zero everywhere; those that limit a server come
+    first.
+    """
     frames = [frame.filter(pl.col("value") != 0)["name"] for frame in data.provider.values()]
     present = set(pl.concat(frames)) if frames else set()
     return [name for name in UNITS if name in present]
 
 
 def provider_unit(metric: str) -> str:
-    """The unit in which a metric is shown."""
+    """Returns the unit in which a metric is shown."""
     return _SHOWN.get(UNITS[metric], (1.0, UNITS[metric]))[1]
 
 
@@ -79,7 +81,7 @@ _FACTORS = {metric: _SHOWN[unit][0] for metric, unit in UNITS.items() if unit in
 
 
 def _of(cells: Cells, point: LoadPoint, arm: str) -> pl.DataFrame:
-    """The rows of one arm's trials at a load point."""
+    """Returns the rows of one arm's trials at a load point."""
     empty = {**_SERIES, "source": pl.String(), "span_s": pl.Int64(), "trial": pl.Int32()}
     return cells[point, arm] if (point, arm) in cells else pl.DataFrame(schema=empty)
 

@@ -15,13 +15,13 @@ from pgtrial.report.serve.catalogue import Glance
 
 
 def history_page(histories: Mapping[str, Sequence[Series]]) -> str:
-    """The page of all histories of a place, by name."""
+    """Returns the page of all histories of a place, by name."""
     parts = {name: [drawn(of) for of in series] for name, series in histories.items()}
     return _render("histories.html.j2", parts=parts, size=SIZE, history_styles=_styles("history.css"))
 
 
 def index_page(studies: Sequence[Glance], addresses: Mapping[str, str]) -> str:
-    """The page of many studies by question; `addresses` has the page of each by its key."""
+    """Returns the page of many studies by question; `addresses` has the address of each study's page by its key."""
     by_question = grouped((study.question or study.name, study) for study in studies)
     return _render("results.html.j2", questions=by_question, addresses=addresses, total=len(studies))
 

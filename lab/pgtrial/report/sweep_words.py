@@ -24,7 +24,7 @@ def sweep_label(points: Sequence[LoadPoint], of_arm: Scaling | SizeCurve) -> str
 
 
 def by_sweep(curves: Sequence[_Curve]) -> dict[tuple[int, ...], list[_Curve]]:
-    """The curves of the arms over the same load points, by these."""
+    """Returns the curves of the arms, grouped by the load points that they share."""
     sweeps: dict[tuple[int, ...], list[_Curve]] = {}
     for curve in curves:
         sweeps.setdefault(tuple(curve.load_points), []).append(curve)
@@ -32,12 +32,12 @@ def by_sweep(curves: Sequence[_Curve]) -> dict[tuple[int, ...], list[_Curve]]:
 
 
 def number_text(value: float) -> str:
-    """A number of clients or a scale: `44`, below ten `3.2`."""
+    """Returns a number of clients or a scale as text, such as `44`; below ten `3.2`."""
     return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:.1f}"
 
 
 def between_text(bounds: Bounds) -> str:
-    """`43 to 46`, `43 or more`, `up to 46`."""
+    """Returns text such as `43 to 46`, `43 or more`, `up to 46`."""
     low, high = (number_text(end) if end is not None else None for end in (bounds.low, bounds.high))
     if low is not None and high is not None:
         return f"{low} to {high}"
@@ -47,7 +47,9 @@ def between_text(bounds: Bounds) -> str:
 
 
 def peak_place(of_arm: Scaling) -> str | None:
-    """`44 clients (43 to 46)`, `beyond the tested 64 clients`, `none seen`; None where the law does not fit."""
+    """Returns text such as `44 clients (43 to 46)`, `beyond the tested 64 clients`, `none seen`; None where the law
+    does not fit.
+    """
     law = of_arm.law
     if law is None or not law.fits:
         return None
@@ -64,7 +66,9 @@ def peak_place(of_arm: Scaling) -> str | None:
 
 
 def peak_text(result: StudyResult, arm: str) -> str:
-    """`11,200 tps at 44 clients (43 to 46) against 9,800 tps at ..., +14% (+12 to +16%), better`; empty without one."""
+    """Returns text such as `11,200 tps at 44 clients (43 to 46) against 9,800 tps at ..., +14% (+12 to +16%), better`;
+    empty without one.
+    """
     texts, sweeps, unit = [], by_sweep(result.scaling), rate_unit(result.load_points)
     for same in sweeps.values():
         curves = {other.arm: other for other in same}
@@ -86,7 +90,7 @@ def _peak(of_arm: Scaling, unit: str) -> str:
 
 
 def cliff_text(cliff: Cliff) -> str:
-    """`scale 48 (40 to 80), -71% within a doubling`."""
+    """Returns text such as `scale 48 (40 to 80), -71% within a doubling`."""
     place = number_text(cliff.scale.value) if cliff.scale.value is not None else "not known"
     return f"scale {place} ({between_text(cliff.scale)}), {percent(cliff.change)} within a doubling"
 

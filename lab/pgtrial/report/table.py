@@ -23,12 +23,12 @@ Form = str | Callable[[Any], str]
 
 
 def written(value: Any, form: Form) -> str:
-    """The value as text."""
+    """Returns the value as text."""
     return format(value, form) if isinstance(form, str) else form(value)
 
 
 def range_text(low: float | None, high: float | None, form: Form = ",.0f") -> str | None:
-    """`1,070 to 1,250`; None where an end is unknown."""
+    """Returns text such as `1,070 to 1,250`; None where an end is unknown."""
     return f"{written(low, form)} to {written(high, form)}" if low is not None and high is not None else None
 
 
@@ -48,7 +48,7 @@ class Column(Generic[Row]):
     """True if the terminal never wraps the column, so that a name can be copied."""
 
     def text(self, row: Row) -> str:
-        """The cell of a row."""
+        """Returns the cell of a row."""
         value = self.value(row)
         return NONE if value is None else written(value, self.form)
 
@@ -60,7 +60,7 @@ def number(
     *,
     verdict: Callable[[Row], Word | None] | None = None,
 ) -> Column[Row]:
-    """A column of numbers, aligned to the right."""
+    """Returns a column of numbers, aligned to the right."""
     return Column(head, value, form, right=True, verdict=verdict)
 
 

@@ -22,7 +22,7 @@ from pgtrial.verdict.rules.case import Case
 
 
 def verdict_of(case: Case) -> StudyResult:
-    """The decision with its sentences and notes."""
+    """Returns the decision with its sentences and notes."""
     result, plan = decide(case), case.plan
     why = {claim.arm: reasons(result.findings, claim.arm, plan.baseline) for claim in result.primary}
     return result.model_copy(
@@ -153,7 +153,7 @@ def _moved_with(result: StudyResult) -> Iterator[str]:
 
 
 def _voided_notes(voided: Sequence[int]) -> list[str]:
-    """A note on the blocks that an earlier version set aside."""
+    """Returns a note on the blocks that an earlier version set aside."""
     if not voided:
         return []
     return [

@@ -45,7 +45,8 @@ def is_wide(difference: Estimate) -> bool:
 
 
 def established(claim: Claim, plan: Plan) -> Estimate | None:
-    """The difference of a claim with its interval; of an arm that is not worse with the one bound that says so.
+    """Returns the difference of a claim with its interval; for an arm that is `not worse`, with the one bound that
+    shows it.
 
     The rule's interval leaves that bound open or wide where the study asks for one side: nearly all of the error is
     spent on its other end.
@@ -110,17 +111,19 @@ def where(claim: Claim, plan: Plan) -> str:
 
 
 def side_of(claim: Claim) -> str | None:
-    """`load points below the cliff` for a claim on one side of a cliff, None for others."""
+    """Returns text such as `load points below the cliff` for a claim on one side of a cliff, None for others."""
     return f"load points {PARTS[claim.regime]}" if claim.regime in SIDES else None
 
 
 def in_regime(claim: Claim) -> str:
-    """`, before the change` for a claim on one regime or side of a cliff, nothing for one on whole trials."""
+    """Returns text such as `, before the change` for a claim on one regime or side of a cliff; empty for a claim on
+    whole trials.
+    """
     return f", {PARTS[claim.regime]}" if claim.regime else ""
 
 
 def estimate_text(claim: Claim, running: str) -> str | None:
-    """`+41%`; before the first look the estimate until then, followed by `running`: `+41% so far`."""
+    """Returns text such as `+41%`; before the first look the running estimate, such as `+41% so far`."""
     if claim.difference is not None:
         return signed(claim.difference.value)
     return f"{signed(claim.running)} {running}" if claim.running is not None else None
@@ -148,7 +151,9 @@ def change_text(
 
 
 def _direction(metric: str | None, arm: str, baseline: str, *, better: bool) -> str:
-    """`off is faster than on`, of a percentile or cost `p99 of off is lower than that of on`."""
+    """Returns text such as `off is faster than on`; for a percentile or a cost `p99 of off is lower than that of
+    on`.
+    """
     subject, words, of = _compared(metric, arm)
     falls = better == (metric is not None and not _is_speed(metric) and METRICS[metric].better == "less")
     return f"{subject} is {words[falls]} than {of}{baseline}"
@@ -162,7 +167,7 @@ def _compared(metric: str | None, arm: str) -> tuple[str, tuple[str, str], str]:
 
 
 def headline(claim: Claim, plan: Plan) -> str:
-    """The verdict without its evidence: `off is 41% faster than on`."""
+    """Returns the verdict without its evidence: `off is 41% faster than on`."""
     arm, baseline, difference, margin = claim.arm, claim.baseline, claim.difference, as_written(plan.margin)
     pair = f"{arm} against {baseline}"
     sides = any(part.regime == "below" for part in claim.parts)
@@ -186,7 +191,9 @@ def headline(claim: Claim, plan: Plan) -> str:
 
 
 def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[str]) -> str:
-    """The whole verdict sentence of a primary claim; `withheld` are the reasons for which there is no verdict."""
+    """Returns the whole verdict sentence of a primary claim; `withheld` are the reasons for which there is no
+    verdict.
+    """
     pair = (claim.arm, claim.baseline)
     counts = sorted(
         (failure for failure in result.failures if failure.arm in pair), key=lambda count: pair.index(count.arm)
@@ -212,7 +219,7 @@ def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[st
 
 
 def _figures(difference: Estimate, claim: Claim, plan: Plan) -> str:
-    """The interval of a claim, after the estimate where the claim's headline does not have it."""
+    """Returns the interval of a claim, after the estimate where the claim's headline does not have it."""
     value = f"{signed(difference.value)}, " if claim.verdict in ("equivalent", "undecided") else ""
     if not value and takes_times_as_long(plan.primary_metric, difference.value):
         return f"{interval_name(plan)} {bounds_beside(plan.primary_metric, difference)}"
@@ -220,7 +227,7 @@ def _figures(difference: Estimate, claim: Claim, plan: Plan) -> str:
 
 
 def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
-    """The claims by part: `before the change off is 12% faster than on (...); after it ...`."""
+    """Returns the claims by part: `before the change off is 12% faster than on (...); after it ...`."""
     pair = [cell for cell in regimes if cell.changes and cell.arm in (claim.arm, claim.baseline)]
     falls = any("collapse" in cell.shapes or "slow-down" in cell.shapes for cell in pair)
     burst, sustained = (" (burst)", " (sustained)") if falls else ("", "")
@@ -252,8 +259,8 @@ def _unsettled(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
 
 
 def measured_text(claim: Claim, plan: Plan) -> str:
-    """`8 blocks of 2 x 6s`, `8 blocks of 2 x 15,000 tasks`, `12 blocks of 2 x one replay`, `8 blocks of 2 x 22
-    queries`, or with several load points `8 blocks of 2 arms x 6 load points x 6s`.
+    """Returns text such as `8 blocks of 2 x 6s`, `8 blocks of 2 x 15,000 tasks`, `12 blocks of 2 x one replay`, `8
+    blocks of 2 x 22 queries`, or with several load points `8 blocks of 2 arms x 6 load points x 6s`.
 
     With deployments as units `6 deployments of each arm with 4 blocks of 2 x 6s each`.
     """
@@ -277,7 +284,9 @@ def times_as_long(difference: Estimate) -> str:
 
 
 def query_times_as_long(claim: QueryClaim) -> str:
-    """`3.1 times as long`; `at least` where runs of the arm were cancelled at the limit, `at most` the baseline's."""
+    """Returns text such as `3.1 times as long`; `at least` where runs of the arm were cancelled at the limit, `at most`
+    the baseline's.
+    """
     if claim.difference is None:
         return ""
     bound = "at least " if claim.over_limit.get(claim.arm) else ""
@@ -329,12 +338,14 @@ def outlook(claim: Claim, plan: Plan) -> str:
 
 
 def transaction(points: list[LoadPoint]) -> str:
-    """`transaction`, of a replay `statement`, of a suite `execution`, of a job `job`."""
+    """Returns the word for a unit of work: `transaction`, for a replay `statement`, for a suite `execution`, for a job
+    `job`.
+    """
     return kind_of(points).noun
 
 
 def failures_text(counts: Failures, plan: Plan) -> str:
-    """`off: 0`, `off: 12 of 3,400 transactions (0.35%)`, `off: 2 of 8 trials`."""
+    """Returns text such as `off: 0`, `off: 12 of 3,400 transactions (0.35%)`, `off: 2 of 8 trials`."""
     parts = []
     if counts.failed_trials:
         parts.append(f"{counts.failed_trials} of {plural(counts.trials, 'trial')}")
@@ -371,7 +382,9 @@ def regime(steady: list[Steadiness], cells: list[CellRegimes], plan: Plan) -> st
 
 
 def _change(arm: str, changing: list[CellRegimes], plan: Plan) -> str:
-    """`off: collapse in 12 of 12 trials, 1,070 tps until 34s and 36,380 transactions, then 250 tps`."""
+    """Returns text such as `off: collapse in 12 of 12 trials, 1,070 tps until 34s and 36,380 transactions, then 250
+    tps`.
+    """
     unit = rate_unit(plan.load_points)
     cell, *others = [cell for cell in changing if cell.arm == arm]
     shape = next(shape for shape in cell.shapes if shape not in ("flat", "cyclic"))
@@ -390,14 +403,16 @@ def _change(arm: str, changing: list[CellRegimes], plan: Plan) -> str:
 
 
 def moving(steady: list[Steadiness]) -> list[str]:
-    """`off rises 4.1% within a trial` for each arm with a trend."""
+    """Returns text such as `off rises 4.1% within a trial` for each arm with a trend."""
     verbs = {"rising": "rises", "falling": "falls"}
     known = [(entry, verbs[entry.state]) for entry in steady if entry.state in verbs]
     return [f"{entry.arm} {verb} {percent(abs(entry.trend or 0.0))} within a trial" for entry, verb in known]
 
 
 def cost_text(cost: Cost) -> str:
-    """`-12% (-13..-11%)`; words where one of the arms has next to none of it, nothing where it is not known."""
+    """Returns text such as `-12% (-13..-11%)`; words if one of the arms has next to none of the cost; empty if it is
+    not known.
+    """
     difference = cost.difference
     if difference is None:
         return ""

@@ -48,7 +48,7 @@ def _of_point(data: StudyData, place: int, promise: CapacityLoad) -> Figure | No
 
 
 def _probes(data: StudyData, place: int) -> list[dict[str, Any]]:
-    """The probes whose percentile is known."""
+    """Returns the probes whose percentile is known."""
     point = data.plan.load_points[place]
     return [
         {

@@ -90,7 +90,7 @@ def _forest(data: StudyData, primary: Claim) -> Figure | None:
 
 
 def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
-    """A claim as a row of the chart; before the first look the running estimate, without an interval."""
+    """Returns a claim as a row of the chart; before the first look the running estimate, without an interval."""
     difference = claim.difference
     value = difference.value if difference else claim.running
     if value is None:
@@ -223,7 +223,7 @@ def _costs(data: StudyData, arm: str) -> Figure | None:
 
 
 def _cost_row(cost: Cost, margin: float) -> dict[str, Any] | None:
-    """A cost as a row of the chart; None where its difference is not known well enough to be drawn."""
+    """Returns a cost as a row of the chart; None where its difference is not known well enough to be drawn."""
     difference = cost.difference
     if difference is None or difference.low is None or difference.high is None or is_wide(difference):
         return None

@@ -19,7 +19,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def cells(data: StudyData, key: Callable[[LoadPoint], Key]) -> dict[Key, list[int]]:
-    """The indexes of the load points by what they have in common."""
+    """Returns the indexes of the load points by what they have in common."""
     return grouped((key(point), place) for place, point in enumerate(data.plan.load_points))
 
 
@@ -56,7 +56,7 @@ class Readings:
         return sorted({level["place"] for level in self.levels})
 
     def in_words(self) -> str:
-        """The medians as text, for readers who cannot see the chart."""
+        """Returns the medians as text, for readers who cannot see the chart."""
         return "; ".join(
             f"{level['arm']} at {level['where']} {level['tps']:,.0f}"
             + (f" {level['regime']} the change" if level["regime"] != "whole trial" else "")
@@ -128,7 +128,7 @@ def _of_median(unit: str) -> list[str | Channel]:
 
 
 def lines(canvas: Canvas, measured: Readings, places: list[int]) -> list[Layer]:
-    """A line for each arm, the horizontal axis logarithmic with a tick at each of `places`."""
+    """Returns a line for each arm, the horizontal axis logarithmic with a tick at each of `places`."""
     x, colour = horizontal(measured.over, places), arm_colour(measured.arms)
     y = channel("tps:Q", title=None, scale={"zero": True}, axis={"format": "~s"})
     base = canvas.chart(measured.levels).encode(x=x, color=colour)
@@ -144,7 +144,7 @@ def lines(canvas: Canvas, measured: Readings, places: list[int]) -> list[Layer]:
 
 
 def horizontal(over: Over, places: list[int]) -> Channel:
-    """The horizontal axis of `lines`."""
+    """Returns the horizontal axis of `lines`."""
     return channel(
         "place:Q",
         title=over.title,
@@ -154,7 +154,9 @@ def horizontal(over: Over, places: list[int]) -> Channel:
 
 
 def tps_charts(data: StudyData) -> list[Figure]:
-    """The median trial of each arm, with its interval, and every trial behind it, over clients if there are several."""
+    """Returns charts of the median trial of each arm, with its interval, and of every trial behind it, over clients if
+    there are several.
+    """
     figures, unit = [], rate_unit(data.plan.load_points)
     for (load, rate), inside in cells(data, lambda point: (point.load, point.rate)).items():
         measured = readings(data, inside, CLIENTS)
@@ -188,7 +190,9 @@ def _spread_scale(measured: Readings) -> dict[str, Any]:
 
 
 def _side_by_side(canvas: Canvas, measured: Readings, unit: str) -> list[Layer]:
-    """A row per arm; not from zero, so that the spread of the trials can be seen."""
+    """Returns the chart with a row per arm. Its axis does not begin at zero, so that the spread of the trials can be
+    seen.
+    """
     y = channel("arm:N", title=None, sort=measured.arms)
     x = channel("tps:Q", title=unit, scale=_spread_scale(measured), axis={"format": ",~r"})
     colour, shape = arm_colour(measured.arms, legend=None), arm_shape(measured.arms, legend=None)
@@ -211,7 +215,8 @@ _NEAR = 3.0
 
 
 def size_charts(data: StudyData) -> list[Figure]:
-    """The median trial of each arm over the size, every trial behind it, and shared_buffers where all have the same.
+    """Returns charts of the median trial of each arm over the size, with every trial behind it, and shared_buffers
+    where all have the same.
 
     No average stands for the line: where the data outgrows a cache, the mean of both sides is the speed of neither.
     """
@@ -227,7 +232,7 @@ def size_charts(data: StudyData) -> list[Figure]:
 
 
 def over_size(data: StudyData) -> Over:
-    """The size of the database as a dimension: in megabytes if all have pgbench's tables, else the scale."""
+    """Returns the size of the database as a dimension: in megabytes if all have pgbench's tables, else the scale."""
     if any(point.pack is not None or point.workload == ORDER_ENTRY for point in data.plan.load_points):
         return Over("scale", lambda point: point.whole_scale, lambda scale: f"scale {scale:,}", "datum.value")
     fillfactor = data.spec.load.fillfactor
@@ -265,7 +270,7 @@ def _words(megabytes: int) -> str:
 
 
 def _shared_buffers(data: StudyData) -> dict[str, Any] | None:
-    """The shared_buffers of all arms, in megabytes; None if one is unknown or the arms differ."""
+    """Returns the shared_buffers of all arms, in megabytes; None if one is unknown or the arms differ."""
     sizes = {facts.facts.get("settings", {}).get("shared_buffers") for facts in data.facts.values()}
     size = setting_bytes(sizes.pop()) if len(sizes) == 1 and len(data.facts) == len(data.plan.arms) else None
     if size is None:

@@ -41,13 +41,15 @@ class Canvas:
         self._datasets: dict[str, list[dict[str, Any]]] = {}
 
     def chart(self, rows: Rows) -> Layer:
-        """A layer of these rows."""
+        """Returns a layer of these rows."""
         name = f"rows{len(self._datasets)}"
         self._datasets[name] = [dict(row) for row in rows]
         return Layer(name)
 
     def whiskers(self, rows: Rows, x: Callable[[str], Channel], y: Channel, **channels: Any) -> list[Layer]:
-        """The interval of each row that has one, as a bar from its `low` to its `high`; no layer where none has."""
+        """Returns the interval of each row that has one, as a bar from its `low` to its `high`; no layer where none
+        has.
+        """
         bounded = [row for row in rows if row["low"] is not None and row["high"] is not None]
         bar = self.chart(bounded).mark("rule", strokeWidth=4, strokeCap="round", color="--accent", opacity=0.45)
         return [bar.encode(x=x("low:Q"), x2="high:Q", y=y, **channels)] if bounded else []
@@ -55,7 +57,7 @@ class Canvas:
     def figure(
         self, title: str, layers: Sequence[Layer], height: int, text: str, unit: str = "", *, wide: bool = False
     ) -> Figure:
-        """The layers as one figure, as wide as the page allows; `text` is the alternative text."""
+        """Returns the layers as one figure, as wide as the page allows; `text` is the alternative text."""
         chosen = {param["name"]: param for layer in layers for param in layer.params}
         spec: dict[str, Any] = {
             "$schema": SCHEMA,
@@ -90,14 +92,14 @@ def _repeated(names: list[str], values: Sequence[Any]) -> dict[str, Any]:
 
 
 def row_axis(field: str, rows: Rows, **options: Any) -> Channel:
-    """A vertical axis with a place for each row, from top to bottom; `options` are those of the labels."""
+    """Returns a vertical axis with a place for each row, from top to bottom; `options` are those of the labels."""
     names = list(dict.fromkeys(row[field.partition(":")[0]] for row in rows))
     axis = {"ticks": False, "domain": False, **options}
     return channel(field, title=None, scale={"domain": names}, axis=axis)
 
 
 def numbered(field: str, title: str, numbers: Sequence[int]) -> Channel:
-    """A horizontal axis of whole numbers, such as those of blocks, in ascending order."""
+    """Returns a horizontal axis of whole numbers, such as those of blocks, in ascending order."""
     return channel(
         field,
         title=title,
@@ -118,7 +120,7 @@ _NARROW = 3
 
 
 def seconds_axis(first: int, last: int) -> Channel:
-    """The seconds, in a field `s`; the warm-up lies left of zero."""
+    """Returns the axis of the seconds, in a field `s`; the warm-up lies left of zero."""
     return channel(
         "s:Q",
         title=SECONDS,
@@ -128,7 +130,7 @@ def seconds_axis(first: int, last: int) -> Channel:
 
 
 def start_of_measuring(canvas: Canvas, first: int, last: int) -> list[Any]:
-    """A rule at zero, if that is inside the chart."""
+    """Returns a rule at zero, if that is inside the chart."""
     if not first < 0 < last:
         return []
     rule = canvas.chart([{"at": 0}]).mark("rule", color="--soft", strokeDash=[3, 3])

@@ -110,7 +110,7 @@ def _rows(contrasts: list[Contrast]) -> list[dict[str, Any]]:
 
 
 def _over_clients(data: StudyData, published: PublishedFigure, per_second: float) -> list[Figure]:
-    """A chart for each scale and rate of the figure's workload."""
+    """Returns a chart for each scale and rate of the figure's workload."""
     theirs = [
         {"place": point.at, "tps": point.value * per_second, "series": series.name, "exact": series.exact}
         for series in published.series

@@ -52,7 +52,7 @@ def wait_charts(data: StudyData) -> list[Figure]:
 
 
 def work_charts(data: StudyData) -> list[Figure]:
-    """The mean of an arm's trials; none if the host was not observed."""
+    """Returns charts of the host's work, the mean of an arm's trials; none if the host was not observed."""
     if not data.observed:
         return []
     step = _bin_width(data)
@@ -99,7 +99,7 @@ _CPU = _Stack("CPU, ", "CPUs of the host by what they did", "CPUs at work", "CPU
 def _stacks(
     look: _Stack, point: LoadPoint, arms: Mapping[str, pl.DataFrame], colours: Mapping[str, str]
 ) -> list[Figure]:
-    """A chart for each arm that was observed, on the same axes; of frames with the columns second, part and value.
+    """Returns a chart for each arm that was observed, on the same axes; frames have the columns second, part and value.
 
     The parts are stacked in the order of `colours`; others are not drawn.
     """
@@ -179,7 +179,7 @@ _MOST_CHARTS = 16
 
 
 def provider_charts(data: StudyData) -> list[Figure]:
-    """The mean of an arm's trials, a chart per metric; the metrics that limit a server come first."""
+    """Returns a chart per metric with the mean of an arm's trials; the metrics that limit a server come first."""
     spans = [int(span) for frame in data.provider.values() for span in frame["span_s"].unique()]
     if not spans:
         return []
@@ -196,7 +196,7 @@ def provider_charts(data: StudyData) -> list[Figure]:
 
 
 def _provider_line(series: pl.DataFrame, metric: str, step: int) -> Line:
-    """The metric's values; the last one is repeated at the end of its time."""
+    """Returns the metric's values; the last one is repeated at the end of its time."""
     line = list(series.filter(pl.col("name") == metric).select("second", "value").iter_rows())
     return [*line, *((second + step, value) for second, value in line[-1:])]
 

@@ -21,7 +21,7 @@ _STEPS = 80
 
 
 def scaling_charts(data: StudyData) -> list[Figure]:
-    """The laws that fit, over the medians of the trials; one chart for each sweep over clients."""
+    """Returns charts of the laws that fit, over the medians of the trials; one chart for each sweep over clients."""
     charts = []
     for points, arms in by_sweep(data.result.scaling).items():
         laws = {of_arm.arm: of_arm for of_arm in arms if of_arm.law is not None and of_arm.law.fits}
@@ -42,7 +42,9 @@ def _scaling(data: StudyData, points: list[int], laws: dict[str, Scaling]) -> Fi
 
 
 def _curve(of_arm: Scaling, law: Law) -> list[dict[str, Any]]:
-    """The law between the tested numbers; the width of its band between those at these numbers."""
+    """Returns the law's points between the tested numbers; the width of its band is interpolated between these
+    numbers.
+    """
     known = [_finite(bounds) for bounds in (law.single, law.serial, law.mutual)]
     curve = Curve(*(value for _, value, _ in known))
     tested = np.log(of_arm.clients)
@@ -71,7 +73,7 @@ def _ends(bands: Sequence[tuple[float, float, float]]) -> tuple[list[tuple[float
 
 
 def cliff_charts(data: StudyData) -> list[Figure]:
-    """The broken lines of arms with a cliff, and where it is; one chart for each sweep over sizes."""
+    """Returns charts of the broken lines of arms with a cliff, and its place; one chart for each sweep over sizes."""
     charts = []
     for points, arms in by_sweep(data.result.cliffs).items():
         if any(of_arm.cliffs for of_arm in arms):

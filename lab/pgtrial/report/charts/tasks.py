@@ -21,7 +21,7 @@ _PARTS = {"in the queue": "queue_us", "on the server": "service_us"}
 
 
 def task_charts(data: StudyData) -> list[Figure]:
-    """The distribution of response times, then their parts; none of a study without tasks."""
+    """Returns charts of the distribution of response times, then of their parts; none for a study without tasks."""
     return [figure for figure in (_distribution(data), _parts(data)) if figure is not None]
 
 
@@ -77,7 +77,9 @@ def _half(curve: list[tuple[float, float]]) -> str:
 
 
 def _parts(data: StudyData) -> Figure | None:
-    """The mean over an arm's trials, so that the parts add up to the mean response time of completed tasks."""
+    """Returns a chart of the mean over an arm's trials, so that the parts add up to the mean response time of completed
+    tasks.
+    """
     rows: list[dict[str, Any]] = []
     for arm in data.plan.arms:
         tasks = [trial.tasks for trial in data.trials if trial.arm == arm and trial.tasks is not None]

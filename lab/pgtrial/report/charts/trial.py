@@ -22,7 +22,7 @@ _HEIGHT = 200
 
 
 def trial_charts(data: StudyData, trial: Trial) -> list[Figure]:
-    """The charts of one stored trial; none if it failed before its first second."""
+    """Returns the charts of one stored trial; none if it failed before its first second."""
     of_trial = replace(data, trials=[trial], every_second=True)
     return [
         *_throughput(of_trial, trial),

@@ -17,7 +17,7 @@ Channel = dict[str, Any]
 
 
 def channel(notation: str, **options: Any) -> Channel:
-    """A field with its type, `tps:Q` or `arm:N`, and what Vega-Lite may say of its channel."""
+    """Returns a channel: a field with its type, `tps:Q` or `arm:N`, and options of Vega-Lite."""
     name, _, kind = notation.rpartition(":")
     return {"field": name, "type": _TYPES[kind], **options}
 
@@ -53,7 +53,7 @@ class Layer:
         return replace(self, params=(*self.params, param))
 
     def spec(self) -> dict[str, Any]:
-        """The specification of Vega-Lite. The rows and what the reader chooses belong to the whole chart."""
+        """Returns the specification of Vega-Lite. The rows and what the reader chooses belong to the whole chart."""
         transforms = {"transform": list(self.transforms)} if self.transforms else {}
         return {"data": {"name": self.rows}, "mark": self.mark_of, "encoding": self.encoding, **transforms}
 

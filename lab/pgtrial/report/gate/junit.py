@@ -25,7 +25,9 @@ def junit(
     details: str = "",
     tries: Tries | None = None,
 ) -> str:
-    """The file. `created` is a UTC time, ISO 8601; `seconds` is what was spent; `details` is plain text."""
+    """Returns the JUnit file. `created` is a UTC time, ISO 8601; `seconds` is the time spent; `details` is plain
+    text.
+    """
     failures, errors = int(of_gate.status == 1), int(of_gate.status > 1)
     suites = Element("testsuites")
     suite = SubElement(
@@ -67,5 +69,5 @@ def _xml(text: str) -> str:
 
 
 def _without_zone(created: str) -> str:
-    """`2026-11-20T14:12:03`, UTC: the schema has no time zones."""
+    """Returns a UTC time in the form `2026-11-20T14:12:03`: the schema has no time zones."""
     return datetime.fromisoformat(created).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")

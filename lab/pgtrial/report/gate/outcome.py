@@ -58,7 +58,7 @@ class Rules:
 
 
 def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
-    """The outcome of a study whose first two arms are BASE and HEAD; a third one is BASE once more.
+    """Returns the outcome of a study whose first two arms are BASE and HEAD; a third one is BASE once more.
 
     Nothing that was not measured passes, nor do arms without a declared difference.
     """
@@ -76,7 +76,7 @@ def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
 
 
 def _unfair(result: StudyResult, plan: Plan) -> Outcome | None:
-    """The outcome where BASE differs from itself: then a difference of HEAD says nothing."""
+    """Returns the outcome where BASE differs from itself, so that a difference of HEAD has no meaning; else None."""
     unequal = [
         part
         for claim in result.primary
@@ -92,7 +92,9 @@ def _unfair(result: StudyResult, plan: Plan) -> Outcome | None:
 
 
 def _fails_more(result: StudyResult, plan: Plan) -> Outcome | None:
-    """The outcome where HEAD fails a larger share of its transactions than BASE, however fast the others are."""
+    """Returns the outcome where HEAD fails a larger share of its transactions than BASE, however fast the others
+    are.
+    """
     claim = next((claim for claim in result.failure_claims if claim.arm == plan.arms[1]), None)
     if claim is None or claim.verdict != "worse":
         return None
@@ -102,14 +104,16 @@ def _fails_more(result: StudyResult, plan: Plan) -> Outcome | None:
 
 
 def _other_answers(result: StudyResult, plan: Plan) -> Outcome | None:
-    """The outcome where queries of a suite have other answers on HEAD: it may be fast since it does something else."""
+    """Returns the outcome where queries of a suite have other answers on HEAD: it may be fast since it does something
+    else.
+    """
     arms = set(plan.arms[:2])
     found = (finding for finding in result.findings if finding.rule == "unequal_results" and arms & set(finding.arms))
     return next((Outcome(2, finding.message.removesuffix(".")) for finding in found), None)
 
 
 def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
-    """The outcome where HEAD differs by more than the margin may hide."""
+    """Returns the outcome where HEAD differs by more than the margin may hide."""
     words = {part.verdict for part in claim.read if not part.within_margin and not part.not_worse}
     if "worse" in words:
         return Outcome(1, headline(claim, plan), decided=True)
@@ -139,7 +143,7 @@ def _estimated(difference: Estimate, plan: Plan) -> str:
 
 
 def _same(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
-    """The outcome of two arms without a difference: where BASE and HEAD were mistaken, all would pass."""
+    """Returns the outcome of two arms without a difference: where BASE and HEAD were mistaken, all would pass."""
     if plan.declared.get(claim.arm) and rules.equal is None:
         return None
     pair = f"{claim.baseline} and {claim.arm}"
@@ -149,7 +153,7 @@ def _same(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
 
 
 def _failed(result: StudyResult, base: str, head: str) -> Outcome | None:
-    """The outcome where an arm has no trial that measured something."""
+    """Returns the outcome where an arm has no trial that measured something."""
     of_arms = {failure.arm: failure for failure in result.failures}
     silent = {arm for arm in (base, head) if of_arms[arm].failed_trials == of_arms[arm].trials}
     if not silent:
@@ -169,7 +173,9 @@ def _all_failed(failures: Failures, result: StudyResult) -> str:
 
 
 def _open(claim: Claim, plan: Plan, result: StudyResult, rules: Rules) -> Outcome | None:
-    """The outcome of a comparison without a verdict: why it is withheld, or what the budget could not decide."""
+    """Returns the outcome of a comparison without a verdict: why it is withheld, or what the budget could not
+    decide.
+    """
     words = _lower(headline(claim, plan))
     if claim.verdict == "withheld":
         why = "; ".join(reason.removesuffix(".") for reason in reasons(result.findings, claim.arm, plan.baseline))
@@ -190,6 +196,6 @@ def _intervals(parts: list[Claim], plan: Plan) -> Iterator[str]:
 
 
 def _lower(words: str) -> str:
-    """The words of a headline within a sentence; a name that begins one stays as it is."""
+    """Returns a headline for use within a sentence; a name at its beginning stays as it is."""
     begins = ("No ", "Undecided ", "Two ")
     return words[0].lower() + words[1:] if words.startswith(begins) else words

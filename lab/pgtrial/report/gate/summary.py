@@ -34,12 +34,12 @@ _MOST_NOTES = 6
 
 
 def summary(data: StudyData, of_gate: Outcome, bundle: str | None, tries: Tries | None = None) -> str:
-    """The summary of a study that has run; `bundle` is the name of its bundle, if one is written."""
+    """Returns the summary of a study that has run; `bundle` is the name of its bundle, if one is written."""
     return "\n".join(_lines(data, of_gate, bundle, tries)).rstrip() + "\n"
 
 
 def summary_without_study(base: str, head: str, of_gate: Outcome) -> str:
-    """The summary of a gate that measured nothing."""
+    """Returns the summary of a gate that measured nothing."""
     return f"{_title(of_gate)}\n\n**{_text(head)} against {_text(base)}**: {_text(of_gate.sentence)}\n"
 
 

@@ -47,7 +47,7 @@ class Site:
         self._live: dict[str, Live] = {}
 
     def app(self) -> Starlette:
-        """The application, which the gate keeps."""
+        """Returns the application, which the gate protects."""
         study = "/study/{key}"
         made = Starlette(
             routes=[
@@ -103,12 +103,12 @@ class Site:
         return HTMLResponse(self._pages.trial(study, data, wanted))
 
     def history(self, request: Request) -> Response:
-        """The series of one history."""
+        """Returns the page of one history, with its series."""
         history = self._asked_history(request)
         return HTMLResponse(self._pages.history(history, self._catalogue.studies()))
 
     def report(self, request: Request) -> Response:
-        """The report, made for this answer."""
+        """Returns the report, which is made for this answer."""
         data = self._catalogue.data(self._asked(request.path_params["key"]))
         return HTMLResponse(html.render(data, sections(data)), headers={"Content-Security-Policy": REPORT_POLICY})
 
@@ -121,20 +121,20 @@ class Site:
         return _download(text.encode(), "application/json", study.name, "verdict.json")
 
     def history_data(self, request: Request) -> Response:
-        """The series of one history, with their changes."""
+        """Returns the series of one history, with their changes, as data."""
         history = self._asked_history(request)
         text = json.dumps(history.content, indent=1) + "\n"
         return _download(text.encode(), "application/json", history.name, "history.json")
 
     def trials(self, request: Request) -> Response:
-        """A row for each trial, as CSV."""
+        """Returns a row for each trial, as CSV."""
         study = self._asked(request.path_params["key"])
         with open_study(study.path) as opened, values_of(study.path):
             text = trial_frame(opened).with_columns(_no_formulas()).write_csv()
         return _download(text.encode(), "text/csv", study.name, "trials.csv")
 
     def seconds(self, request: Request) -> Response:
-        """A row for each second of each trial, as Parquet."""
+        """Returns a row for each second of each trial, as Parquet."""
         study = self._asked(request.path_params["key"])
         file = io.BytesIO()
         with open_study(study.path) as opened, values_of(study.path):
@@ -174,7 +174,7 @@ class Site:
             await asyncio.sleep(_LOOK_S)
 
     def stop(self, request: Request) -> Response:
-        """Ask the lab to end the study after the block under way."""
+        """Asks the lab to end the study after the block in progress."""
         study = self._asked(request.path_params["key"])
         ask_to_stop(study.path)
         return RedirectResponse(f"{self._base}/study/{study.key}", status_code=303)
@@ -183,7 +183,7 @@ class Site:
         return self._live.setdefault(study.key, Live(study.path))
 
     def _asked(self, key: str) -> Glance:
-        """The study that a request names. Raises StoreError for one that cannot be read."""
+        """Returns the study that a request names. Raises StoreError for one that cannot be read."""
         study = self._catalogue.study(key)
         if study is None:
             raise HTTPException(404, "There is no such study here any more.")
@@ -192,7 +192,7 @@ class Site:
         return study
 
     def _asked_history(self, request: Request) -> History:
-        """The history that a request names. Raises StoreError for one that cannot be read."""
+        """Returns the history that a request names. Raises StoreError for one that cannot be read."""
         history = self._histories.history(request.path_params["key"])
         if history is None:
             raise HTTPException(404, "There is no such history here any more.")

@@ -89,7 +89,7 @@ class Glance:
         return [(word, sentence.removeprefix(f"{word.capitalize()} "), bar) for word, sentence, bar in rows]
 
     def unreadable(self, why: str) -> Glance:
-        """The same study, of which something is damaged."""
+        """Returns the same study, marked as damaged for the reason `why`."""
         return replace(self, words=[UNREADABLE], says=[why], bars=[])
 
     @property
@@ -142,7 +142,7 @@ class Catalogue:
         return sorted(glances, key=lambda study: (study.created, study.name), reverse=True)
 
     def study(self, key: str) -> Glance | None:
-        """The study of a key; None: there is none."""
+        """Returns the study with this key, or None."""
         with self._glancing:
             if key not in self._by_key:
                 self._found()
@@ -150,7 +150,7 @@ class Catalogue:
             return self._glance(path) if path is not None else None
 
     def data(self, study: Glance) -> StudyData:
-        """A study's files and its result, computed from its trials. Raises StoreError."""
+        """Returns a study's files and its result, computed from its trials. Raises StoreError."""
         with self._reading:
             return self._read(study.path, _stamp(study.path))
 
@@ -196,7 +196,7 @@ def is_study(path: Path, ending: str = "") -> bool:
 
 
 def _inside(folder: Path) -> list[Path]:
-    """The studies that a folder holds; none if there is no such folder."""
+    """Returns the studies that a folder holds; none if there is no such folder."""
     try:
         paths = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError:
@@ -205,7 +205,7 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _stamp(path: Path) -> Hashable:
-    """Another one when a file changes of which a glance or a result is made."""
+    """Returns a stamp that changes with each file from which a glance or a result is made."""
     return tuple(_time(path / name) for name in _STAMPED) if path.is_dir() else _time(path)
 
 
@@ -218,7 +218,7 @@ def _time(path: Path) -> tuple[int, int] | None:
 
 
 def _glance(path: Path, stamp: Hashable) -> Glance:
-    """A line of the list; `stamp` is that of the study, so that what is kept is of the files as they are."""
+    """Returns a line of the list. `stamp` is the study's, so that a cached line belongs to the files as they are."""
     try:
         with open_study(path, head=True) as study, values_of(path):
             return _seen(path, study)
@@ -267,7 +267,7 @@ def _stored_result(study: StudyDirectory) -> StudyResult | None:
 
 
 def _read(path: Path, stamp: Hashable) -> StudyData:
-    """The data of a study; `stamp` as of a glance."""
+    """Returns the data of a study; `stamp` is the same as for a glance."""
     try:
         with open_study(path) as study, values_of(path):
             return read_data(study)

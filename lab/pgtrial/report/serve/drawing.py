@@ -54,7 +54,9 @@ class Narrowing:
 
 
 def narrowing(comparisons: Sequence[SoFar], arms: Sequence[str], margin: float, end: int) -> Narrowing | None:
-    """The intervals of all comparisons; None before the first that is bounded. `end`: units of the whole study."""
+    """Returns the drawing of the intervals of all comparisons; None before the first that is bounded. `end` is the
+    number of units of the whole study.
+    """
     known = [drawn for drawn in comparisons if drawn.steps]
     if not known:
         return None

@@ -69,7 +69,7 @@ class Histories:
         return [history for path in self._paths for history in self._at(path)]
 
     def history(self, key: str) -> History | None:
-        """The history of a key; None: there is none."""
+        """Returns the history with this key, or None."""
         return next((history for history in self.all() if history.key == key), None)
 
     def _at(self, path: Path) -> Iterator[History]:

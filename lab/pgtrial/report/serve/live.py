@@ -100,7 +100,7 @@ class Live:
         self._busy = threading.Lock()
 
     def look(self) -> Look:
-        """The study as it is now."""
+        """Returns the study as it is now."""
         with self._busy:
             return self._look() if is_running(self._path) else Look(running=False)
 
@@ -130,7 +130,7 @@ class Live:
         )
 
     def _opened(self) -> StudyDirectory:
-        """The study, opened anew when its plan was extended."""
+        """Returns the study, opened again if its plan was extended."""
         planned_at = (self._path / "plan.json").stat().st_mtime_ns
         if self._study is None or self._planned_at != planned_at:
             self._study, self._planned_at, self._blocks = StudyDirectory.open(self._path), planned_at, None
@@ -170,7 +170,7 @@ class _Record:
         self._second = 0
 
     def read(self, planned: PlannedTrial, plan: Plan) -> UnderWay:
-        """The trial, with what has been added since the last call."""
+        """Returns the trial, with what has been added since the last call."""
         point = plan.load_points[planned.load_point]
         for line in self._lines():
             self._add(line, point.clients)
@@ -178,7 +178,7 @@ class _Record:
         return UnderWay(planned, point.label, self._phase, self._second, list(self._tps), job)
 
     def _job(self) -> str | None:
-        """`create index: building index, 45%`."""
+        """Returns the progress of a job, such as `create index: building index, 45%`."""
         try:
             progress = from_json(read_bytes(self._path.parent / JOB_PROGRESS))
             parts = [": ".join(filter(None, (progress["command"], progress["phase"])))]
@@ -187,7 +187,7 @@ class _Record:
             return None
 
     def _lines(self) -> list[bytes]:
-        """The lines that were completed since the last call."""
+        """Returns the lines that were completed since the last call."""
         try:
             with open_file(self._path) as file:
                 size = file.seek(0, os.SEEK_END)
@@ -217,13 +217,13 @@ class _Record:
 
 
 def _stored(path: Path) -> set[int]:
-    """The indexes of the stored trials, from the names of their directories."""
+    """Returns the indexes of the stored trials, from the names of their directories."""
     numbers = (folder.name.partition("-")[0] for folder in (path / "trials").glob("[0-9]*"))
     return {int(number) for number in numbers if number.isdecimal()}
 
 
 def _complete(plan: Plan, done: set[int]) -> int:
-    """The number of complete blocks before the first one that is not."""
+    """Returns the number of complete blocks before the first incomplete one."""
     by_block = itertools.groupby(plan.wanted, key=lambda planned: planned.block)
     complete = (all(planned.index in done for planned in of_block) for _, of_block in by_block)
     return sum(1 for _ in itertools.takewhile(bool, complete))

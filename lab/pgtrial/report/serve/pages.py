@@ -56,12 +56,13 @@ class Pages:
         return self._templates.get_template(f"{name}.html.j2").render(**values)
 
     def sentence(self, sentence: str) -> str:
-        """A page of one sentence, with a link to the list."""
+        """Returns a page of one sentence, with a link to the list."""
         return self._render("sentence", sentence=sentence)
 
     def list(self, studies: Sequence[Glance], histories: Sequence[History], query: Query, refused: str | None) -> str:
-        """The studies that fit, the form that looks for others, and all histories; `refused`: what the form did not
-        take."""
+        """Returns the page of the studies that fit, the form that filters them, and all histories; `refused` is a
+        sentence on invalid input of the form.
+        """
         return self._render(
             "list",
             studies=[study for study in studies if query.fits(study)],
@@ -74,7 +75,9 @@ class Pages:
         )
 
     def study(self, study: Glance, data: StudyData | None, look: Look | None, others: Sequence[Glance]) -> str:
-        """A study: its brief and its trials, or what it does now; `look`: of one that a lab runs or may run."""
+        """Returns the page of a study: its brief and its trials, or its progress; `look` is given for a study that a
+        lab runs or may run.
+        """
         return self._render(
             "study",
             study=study,
@@ -86,7 +89,7 @@ class Pages:
         )
 
     def parts(self, look: Look) -> dict[str, str]:
-        """The parts of the page of a running study, by the name under which the page has them."""
+        """Returns the parts of the page of a running study, by their names in the page."""
         values = _live_values(look)
         return {"now": self._render("now", **values), "so-far": self._render("so_far", **values)}
 
@@ -102,7 +105,7 @@ class Pages:
         )
 
     def history(self, history: History, studies: Sequence[Glance]) -> str:
-        """The series of a history, with links to those of its studies that are here."""
+        """Returns the page of a history's series, with links to those of its studies that are here."""
         addresses = {study.identity: f"{self._base}/study/{study.key}" for study in studies if study.identity}
         series = [drawn(of_machine, addresses) for of_machine in history.series]
         return self._render("history", history=history, series=series, size=SIZE)
@@ -125,12 +128,12 @@ class Pages:
 
 
 def refusal(sentence: str) -> str:
-    """A page of one sentence for those who may not see any other: it has no address of this server."""
+    """Returns a page of one sentence for those who may not see any other page: it has no address of this server."""
     return templates("serve/page").get_template("sentence.html.j2").render(sentence=sentence, base=None)
 
 
 def _brief(study: Glance, data: StudyData) -> dict[str, Any]:
-    """The verdict of each comparison, and what else is said in brief."""
+    """Returns the verdict of each comparison, and the other lines of the brief."""
     short = brief(data.result, data.plan, None if study.is_bundle else study.path, data.trials)
     return {"claims": cards(data, short), "brief": lines_below(short)}
 

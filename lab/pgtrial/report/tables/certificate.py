@@ -23,12 +23,14 @@ _TOLD = (0.05, 0.03)
 
 
 def dated(certificate: Certificate) -> str:
-    """The certificate in one line: when it was made, and what it says."""
+    """Returns the certificate in one line: when it was made, and what it says."""
     return f"of {certificate.created[:10]}, {_conditions(certificate)}: {headline(certificate)}"
 
 
 def headline(certificate: Certificate) -> str:
-    """`finds 5% in 2min 20s and 3% in 4min; A/A: 0 of 2 studies got a verdict; planted 5%: found in 2 of 2 studies`."""
+    """Returns text such as `finds 5% in 2min 20s and 3% in 4min; A/A: 0 of 2 studies got a verdict; planted 5%: found
+    in 2 of 2 studies`.
+    """
     reaches = [reach for reach in certificate.reach if reach.difference in _TOLD] or certificate.reach[-1:]
     finds = " and ".join(_times_to_find(reaches))
     return "; ".join(
@@ -37,7 +39,7 @@ def headline(certificate: Certificate) -> str:
 
 
 def lines(certificate: Certificate) -> list[str]:
-    """The certificate as text, the most important first."""
+    """Returns the certificate as text, the most important first."""
     finds = ", ".join(_times_to_find(certificate.reach))
     return [
         f"This machine finds a difference of {finds or 'no size that can be waited for'} (power 80%).",
@@ -89,7 +91,7 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
 
 
 def _times_to_find(reaches: Sequence[Reach]) -> list[str]:
-    """`5% in 2min 20s` of each, the largest difference first."""
+    """Returns text such as `5% in 2min 20s` for each difference, the largest first."""
     return [f"{as_written(reach.difference)} in {format_duration(reach.seconds)}" for reach in reversed(reaches)]
 
 

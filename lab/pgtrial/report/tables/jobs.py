@@ -41,13 +41,13 @@ class _Row:
         return len(self.trials) - len(self._completed)
 
     def megabytes(self, value: Callable[[JobSummary], float | None]) -> str | None:
-        """The median of what the trials have."""
+        """Returns the median of a size over the trials that have it, megabytes."""
         summaries = [trial.job for trial in self._completed if trial.job is not None]
         known = [size for summary in summaries if (size := value(summary)) is not None]
         return f"{median(known) / _MB:,.1f}" if known else None
 
     def milliseconds(self, name: Literal["p50", "p99", "max"]) -> str | None:
-        """The median over trials of a response time of the load beside the job."""
+        """Returns the median over trials of a response time of the load beside the job."""
         phases = [trial.job.beside for trial in self._completed if trial.job is not None]
         known = [getattr(phase.latency_us, name) for phase in phases if phase is not None and phase.latency_us]
         return milliseconds(median(known)) if known else None

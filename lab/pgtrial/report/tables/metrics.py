@@ -74,7 +74,9 @@ def _value_of(arm: str, rate: str) -> Callable[[MetricClaim], str | None]:
 
 
 def metric_value(row: MetricClaim, arm: str, rate: str) -> str | None:
-    """`8.12 ms`, `1,234 bytes`; None where it is not known. `rate` is the unit of what the load does in a second."""
+    """Returns text such as `8.12 ms`, `1,234 bytes`; None where it is not known. `rate` is the unit of the load's
+    throughput.
+    """
     value = row.values.get(arm)
     if value is None:
         return None
@@ -85,7 +87,7 @@ def metric_value(row: MetricClaim, arm: str, rate: str) -> str | None:
 
 
 def metric_text(row: MetricClaim, rate: str) -> str:
-    """`9.1 ms against 8.1 ms, +12% (+8 to +17%), worse`."""
+    """Returns text such as `9.1 ms against 8.1 ms, +12% (+8 to +17%), worse`."""
     if row.withheld is not None:
         return f"no verdict: {row.withheld}"
     pair = [metric_value(row, name, rate) for name in (row.arm, row.baseline)]

@@ -88,7 +88,9 @@ _OTHER: dict[str | None, str] = {"custom": "generic", "generic": "custom"}
 
 
 def _caption(data: StudyData, row: _Row) -> str:
-    """`Plans of q07, 3.1 times as long in dropped`: a query of a suite with its verdict."""
+    """Returns the caption of two plans, such as `Plans of q07, 3.1 times as long in dropped` for a query of a suite
+    with its verdict.
+    """
     claims = (claim for claim in data.result.queries if (claim.query, claim.arm) == (row.text, row.arm))
     claim = next(claims, None)
     if claim is None or claim.within_margin or claim.verdict not in ("better", "worse"):
@@ -97,12 +99,12 @@ def _caption(data: StudyData, row: _Row) -> str:
 
 
 def side_by_side(caption: str, arms: Sequence[str], plans: Sequence[Sequence[str]]) -> Table[Sequence[str]]:
-    """The plans of a statement on two arms, line by line."""
+    """Returns the plans of a statement on two arms, line by line."""
     lines = [[_indented(line) for line in plan] for plan in plans]
     return Table(caption, list(zip_longest(*lines, fillvalue="")), by_place(*arms), is_text=True)
 
 
 def _indented(line: str) -> str:
-    """A line whose leading spaces stay in a page."""
+    """Returns a line whose leading spaces survive in a page."""
     bare = line.lstrip(" ")
     return _INDENT * (len(line) - len(bare)) + bare

@@ -15,7 +15,7 @@ from pgtrial.report.words import query_times_as_long, signed
 
 
 def query_tables(data: StudyData) -> list[Table[QueryClaim]]:
-    """A table for each comparison; none of a study without a suite."""
+    """Returns a table for each comparison; none for a study without a suite."""
     suite = data.plan.load_points[0].suite
     if suite is None:
         return []

@@ -98,7 +98,9 @@ _COMPARED: dict[str, str] = {
 
 
 def verdict_text(claim: Claim | StatementClaim | QueryClaim | MetricClaim) -> str:
-    """`better, within the margin`; `not worse` where a study that asks only for a loss has excluded one."""
+    """Returns text such as `better, within the margin`; `not worse` where a study that asks only for a loss has
+    excluded one.
+    """
     if isinstance(claim, Claim) and claim.not_worse and claim.verdict == "undecided":
         return "not worse"
     return claim.verdict + (", within the margin" if claim.within_margin and claim.verdict != "equivalent" else "")
@@ -144,7 +146,7 @@ def levels_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> T
 
 
 def _quality(data: StudyData) -> list[Column[Level]]:
-    """A column for each quality that packs of the study measure."""
+    """Returns a column for each quality that packs of the study measure."""
     packs = [point.pack for point in data.plan.load_points]
     names = [pack.quality.name if pack and pack.quality else None for pack in packs]
 
@@ -255,7 +257,7 @@ def _spread(spread: Spread, form: str = ",.0f") -> str:
 
 
 def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]]:
-    """The trials that did not keep one level."""
+    """Returns the table of the trials that did not keep one level."""
     trials = [(cell, trial) for cell in data.result.regimes for trial in cell.not_flat]
     return Table(
         f"Trials that did not keep one level: {rate_unit(data.plan.load_points)} of each level, and where it ended.",
@@ -279,7 +281,7 @@ def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]
 
 
 def block_table(data: StudyData) -> Table[tuple[Claim, BlockRatio]]:
-    """The unit of analysis: every block's log-ratios, with the order that the coin drew."""
+    """Returns the table of every block's log-ratios, the unit of analysis, with the order that was drawn for it."""
     ratios = [(claim, ratio) for whole in data.result.by_load_point for claim in whole.read for ratio in claim.ratios]
     measure = measure_text(data.plan).removesuffix(" of tasks")
     declared = data.plan.primary_metric
@@ -314,7 +316,7 @@ def _remark(ratio: BlockRatio) -> str:
 
 
 def look_table(data: StudyData) -> Table[PlannedLook]:
-    """The planned looks and the error that each may spend."""
+    """Returns the table of the planned looks and the error that each may spend."""
     claims, unit = primary_sharing(data.plan), data.unit
     too_few = f"too few {unit}s"
     by_p8 = data.plan.spending is None and not is_fixed(data.plan)

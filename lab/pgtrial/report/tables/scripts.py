@@ -13,7 +13,9 @@ from pgtrial.verdict.plans import load_statements, own_statements
 
 
 def script_tables(data: StudyData) -> list[Table[Any]]:
-    """The scripts line by line, then the plans of the statements that not all arms send; none for one load of all."""
+    """Returns the scripts line by line, then the plans of the statements that not all arms send; none if all arms have
+    one load.
+    """
     of_arms = data.plan.load_points[0].of_arms
     if not of_arms:
         return []

@@ -155,12 +155,12 @@ class Statement:
     """Time of all statements of the arm there."""
 
     def each(self, name: str) -> float | None:
-        """A counter per call; None where the server has no such counter."""
+        """Returns a counter per call; None where the server has no such counter."""
         return self.counters[name] / self.counters["calls"] if name in self.counters else None
 
 
 def statement_table(data: StudyData) -> Table[Statement]:
-    """The statements that took longest."""
+    """Returns the table of the statements that took longest."""
     return Table(
         f"The {_SHOWN} statements that took longest on the server, warm-up included, by pg_stat_statements of this "
         "database: the sum of an arm's trials; shares of the time are among the 50 longest of each trial.",

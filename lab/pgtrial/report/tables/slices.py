@@ -24,7 +24,9 @@ def slice_tables(data: StudyData) -> list[Table[Any]]:
 
 
 def middle_block(data: StudyData, point: LoadPoint) -> list[tuple[Trial, SliceRow]]:
-    """The measured slices of the middle one of the complete blocks, with their trials, in the order of time."""
+    """Returns the measured slices of the middle block among the complete ones, with their trials, in the order of
+    time.
+    """
     known = [trial for trial in data.trials if trial.load_point == point and trial.index in data.slices]
     blocks = sorted({trial.block for trial in known})
     shown = [trial for trial in known if trial.block == blocks[len(blocks) // 2]] if blocks else []
@@ -38,7 +40,7 @@ def slice_tps(trial: Trial, row: SliceRow) -> float | None:
 
 
 def comparison(claim: Claim) -> str:
-    """`off / on`, with the regime of which the claim speaks."""
+    """Returns text such as `off / on`, with the regime of which the claim speaks."""
     return f"{claim.arm} / {claim.baseline}{in_regime(claim)}"
 
 

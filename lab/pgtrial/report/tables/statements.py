@@ -21,7 +21,9 @@ from pgtrial.verdict.metrics.statements import FEWEST_STATEMENTS, LEAST_SHARE
 
 
 def statement_tables(data: StudyData) -> list[Table[StatementClaim]]:
-    """A table for each comparison; none of a study without a replay, or before there are trials of both arms."""
+    """Returns a table for each comparison; none for a study without a replay, or before there are trials of both
+    arms.
+    """
     arms = dict.fromkeys(claim.arm for claim in data.result.statements)
     return [_statements(data, arm) for arm in arms]
 
@@ -77,7 +79,9 @@ def _of(data: StudyData, arm: str, claim: StatementClaim) -> list[tuple[int, int
 
 
 def error_tables(data: StudyData) -> list[Table[tuple[str, StatementErrors]]]:
-    """The statements that failed, or that had failed when they were recorded; none of a study without such."""
+    """Returns the table of the statements that failed, or that had failed when they were recorded; none if there are no
+    such statements.
+    """
     return [
         Table(
             "Errors of statements beside the recorded ones, over all trials of an arm: those that are new, those that "

@@ -16,7 +16,7 @@ from pgtrial.report.words import signed
 
 
 def law_table(data: StudyData) -> Table[Scaling]:
-    """The parameters of each arm's law, how far it misses, and the peaks."""
+    """Returns the table of the parameters of each arm's law, its misfit, and the peaks."""
     points = data.plan.load_points
     unit = rate_unit(points)
     return Table(
@@ -49,7 +49,7 @@ def _believed(row: Scaling) -> Law | None:
 
 
 def _parameter(of: Callable[[Law], Bounds], form: str) -> Callable[[Scaling], str | None]:
-    """A parameter with its interval; None where the law does not fit."""
+    """Returns a function that returns a parameter with its interval; None where the law does not fit."""
 
     def text(row: Scaling) -> str | None:
         law = _believed(row)
@@ -90,7 +90,7 @@ def _rows(curve: SizeCurve) -> list[_Row]:
 
 
 def cliff_table(data: StudyData) -> Table[_Row]:
-    """The cliffs of each arm; a line for an arm without one."""
+    """Returns the table of the cliffs of each arm, with a line for an arm without one."""
     points = data.plan.load_points
     rows = [row for curve in data.result.cliffs for row in _rows(curve)]
     return Table(

@@ -76,7 +76,7 @@ _WON = ("better", "worse")
 
 
 def criterion_value(row: Criterion, arm: str) -> str:
-    """`0.8281 s`, `14,926`, or a dash."""
+    """Returns text such as `0.8281 s`, `14,926`, or a dash."""
     value = row.values.get(arm)
     if value is None:
         return NONE
@@ -94,7 +94,9 @@ def _value(data: StudyData, row: Criterion, arm: str) -> str:
 
 
 def _difference(data: StudyData, row: Criterion) -> str:
-    """`+4.1% (+0.7..+7.7%)` of speed, `+13 tasks (-20..+45)`; a dash before the first look that could decide."""
+    """Returns text such as `+4.1% (+0.7..+7.7%)` of speed, `+13 tasks (-20..+45)`; a dash before the first look that
+    could decide.
+    """
     difference = row.difference
     if difference is None:
         return NONE
@@ -175,7 +177,7 @@ def transaction_tables(data: StudyData) -> list[Table[Sequence[str]]]:
 
 
 def _cells(trials: Sequence[Trial], name: str) -> list[str]:
-    """The figures of one kind in an arm."""
+    """Returns the figures of one kind in an arm."""
     kinds = [(trial, kind) for trial in trials for kind in trial.kinds if kind.name == name]
     speeds = [kind.transactions * 60 / trial.measured.duration_s for trial, kind in kinds if trial.measured]
     latencies = [kind.latency_us for _, kind in kinds if kind.latency_us is not None]

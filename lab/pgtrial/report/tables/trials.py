@@ -112,7 +112,7 @@ def failure_tables(data: StudyData) -> list[Table[Any]]:
 
 
 def _interrupted(data: StudyData) -> Table[tuple[Interruption, InterruptedTrial]]:
-    """The trials that a person ended, beside what their arm usually does."""
+    """Returns the table of the trials that a person ended, beside the usual values of their arm."""
 
     def usual(row: tuple[Interruption, InterruptedTrial]) -> float | None:
         ended = row[1]
@@ -191,5 +191,5 @@ def client_table(data: StudyData) -> Table[Sequence[str]]:
 
 
 def _by_arm(counts: dict[str, int]) -> str | None:
-    """`off: 1,200, on: 3`; None for none."""
+    """Returns text such as `off: 1,200, on: 3`; None for none."""
     return ", ".join(f"{name}: {number:,}" for name, number in counts.items()) or None

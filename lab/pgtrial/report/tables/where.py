@@ -61,7 +61,7 @@ def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
 
 
 def facts_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> Table[Sequence[str]]:
-    """The facts in which the baselines of two studies differ; no rows where either study has none."""
+    """Returns the facts in which the baselines of two studies differ; no rows where either study has none."""
     known = [facts.facts for data in (one, other) if (facts := data.facts.get(data.plan.baseline)) and facts.facts]
     rows: list[Sequence[str]] = [
         [f"{group}.{name}", *values]
@@ -73,14 +73,14 @@ def facts_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> Ta
 
 
 def _side_by_side(known: Sequence[_Facts]) -> Iterator[tuple[str, str, list[str]]]:
-    """The group, the name and the values of every fact that is compared."""
+    """Yields the group, the name and the values of every fact that is compared."""
     for group in dict.fromkeys(group for facts in known for group in facts if group not in _NOT_COMPARED):
         for name in dict.fromkeys(name for facts in known for name in facts.get(group, {})):
             yield group, name, [_fact_text(facts, group, name) for facts in known]
 
 
 def _fact_text(facts: _Facts, group: str, name: str) -> str:
-    """A fact of an arm; of what is set in another arm and not in this one its default."""
+    """Returns a fact of an arm; for a setting that is set in another arm only, its default."""
     known = facts.get(group, {})
     if group == "settings" and name not in known and name in (defaults := facts.get("defaults", {})):
         return f"{_fact(defaults[name])} (default)"
@@ -101,7 +101,9 @@ def _fact(value: Any) -> str:
 
 
 def where_tables(data: StudyData) -> list[Table[Any]]:
-    """The pieces of the study, the ways and the fleet; none where the lab's machine did everything."""
+    """Returns the tables of the pieces of the study, the ways and the fleet; none if the lab's machine did
+    everything.
+    """
     where = data.result.where
     if where is None:
         return []
