@@ -55,7 +55,7 @@ class ArmFacts:
         return {arm for arm, _ in self._known} >= set(self._study.plan.arms)
 
     def take_answers(self, answers: Mapping[str, ArmAnswers]) -> None:
-        """Keep what was found out about the answers of the arms' scripts, and tell at once if they are not the same.
+        """Keeps the compared answers of the arms' scripts, and tells the user at once if they are not the same.
 
         They become facts with the others.
         """
@@ -63,7 +63,7 @@ class ArmFacts:
         self._tell(Audit(findings=findings_on_answers(self._study.plan, answers)))
 
     def compare_rows(self, arms: Mapping[str, Arm]) -> None:
-        """Read the rows of the user's data on all arms, and tell at once if they are not the same.
+        """Reads the rows of the user's data on all arms, and tells the user at once if they are not the same.
 
         They become facts with the others. Raises StudyError and ArmError.
         """
@@ -104,7 +104,7 @@ class ArmFacts:
         self._known[key] = facts
 
     def judge(self) -> None:
-        """Store the audit when the facts of all arms are known, and again when one of them has been collected."""
+        """Stores the audit once the facts of all arms are known, and again after those of one arm were collected."""
         plan = self._study.plan
         if not self._is_audited and self.are_known:
             found = audit(plan, self._study.facts(), self._spec, self._study.deployment_facts())

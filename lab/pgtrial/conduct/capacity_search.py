@@ -38,14 +38,14 @@ class ProbeWatch(Protocol):
     """The lab's part of a probe."""
 
     def measure_begins(self) -> None:
-        """Read the server's counters."""
+        """Reads the server's counters."""
 
     def changes(self) -> Counters:
         """Returns how the counters have changed since `measure_begins`, once the engine has ended."""
 
 
 def search(course: Course, started: Started, watch: ProbeWatch) -> None:
-    """Find the capacity, and keep it, its probes and what is known of the probe nearest to it in the course.
+    """Finds the capacity. The course gets it, its probes, and what is known of the probe nearest to it.
 
     Raises TrialError if no rate keeps the promise.
     """

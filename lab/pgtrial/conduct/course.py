@@ -102,11 +102,11 @@ class Course:
     machines: list[MachineShare] = field(default_factory=list)
 
     def lose(self, error: psycopg.Error) -> None:
-        """Note that the lab's own session broke during the load; the engine still reports what it measured."""
+        """Notes that the lab's own session broke during the load; the engine still reports what it measured."""
         self.lost = self.lost or sentence(error)
 
     def fail(self, reason: str) -> None:
-        """Note why the trial failed; the first reason counts."""
+        """Notes why the trial failed; the first reason counts."""
         self.reason = self.reason or reason
 
     @contextmanager
@@ -118,7 +118,7 @@ class Course:
             self.fail(sentence(error))
 
     def fail_with(self, reason: str) -> None:
-        """Note a failure of the server's host, which explains the reason that was noted before."""
+        """Notes a failure of the server's host, which explains the reason that was noted before."""
         before = (self.reason or "").removesuffix(".")
         self.reason = reason if before in reason else f"{before}; {reason}"
 

@@ -23,8 +23,9 @@ _SAME_S = 0.1
 
 
 def remember(trial: Path, pid: int, *, beside: bool = False) -> None:
-    """Note the engine of the running trial, so that the next lab can end it if this one dies; `beside`: the other one,
-    of a load beside a job.
+    """Notes the engine of the running trial, so that the next lab can end it if this one dies.
+
+    If `beside` is true, the engine is the one of the load beside a job.
     """
     with suppress(psutil.NoSuchProcess):
         (trial / (_BESIDE if beside else _ENGINE)).write_text(
@@ -33,15 +34,15 @@ def remember(trial: Path, pid: int, *, beside: bool = False) -> None:
 
 
 def forget(trial: Path, *, beside: bool = False) -> None:
-    """Remove the note of the engine, which has ended."""
+    """Removes the note of the engine, which has ended."""
     (trial / (_BESIDE if beside else _ENGINE)).unlink(missing_ok=True)
 
 
 def discard_unfinished(study: StudyDirectory) -> int:
-    """End the engines and remove the directories of trials that a killed lab left; returns how many. Raises StoreError.
+    """Ends the engines and removes the directories of trials that a killed lab left. Returns how many trials these are.
 
-    They are recorded as interrupted, but for those of a preliminary block, which count nowhere. Trials that were
-    complete but for their names are kept.
+    They are recorded as interrupted, except for those of a preliminary block, which count nowhere. Trials that were
+    complete except for their names are kept. Raises StoreError.
     """
     study.finish_trials()
     unfinished = study.unfinished()
@@ -61,7 +62,7 @@ def discard_unfinished(study: StudyDirectory) -> int:
 
 
 def remove(unfinished: Iterable[Path]) -> None:
-    """Remove the directories of trials that were under way. Raises StoreError."""
+    """Removes the directories of trials that were under way. Raises StoreError."""
     for trial in unfinished:
         with writing(trial), suppress(FileNotFoundError):
             shutil.rmtree(trial)

@@ -62,7 +62,7 @@ class SentStatements:
     found: Statements = field(default_factory=lambda: Statements({}, are_complete=False))
 
     def __call__(self, target: Target) -> Statements:
-        """Return the statements, which are known after the first run that has sent any."""
+        """Returns the statements, which are known after the first run that has sent any."""
         if not self.found.sent:
             environment = target.environment()
             if self.script is not None:

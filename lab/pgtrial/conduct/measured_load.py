@@ -80,7 +80,7 @@ class MeasuredLoad:
         load.enter_context(held(course.pack, hold, target))
 
     def finish(self, run: LoadRun) -> None:
-        """Wait for the engine, whose load is over, and note what became of it. Raises StudyError."""
+        """Waits for the engine, whose load is over, and notes what became of it. Raises StudyError."""
         course = self._course
         status = run.finish()
         self._timed.close()
@@ -110,7 +110,7 @@ class MeasuredLoad:
             return {}
 
     def hear(self, event: Event) -> None:
-        """Count an event of the load, and do what the lab does at its moment."""
+        """Counts an event of the load, and does what the lab does at its moment."""
         course = self._course
         course.outcome.add(event)
         match event:
@@ -164,7 +164,7 @@ class MeasuredLoad:
                     course.quality = measure(course.pack, self._target)
 
     def _take_plans(self) -> None:
-        """Take the plans of the statements, when all that the load has changed is read: a short run may change rows."""
+        """Takes the plans of the statements once all that the load has changed is read: a short run may change rows."""
         course, target = self._course, self._target
         if course.statements is None:
             return
@@ -215,7 +215,7 @@ def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoi
 
 
 def _check_conditions(course: Course, target: Target, when: str) -> None:
-    """Raise TrialError if a consistency condition of the data does not hold, where the study asks for that."""
+    """Raises TrialError if a consistency condition of the data does not hold, if the study asks for that check."""
     if not course.load.check or course.point.workload != ORDER_ENTRY:
         return
     with timed(course.timings, "check"):

@@ -22,7 +22,7 @@ from pgtrial.verdict.pace import block_time, measured_spread, within_spread
 
 
 def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
-    """Put the noise of a study, once it is known, into the record of this machine. Raises StoreError.
+    """Puts the noise of a study, once it is known, into the record of this machine. Raises StoreError.
 
     With the `slices` of its trials, the part of the noise that comes from within them is kept too.
     """

@@ -66,7 +66,7 @@ class Outcome:
         """The length of a slice, seconds; None for a load that does not alternate with others."""
 
     def add(self, event: Event) -> None:
-        """Keep one event; unknown events are ignored, as the protocol requires."""
+        """Keeps one event. Unknown events are ignored, as the protocol requires."""
         self.begun = self.begun or event["event"] != "lost"
         match event["event"]:
             case "tick" if event["phase"] in PHASES:
@@ -120,7 +120,7 @@ class Outcome:
 
     @property
     def failure_spans(self) -> list[FailureSpan]:
-        """First and last second of each kind of failure, and how many there were, by phase."""
+        """The first and last second of each kind of failure, and how many there were, by phase."""
         seconds: dict[tuple[Any, str], list[tuple[int, int]]] = {}
         for tick in self.ticks:
             for kind, failures in tick.get("failures", {}).items():

@@ -30,7 +30,7 @@ def check_scripts(spec: StudySpec) -> None:
 
 
 def _check_job(place: str, text: str, what: str) -> None:
-    """Raise StudyError for what a job, or what undoes it, cannot have."""
+    """Raises StudyError if a job, or what undoes it, has no statement or one that it cannot have."""
     todo = statements(text, {})
     if not todo:
         raise StudyError(f"{place} has no statement; {what}")
@@ -45,7 +45,7 @@ def _check_job(place: str, text: str, what: str) -> None:
 
 
 def _check_statements(spec: StudySpec, commands: Mapping[str, Sequence[ScriptCommand]]) -> None:
-    """Raise StudyError for a load whose scripts have no statement at all; `commands` are those of each script.
+    """Raises StudyError for a load whose scripts have no statement at all; `commands` are those of each script.
 
     Of several scripts of a load one may have none, such as a pause of the users.
     """

@@ -46,7 +46,7 @@ def study_of(workloads: list[str], scale: int | None) -> StudySpec:
 
 
 def try_out(spec: StudySpec, postgres: str, say: Say) -> None:
-    """Carry out all that a study would do with the packs of a spec, a few transactions of each script.
+    """Does all that a study would do with the packs of a spec, with a few transactions of each script.
 
     Raises StudyError for the first thing that does not work.
     """
@@ -119,9 +119,10 @@ _SHOWN = 3
 
 
 def check(files: SqlFiles, target: Target, when: str) -> None:
-    """Run check.sql, if the pack has one. Raises TrialError with the rows that it returns, each of which is a failure.
+    """Runs check.sql, if the pack has one.
 
-    `when`: `before the load`, for the message.
+    Raises TrialError with the rows that it returns, each of which is a failure. `when` is the time for the message,
+    such as `before the load`.
     """
     if rows := _rows(files, CHECK, target):
         first_rows = "; ".join(" ".join(str(column) for column in row) for row in rows[:_SHOWN])

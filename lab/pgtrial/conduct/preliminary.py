@@ -118,7 +118,7 @@ def longest_job(spec: StudySpec) -> float:
 
 
 def _check_job(spec: StudySpec, load: LoadSection, course: Course) -> None:
-    """Raise StudyError if a job was ended because it had taken too long for any verdict within the budget."""
+    """Raises StudyError if a job was ended because it had taken too long for any verdict within the budget."""
     limit_s = load.job.limit
     if limit_s == spec.load.job.limit or _load_s(course) < limit_s:
         return
@@ -132,7 +132,7 @@ def _check_job(spec: StudySpec, load: LoadSection, course: Course) -> None:
 
 
 def _check_suite(spec: StudySpec, courses: Sequence[Course]) -> None:
-    """Raise BudgetError if the queries have taken too long for any verdict within the budget."""
+    """Raises BudgetError if the queries have taken too long for any verdict within the budget."""
     load_s, blocks = sum(map(_load_s, courses)), fewest_for_a_verdict(spec)
     if not spec.load.kind.is_of_queries or load_s <= longest_loads(spec):
         return

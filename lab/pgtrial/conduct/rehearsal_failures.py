@@ -56,12 +56,12 @@ class RehearsalFailures:
     by_failure: dict[RehearsalFailure, list[str]] = field(default_factory=dict)
 
     def add(self, arm: str, failures: Sequence[RehearsalFailure]) -> None:
-        """Add what failed on an arm."""
+        """Adds what failed on an arm."""
         for failure in failures:
             self.by_failure.setdefault(failure, []).append(arm)
 
     def complain(self) -> None:
-        """Raise StudyError with the first failure, if there is one."""
+        """Raises StudyError with the first failure, if there is one."""
         for failure, arms in self.by_failure.items():
             where = "on all arms" if len(arms) == len(self.arms) else f"on {' and '.join(arms)} alone"
             more = f" ({len(self.by_failure) - 1} more failed)" if len(self.by_failure) > 1 else ""

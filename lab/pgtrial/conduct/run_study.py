@@ -71,7 +71,7 @@ def run_study(
     more: More | None = None,
     engine_grace_s: float = ENGINE_GRACE_S,
 ) -> None:
-    """Run every planned trial that is not stored yet, until the stopping rule or a request to stop ends the study.
+    """Runs every planned trial that is not stored yet, until the stopping rule or a request to stop ends the study.
 
     `spec` is the study as the user gave it, with passwords that the frozen one does not hold; with `more` a study that
     has ended goes on. A study that its budget has ended goes on without `more`, up to its next look at the verdict.
@@ -287,7 +287,7 @@ def _load(needs: Needs, arms: dict[str, Arm], listener: Listener, sentences: set
 
 
 def _take_certificate(study: StudyDirectory, listener: Listener) -> None:
-    """Keep the certificate of this machine with the study, or say why the report will name none."""
+    """Keeps the certificate of this machine with the study, or tells why the report will name none."""
     try:
         take_certificate(study)
     except StoreError as error:
@@ -341,7 +341,7 @@ def _say(listener: Listener, text: str) -> None:
 
 
 def _tell(arm: Arm, listener: Listener, sentences: set[str]) -> None:
-    """Report what an arm has noted, each sentence once: `sentences` has those of arms on the same server."""
+    """Reports what an arm has noted, each sentence once: `sentences` has those of arms on the same server."""
     while arm.notes:
         if (note := arm.notes.pop(0)) not in sentences:
             listener(Preparing(note, stays=True))
@@ -435,7 +435,7 @@ def _without(arms: list[str], plan: Plan, block: int, listener: Listener) -> Pla
 
 
 def _check_start(trials: list[Trial], arms: set[str]) -> None:
-    """Raise ArmError if no server of these arms started in its last trial: the machine is at fault then, not an arm."""
+    """Raises ArmError if no server of these arms started in its last trial: no arm, but the machine is at fault."""
     last = trials[-len(arms) :]
     if {trial.arm for trial in last if trial.never_started} == arms:
         raise ArmError(f"no arm's server starts any more: {last[-1].start_failures[-1]}")
@@ -446,7 +446,7 @@ _OF_ONE_ARM = re.compile(r"\d+|'[^']*'")
 
 
 def _check_alike(trials: list[Trial], block: list[PlannedTrial]) -> None:
-    """Raise ArmError if every trial of the first block has failed, and all arms for one reason: no block can help."""
+    """Raises ArmError if all trials of the first block failed, on all arms for one reason: no block can help then."""
     reasons = {trial.reason and _OF_ONE_ARM.sub("0", trial.reason) for trial in trials}
     if len(trials) == len(block) and len(reasons) == 1 and (reason := trials[0].reason) is not None:
         raise ArmError(f"every trial of the first block failed, on all arms alike: {reason}")

@@ -55,7 +55,7 @@ class RunningTrial:
         """The resources to close at the end: those of the server, of the lab's own sessions, and of the load."""
 
     def begin(self) -> None:
-        """Start the server and the engine of the load. Raises ArmError, StudyError and StoreError."""
+        """Starts the server and the engine of the load. Raises ArmError, StudyError and StoreError."""
         course = self.course
         if course.reason is not None:  # the server that it shares is not there
             self.ended = True
@@ -107,7 +107,7 @@ class RunningTrial:
                     raise error
 
     def collect(self) -> None:
-        """Read what has changed over the measured part, once the loads of all trials are over."""
+        """Reads what has changed over the measured part, once the loads of all trials are over."""
         if self._load_ended and self._measured is not None:
             with self.course.failing():
                 self._measured.collect()
@@ -115,7 +115,7 @@ class RunningTrial:
         self._sessions.close()
 
     def stop(self) -> None:
-        """Read the server's log and stop the server."""
+        """Reads the server's log and stops the server."""
         course = self.course
         if self.ended:
             return

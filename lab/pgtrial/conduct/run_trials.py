@@ -115,7 +115,7 @@ def run_unstored(
 
 
 def _raise_what_stops(trials: Sequence[RunningTrial]) -> None:
-    """Raise what stops the study, if one of the trials that have ended found that."""
+    """Raises the error that stops the study, if one of the trials that have ended has found one."""
     for trial in trials:
         if trial.must_stop is not None:
             raise trial.must_stop

@@ -63,8 +63,7 @@ is said of a planted share."""
 _CALIBRATION_S = (1.0, 5.0)
 """Warm-up and measured part of the calibration's trials, seconds, unless the self-test gives both."""
 _NO_WORK = 1
-"""The number of rows that servers count if they are not slowed down. The first row by itself costs some 3% of a point
-lookup."""
+"""The number of rows that servers count if they are not slowed down. The first row costs some 3% of a point lookup."""
 FIRST_WORK = 1000
 """The number of rows counted at the first attempt of a calibration: some 100 us of a CPU."""
 _MORE_WORK = 8
@@ -253,13 +252,13 @@ def _least_study_s(wanted: Wanted) -> float:
 
 
 def keep_for_studies(certificate: Certificate) -> None:
-    """Put a certificate where later studies of this machine find it. Raises StoreError."""
+    """Puts a certificate where later studies of this machine find it. Raises StoreError."""
     with shared_state() as root:
         keep_certificate(root / CERTIFICATES, certificate)
 
 
 def take_certificate(study: StudyDirectory) -> None:
-    """Store the certificate of this machine beside a study that begins, so that its report can name it.
+    """Stores the certificate of this machine beside a study that begins, so that its report can name it.
 
     Raises StoreError if the record of this machine is damaged or newer.
     """

@@ -59,7 +59,7 @@ _BY_SUPERUSER = re.compile(
 
 
 def run_setup_sql(target: Target, arm: str, server: Server) -> None:
-    """Run the arm's own SQL on its fresh copy, as the role of the load; what takes a superuser is run by that.
+    """Runs the arm's own SQL on its fresh copy, by the role of the load; a superuser runs what needs one.
 
     Raises StudyError naming the statement that PostgreSQL refuses.
     """
@@ -99,19 +99,19 @@ _OWN_TABLES = """SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace 
 
 
 def empty_tables(session: Session) -> None:
-    """Empty all tables of a copy of the data; those of extensions stay as they are. Raises psycopg.Error."""
+    """Empties all tables of a copy of the data; those of extensions stay as they are. Raises psycopg.Error."""
     tables = [name for (name,) in session.execute(_OWN_TABLES).fetchall()]
     if tables:
         session.execute(f"TRUNCATE {', '.join(tables)} CASCADE".encode())
 
 
 def warm_relations(target: Target, server: Server, data: Data) -> str | None:
-    """Read tables and indexes into shared buffers, by pg_prewarm if possible; returns what was not possible, or None.
+    """Reads tables and indexes into shared buffers, by pg_prewarm if possible. Returns what was not possible, or None.
 
-    Elsewhere by scanning each table in the order of its key: unlike a sequential scan of a large table, that fills the
-    buffers with the same pages, so that arms with and without the extension start alike. A given server is not altered:
-    there the extension is used only if it is installed already. Tables are read as the role of the load: where an index
-    has an expression, planning may call its functions.
+    Without pg_prewarm each table is scanned in the order of its key. Unlike a sequential scan of a large table, that
+    fills the buffers with the same pages, so that arms with and without the extension start alike. A given server is
+    not altered: there the extension is used only if it is installed already. Tables are read by the role of the load:
+    if an index has an expression, planning may call its functions.
     """
     with target.connect() as session:
         schema = _schema_of_prewarm(session, server)
@@ -153,7 +153,7 @@ _CANCEL_S = 5.0
 class Checkpoint:
     """The lab's own CHECKPOINT at a fixed moment, so that every trial is measured at the same phase of the cycle.
 
-    As a context manager it waits for the end of one that has begun, and does not if it is left by an exception.
+    As a context manager it waits for the end of a checkpoint that has begun, unless it is left by an exception.
     """
 
     def __init__(self, target: Target):
@@ -177,13 +177,13 @@ class Checkpoint:
         self.close()
 
     def issue_after(self, delay_s: float) -> None:
-        """Issue it in the background, so many seconds from now."""
+        """Issues the checkpoint in the background, so many seconds from now."""
         with held_off():
             self._thread = threading.Thread(target=self.issue, args=(delay_s,), daemon=True)
             self._thread.start()
 
     def issue(self, delay_s: float = 0.0) -> None:
-        """Issue it and wait for its end."""
+        """Issues the checkpoint, after a delay in seconds, and waits for its end."""
         if self._cancelled.wait(delay_s):
             return
         self._begun.set()
@@ -202,7 +202,7 @@ class Checkpoint:
             self.duration_s = self.ended - start
 
     def close(self) -> None:
-        """Wait for its end if it has begun; cancel it if it has not."""
+        """Waits for the end of a checkpoint that has begun, and cancels one that has not."""
         self._cancelled.set()
         if self._thread is not None:
             self._thread.join()

@@ -64,7 +64,7 @@ def probing(course: Course, target: Target) -> Iterator[LoadRun]:
 
 
 def check_script(course: Course, run: LoadRun) -> None:
-    """Raise StudyError if the engine did not begin for an error in the script, which a repetition would not correct."""
+    """Raises StudyError if an error in the script kept the engine from beginning: a repetition would not help."""
     if course.outcome.begun:
         return
     if course.script is not None and (complaint := run.message_about(str(course.script))) is not None:

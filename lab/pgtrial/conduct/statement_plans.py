@@ -47,7 +47,7 @@ def missing_plans(study: StudyDirectory) -> dict[str, list[int]]:
 
 
 def take_plans(study: StudyDirectory, blocks: int, arms: Mapping[str, Arm], listener: Listener) -> None:
-    """Take the plans that are missing, and store them with those that are there. What fails is told, not raised."""
+    """Takes the plans that are missing, and stores them with those that are there. What fails is told, not raised."""
     wanted = missing_plans(study)
     if not wanted:
         return

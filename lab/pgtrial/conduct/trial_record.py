@@ -82,7 +82,7 @@ def _statement_rows(course: Course) -> dict[str, StatementRows]:
 
 
 def write_measurements(course: Course) -> None:
-    """Write the tables of the trial into its directory. Raises StoreError."""
+    """Writes the tables of the trial into its directory. Raises StoreError."""
     directory, outcome, observation = course.directory, course.outcome, course.observation
     with writing(directory):
         outcome.timeline().write_parquet(directory / "timeline.parquet")

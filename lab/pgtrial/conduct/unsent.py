@@ -20,7 +20,7 @@ Each transaction of a script that sends a statement is at least one of the serve
 
 
 def check_sent(course: Course) -> None:
-    """Raise StudyError if transactions were measured, and a statement was sent in none of them.
+    """Raises StudyError if transactions were measured, and a statement was sent in none of them.
 
     sysbench's statements are counted by the engine. pgbench's are not: there all have to stand in branches that the
     engine does not reach, and the server has to have counted next to no transaction.

@@ -154,7 +154,7 @@ class EngineRun(LoadRun):
                 stream.flush()
 
     def end_input(self) -> None:
-        """Tell a fed process that nothing more will come."""
+        """Tells a fed process that nothing more will come."""
         stream = self._process.stdin
         if stream is not None:
             with suppress(BrokenPipeError):
@@ -169,12 +169,12 @@ class EngineRun(LoadRun):
                 yield event
 
     def interrupt(self) -> None:
-        """Ask the engine to stop; it still reports what it measured."""
+        """Asks the engine to stop; it still reports what it measured."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """End the process by force."""
+        """Ends the process by force."""
         self._process.kill()
 
     def finish(self) -> int:

@@ -129,7 +129,7 @@ class CommandRun(EngineRun):
         super()._read_events(f"{json.dumps(event)}\n" for event in self._events())
 
     def _wait(self, ended: list[float], over: threading.Event) -> None:
-        """Wait for the end of the program without a time limit: with one, Python would look again and again."""
+        """Waits for the end of the program without a time limit: with one, Python would look again and again."""
         self._process.wait()
         ended.append(time.monotonic())
         over.set()

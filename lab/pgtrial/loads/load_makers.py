@@ -99,13 +99,13 @@ class LoadMaker:
             raise StudyError(f"[load] cpus: {error}") from None
 
     def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
-        """Find out whether an arm's servers can be reached from where loads are made; this machine has reached them.
+        """Finds out whether an arm's servers can be reached from where loads are made; this machine has reached them.
 
-        None: it will be a server of the lab's own, on this machine. Raises StudyError and ArmError.
+        `targets` is None if the server will be one of the lab's own, on this machine. Raises StudyError and ArmError.
         """
 
     def check_slices(self, slice_s: float) -> None:
-        """Find out whether engines can keep to slices of this length together; here all have one clock.
+        """Finds out whether engines can keep to slices of this length together; on this machine all have one clock.
 
         Raises StudyError.
         """
@@ -131,7 +131,7 @@ class LoadMaker:
         return 1
 
     def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
-        """Make data, each line on its progress going to `on_line`. Raises ArmError."""
+        """Makes data, and passes each line on its progress to `on_line`. Raises ArmError."""
         tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         with ExitStack() as stack:
             with held_off():

@@ -230,7 +230,7 @@ class MarkingSession:
         self._made: list[MadeObject] = []
 
     def execute(self, statement: bytes) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Run one statement. What refuses to run in a transaction runs without one. Raises psycopg.Error."""
+        """Runs one statement. What refuses to run in a transaction runs without one. Raises psycopg.Error."""
         text = statement.decode(errors="replace")
         within = self.session.info.transaction_status != TransactionStatus.IDLE
         if not _MAY_MAKE.match(text):
@@ -265,11 +265,11 @@ class MarkingSession:
 
 
 def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = False) -> list[str]:
-    """Drop the objects that pgtrial has made and whose marks begin with one of these, all or none.
+    """Drops the objects that pgtrial has made and whose marks begin with one of these, all or none.
 
-    With `everywhere` those of all schemas and the extensions, else those that unqualified names reach and those of
-    marked schemas. Returns the extensions that stay, without a mark, since other objects need them. Raises StudyError
-    if something that has no such mark depends on the others.
+    With `everywhere` they are those of all schemas and the extensions; otherwise those that unqualified names reach and
+    those of marked schemas. Returns the extensions that stay, without a mark, since other objects need them. Raises
+    StudyError if something that has no such mark depends on the others.
     """
     with session.transaction():
         ours = _locked(session, marks)

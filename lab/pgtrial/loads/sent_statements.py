@@ -33,7 +33,7 @@ class SentText:
 
 
 def sent_statements(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[SentText]:
-    """Run a load that ends by itself, and return what it sent, each text with its first executions.
+    """Runs a load that ends by itself, and returns what it sent: each text with its first executions.
 
     Raises StudyError and StoreError as EngineRun does; a load that fails has sent what it sent.
     """

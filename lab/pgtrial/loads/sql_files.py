@@ -104,7 +104,7 @@ class SqlFiles:
     def run(
         self, session: Session | MarkingSession, file: str, report: Callable[[str], None] = lambda line: None
     ) -> None:
-        """Run all statements of a file; `COPY table FROM 'rows.csv'` reads that file of the pack.
+        """Runs all statements of a file; `COPY table FROM 'rows.csv'` reads that file of the pack.
 
         Raises StudyError naming file, line and statement with the server's words; TrialError if the server is gone.
         """

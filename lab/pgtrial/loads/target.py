@@ -413,7 +413,8 @@ def sql_bytes(session: Session, query: Any) -> bytes:
 
 @contextmanager
 def without_pg_environment() -> Iterator[None]:
-    """Hide PG* variables from libpq for a moment: a stray PGOPTIONS or PGSERVICE must not change what is measured.
+    """Hides PG* variables from libpq within the context: a stray PGOPTIONS or PGSERVICE must not change what is
+    measured.
 
     PGTRIAL_* stay: another thread may need them just then.
     """

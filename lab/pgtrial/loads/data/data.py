@@ -149,7 +149,7 @@ class MarkedTables(Data):
         return self.mark
 
     def refuse_copies(self, connection: Session) -> None:
-        """Raise StudyError where somebody has restored or copied such data into the database: names would clash."""
+        """Raises StudyError if somebody has restored or copied such data into the database: names would clash."""
         copies = copied_objects(connection, (self.replaced, self.unfinished))
         if copies:
             more = f" and {len(copies) - 1:,} more" if len(copies) > 1 else ""
@@ -160,7 +160,7 @@ class MarkedTables(Data):
         """Makes the tables, and marks each object as unfinished in the transaction that makes it. Raises ArmError."""
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Make the tables, freeze and analyse those that `fill` has marked, and mark them as complete.
+        """Makes the tables, freezes and analyses those that `fill` has marked, and marks them as complete.
 
         What has no mark was made by somebody else at the same time. Raises what `fill` raises.
         """
@@ -202,7 +202,7 @@ _TAKEN = f"""SELECT c.oid::regclass::text, coalesce(obj_description(b.oid, 'pg_c
 
 
 def refuse_taken_names(connection: Session, data: Data) -> None:
-    """Raise StudyError if something that pgtrial did not make has a name that making the data takes."""
+    """Raises StudyError if something that pgtrial did not make has a name that making the data takes."""
     marks = Marks(connection)
     names = [name if name.startswith('"') else name.lower() for name in data.names]
     plain = [name.strip('"').replace('""', '"') for name in names]
@@ -213,7 +213,7 @@ def refuse_taken_names(connection: Session, data: Data) -> None:
 
 
 def refuse_foreign(connection: Session, marks: Mapping[str, Mark], beginning: str) -> None:
-    """Raise StudyError, naming all of them, if tables of others are among these; `marks` are those of each table."""
+    """Raises StudyError with the names of all tables of others among these; `marks` are those of each table."""
     foreign = [name for name, mark in marks.items() if not mark.is_ours(beginning)]
     if foreign:
         tables, cure = ("a table", "rename it") if len(foreign) == 1 else ("tables", "rename them")
@@ -234,7 +234,7 @@ def tables_of_others(connection: Session, tables: str, cure: str, *, copied: boo
 
 
 def flush_commits(connection: Session) -> None:
-    """Write all commits so far to the WAL's files, also those that nobody waited for (`synchronous_commit = off`).
+    """Writes all commits so far to the WAL's files, also those that nobody waited for (`synchronous_commit = off`).
 
     VACUUM takes no page for all-visible while the commit of one of its rows may still be lost, and without such pages
     no plan has an index-only scan.
@@ -245,18 +245,18 @@ def flush_commits(connection: Session) -> None:
 
 
 def vacuum(connection: Session, tables: Iterable[str]) -> None:
-    """Vacuum and analyse tables, by their names as SQL has them, one in each statement: PostgreSQL 10 takes no list."""
+    """Vacuums and analyses tables, by their names as SQL has them, one at a time: PostgreSQL 10 takes no list."""
     flush_commits(connection)
     for table in tables:
         connection.execute(f"VACUUM (ANALYZE) {table}".encode())
 
 
 def freeze(connection: Session, tables: Iterable[str], clients_before: int) -> None:
-    """Freeze and analyse tables that other sessions have loaded, by their names as SQL has them.
+    """Freezes and analyses tables that other sessions have loaded, by their names as SQL has them.
 
-    Hint bits and frozen rows are written now, not by the first reads of a trial. `clients_before`: so many client
-    processes the database had before the load; those of the load have to end first, since the rows that a session
-    reports at its end would be added to those that VACUUM counts.
+    Hint bits and frozen rows are written now, not by the first reads of a trial. `clients_before` is the number of
+    client processes that the database had before the load. Those of the load have to end first, since the rows that a
+    session reports at its end would be added to those that VACUUM counts.
     """
     wait_for_clients_to_leave(connection, clients_before)
     flush_commits(connection)
@@ -289,11 +289,10 @@ def wal_mb(data: Data) -> int:
 
 
 def check_free(free_bytes: int, where: str, cure: str, data: Data, *, templates: int = 1, copies: int = 1) -> None:
-    """Raise StudyError if the data does not fit so many bytes, with the figures.
+    """Raises StudyError with the figures if the data does not fit so many bytes.
 
-    `templates` still have to be loaded, and so many `copies` are there at once.
-
-    `cure` is what to do beside a lower scale and a tidier disk.
+    `templates` is the number of templates that still have to be loaded, and `copies` that of the copies which are there
+    at once. `cure` is what to do besides a lower scale and a tidier disk.
     """
     needed = needed_mb(data, templates=templates, copies=copies)
     free = free_bytes / 1e6

@@ -134,7 +134,7 @@ class DumpText:
         return part
 
     def _check_command(self, command: bytes) -> None:
-        """Raise ArmError for a command of psql that does something."""
+        """Raises ArmError for a command of psql that does something."""
         line = self._line + sum(part.count(b"\n") for part in (*self._complete, *self._begun))
         where = f"{self.named}, line {line}"
         if command in _CONNECTS and self._of_a_server:

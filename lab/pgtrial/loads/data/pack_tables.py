@@ -124,7 +124,7 @@ class PackTables(MarkedTables):
         return f"{self.mark}pack-{self.name} "
 
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
-        """Run schema.sql and data.sql.
+        """Runs schema.sql and data.sql.
 
         Raises StudyError for SQL that fails, ArmError for an extension that cannot be created.
         """

@@ -114,7 +114,7 @@ class PgbenchTables(Data):
         return bool(_missing(connection, self))
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Create and fill the tables by the engine, mark them as pgtrial's, freeze and analyse them. Raises ArmError.
+        """Makes the tables by the engine, marks them as pgtrial's, freezes and analyses them. Raises ArmError.
 
         With `in_steps` each phase is marked when it is done: an interrupted load resumes with the phase it was in.
         """
@@ -142,7 +142,7 @@ class PgbenchTables(Data):
         return f"pgbench's tables of {self.label}" if present is not None and not present.ours else None
 
     def reset(self, connection: Session) -> None:
-        """Bring the tables near their first state: an empty history, no dead rows."""
+        """Brings the tables near their first state: an empty history, no dead rows."""
         [history] = qualified(connection, ["pgbench_history"])
         connection.execute(f"TRUNCATE {history}".encode())
         vacuum(connection, qualified(connection, TABLES))
@@ -246,9 +246,9 @@ def tables_order(
 
 
 def _undo_constraints(server: Target, kinds: str) -> None:
-    """Drop the keys of the kinds `p` and `f` that a phase which broke off has made already.
+    """Drops the keys of the kinds `p` and `f` that a phase which broke off has made already.
 
-    The server carries the statement to its end that an engine was killed in: the lock waits for that.
+    If an engine was killed, the server still runs its last statement to the end: the lock waits for that.
     """
     with server.connect() as connection, connection.transaction():
         tables = qualified(connection, TABLES)
@@ -263,7 +263,7 @@ def _undo_constraints(server: Target, kinds: str) -> None:
 
 
 def _mark(server: Target, mark: str, content: dict[str, Any]) -> None:
-    """Mark all four, unless somebody has put one in the place of pgtrial's: that has no mark. Raises ArmError."""
+    """Marks all four tables. Raises ArmError if somebody has put one without a mark in the place of pgtrial's."""
     with server.connect() as connection, connection.transaction():
         tables = ", ".join(qualified(connection, TABLES))
         connection.execute(f"LOCK TABLE {tables} IN SHARE UPDATE EXCLUSIVE MODE".encode())

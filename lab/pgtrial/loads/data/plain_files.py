@@ -42,7 +42,7 @@ class PlainFile:
         self._has_lines = has_lines
 
     def run(self) -> None:
-        """Run all of it. Raises ArmError with the dump, the line, the statement and PostgreSQL's words."""
+        """Runs all statements. Raises ArmError with the dump, the line, the statement and PostgreSQL's words."""
         for part in self._text.parts():
             if part.has_rows:
                 self._copy(part)
@@ -63,7 +63,7 @@ class PlainFile:
             self._send(b"ROLLBACK TO SAVEPOINT pgtrial", part)
 
     def _execute(self, part: Part) -> None:
-        """Run the statements of a part. Raises ArmError."""
+        """Runs the statements of a part. Raises ArmError."""
         text = part.text
         parts = statements(text.decode("latin-1"), {}) if b"stdout" in text.lower() else []
         for one in parts:
@@ -87,7 +87,7 @@ class PlainFile:
         return psycopg.errors.error_from_result(results[-1]), len(results)
 
     def _copy(self, part: Part) -> None:
-        """Copy the rows that follow. Raises ArmError."""
+        """Copies the rows that follow a COPY. Raises ArmError."""
         text = part.text.rstrip().removesuffix(b";")
         begin = part.line + part.text.count(b"\n")
         rows = self._text.rows()

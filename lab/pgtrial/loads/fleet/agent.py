@@ -145,7 +145,7 @@ class Agent:
         return False
 
     def take_engine(self, binary: bytes) -> None:
-        """Keep an engine that was sent, for the fleet's account alone."""
+        """Keeps an engine that was sent, for the fleet's account alone."""
         self._engine = os.path.join(self._room, _NAME)
         with open(os.open(self._engine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "wb") as file:
             file.write(binary)
@@ -237,7 +237,7 @@ class Agent:
                 running.process.stdin.close()
 
     def interrupt(self, name: str) -> None:
-        """Ask an engine to stop; it still reports what it measured."""
+        """Asks an engine to stop; it still reports what it measured."""
         running = self._running.get(name)
         if running is not None and running.process.poll() is None:
             # an interrupt from the keyboard is blocked in what Ray starts

@@ -133,7 +133,7 @@ class Fleet(LoadMaker):
             raise StudyError(f"[load] cpus: {error}") from None
 
     def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
-        """Find out, before data is loaded, whether every machine can connect to the arm's servers.
+        """Finds out, before data is loaded, whether every machine can connect to the arm's servers.
 
         Raises StudyError for servers that only this machine reaches, ArmError for an address that cannot be reached.
         """
@@ -143,7 +143,7 @@ class Fleet(LoadMaker):
             self._check_target(target)
 
     def check_slices(self, slice_s: float) -> None:
-        """Raise StudyError if the machines' clocks are not known well enough for slices of this length."""
+        """Raises StudyError if the machines' clocks are not known well enough for slices of this length."""
         self._slice_s = slice_s
         if self._doubt() is not None:
             with suppress(MachineLost):  # `ready` does what the study says about that

@@ -224,7 +224,7 @@ def _take_token() -> None:
 
 @contextmanager
 def _kept_errors() -> Iterator[IO[bytes]]:
-    """Keep what is written to the standard error, by this process's libraries too, in a file."""
+    """Keeps what is written to the standard error, by this process's libraries too, in a file."""
     with tempfile.TemporaryFile() as kept:
         try:
             former = os.dup(2)

@@ -97,7 +97,7 @@ class FleetRun(EngineRun):
             part.engine.go(self._planned + part.member.offset.offset_s)
 
     def interrupt(self) -> None:
-        """Ask the engines to stop; they still report what they measured."""
+        """Asks the engines to stop; they still report what they measured."""
         for part in self._parts:
             if not part.over:
                 part.engine.interrupt()
@@ -131,7 +131,7 @@ class FleetRun(EngineRun):
         return MachineShare.model_validate(share)
 
     def _begin_engines(self) -> None:
-        """Start the engines, which connect and wait. Raises TrialError."""
+        """Starts the engines, which connect and wait. Raises TrialError."""
         started = []
         for part in self._parts:
             at_a_word = [] if self._alternates else [AT_A_WORD]
@@ -146,7 +146,7 @@ class FleetRun(EngineRun):
                 raise TrialError(f"the engine cannot be started on the machine {part.member.name}: {complaint}")
 
     def _carry(self, part: _Part) -> None:
-        """Carry one machine's lines to the merger until its engine has ended: the work of a thread of its own."""
+        """Carries one machine's lines to the merger until its engine has ended, in a thread of its own."""
         reason = f"the lines of the machine {part.member.name} could not be merged"
         try:
             for lines in part.engine.lines():
@@ -193,7 +193,7 @@ class FleetRun(EngineRun):
         return f"the machine {part.member.name} was lost {when}: {why}"
 
     def _stop(self) -> None:
-        """End the engines that still run, by force if an interrupt does not, and the threads that carry their lines."""
+        """Ends the engines that still run, by force if needed, and the threads that carry their lines."""
         if any(carrier.is_alive() for carrier in self._carriers):
             self.interrupt()
             self._join(END_S)

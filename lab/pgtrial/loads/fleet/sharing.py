@@ -30,7 +30,7 @@ class SharedMaking:
         """The complaints with the names of their machines, in the order of time."""
 
     def make(self) -> None:
-        """Make all parts. The first machine that fails or is lost ends it for all. Raises ArmError with its reason."""
+        """Makes all parts. The first machine that fails or is lost ends it for all. Raises ArmError with its reason."""
         with ThreadPoolExecutor(len(self._engines)) as workers:
             try:
                 list(workers.map(self._part, range(len(self._engines))))
