@@ -177,8 +177,9 @@ def _absent(what: str) -> NoReturn:
 
 
 def require_server(major: int) -> ServerBinaries:
-    """The server of a major version, or skip. Those before 15 are programs of tests/old_servers.py, and those after 18
-    are all the one of `require_newer_server`."""
+    """Returns the server of a major version, or skips the test. Versions before 15 are programs of
+    tests/old_servers.py, and all versions after 18 are the server of `require_newer_server`.
+    """
     if major > VERSIONS[-1]:
         return require_newer_server()
     if major < VERSIONS[0]:
@@ -194,7 +195,7 @@ def require_server(major: int) -> ServerBinaries:
 
 @functools.cache
 def require_newer_server() -> ServerBinaries:
-    """A server after the last of VERSIONS, or skip, in CI too: nobody packages it before its release.
+    """Returns a server after the last of VERSIONS, or skips the test, in CI too: nobody packages it before its release.
 
     It is installed, or PGTRIAL_TEST_POSTGRES names it as a study does: a bin directory, `git:PATH@REF`, `source:PATH`.
     """
@@ -217,7 +218,7 @@ def _servers() -> tuple[ServerBinaries, ...]:
 
 
 def require_engine() -> Path:
-    """The load engine, or skip."""
+    """Returns the load engine, or skips the test."""
     try:
         return engine_path()
     except StudyError as error:
@@ -237,15 +238,16 @@ Example = Callable[[str], StudyDirectory]
 
 @pytest.fixture(scope="session")
 def example() -> Iterator[Example]:
-    """The committed studies by name, each unpacked when it is asked for first. Leave them as they are."""
+    """Yields the committed studies by name, each unpacked when it is asked for first. Leave them as they are."""
     with ExitStack() as opened:
         yield functools.cache(lambda name: opened.enter_context(open_study(EXAMPLES / f"{name}.tar.xz")))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def state_root(pytestconfig: pytest.Config) -> Iterator[Path]:
-    """A state root of the tests' own, short enough for sockets and open to the servers' account. All processes of a run
-    share the script of the charts and the templates in it."""
+    """Yields a state root of the tests' own, short enough for sockets and open to the servers' account. All processes
+    of a run share the script of the charts and the templates in it.
+    """
     shared = _shared(pytestconfig)
     path = shared / os.environ.get("PYTEST_XDIST_WORKER", "alone")
     path.mkdir()
@@ -267,7 +269,7 @@ def disk_path() -> Iterator[Path]:
 
 @pytest.fixture
 def fresh_state() -> Iterator[Path]:
-    """A state root for one test."""
+    """Yields a state root for one test."""
     path = public_directory(_roomy(_OF_A_TEST))
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -335,27 +337,28 @@ def running_clusters(workspace: Workspace, settings: dict[str, str]) -> Iterator
 
 @pytest.fixture(params=(*OLD_VERSIONS, *VERSIONS, NEWER_VERSION), ids=lambda major: f"pg{major}")
 def cluster(request: pytest.FixtureRequest, clusters: Callable[[int], Cluster]) -> Cluster:
-    """A running cluster, once for every version."""
+    """Returns a running cluster, once for every version."""
     return clusters(request.param)
 
 
 @pytest.fixture
 def free_port() -> Iterator[int]:
-    """A port as of `reserved_port`."""
+    """Yields a port from `reserved_port`."""
     with reserved_port() as port:
         yield port
 
 
 def public_directory(below: Path = Path("/tmp")) -> Path:
-    """A new directory that the servers' account can reach."""
+    """Returns a new directory that the servers' account can reach."""
     path = Path(tempfile.mkdtemp(prefix="pgt-", dir=below))
     path.chmod(0o755)
     return path
 
 
 def _roomy(least: int) -> Path:
-    """A file system in memory, if there is plenty: copies of a cluster are a thousand files each. Copies of programs
-    are run there as well."""
+    """Returns a directory on a file system in memory if it has plenty of room: copies of a cluster are a thousand files
+    each. Copies of programs run there as well.
+    """
     disk, memory = Path("/tmp"), Path("/dev/shm")
     if not os.access(memory, os.W_OK) or os.statvfs(memory).f_flag & os.ST_NOEXEC:
         return disk
@@ -376,7 +379,7 @@ def _new_cluster(workspace: Workspace, major: int, settings: dict[str, str]) -> 
 
 
 def _initialised(workspace: Workspace, server: ServerBinaries) -> Path:
-    """A cluster as initdb leaves it, made once for all processes of the run."""
+    """Returns a cluster as initdb leaves it, made once for all processes of the run."""
     data = workspace.state.parent / f"initialised-{server.major}"
     with data.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -35,7 +35,7 @@ def entry(place: int, value: float | None, **more) -> Entry:
 
 
 def only_history(directory: Path) -> list[Entry]:
-    """The entries of a directory with one history."""
+    """Returns the entries of a directory with one history."""
     place = HistoryDirectory(directory)
     (name,) = place.names()
     return read_history(place, name)

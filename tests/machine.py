@@ -42,7 +42,7 @@ def machine(state: Path) -> dict[str, str]:
 
 
 def _below(state: Path, listed: str) -> str:
-    """The lines about what lies below the state root: tests in another process have one of their own."""
+    """Returns the lines that name a path below the state root: tests in another process have a root of their own."""
     return "\n".join(line for line in listed.splitlines() if f"{state}/" in line)
 
 

@@ -31,7 +31,7 @@ _RELEASES = {
 
 
 def bin_directory(version: str) -> Path | None:
-    """The programs of a version, `9.6` or `13`; None unless they were fetched."""
+    """Returns the programs of a version, `9.6` or `13`; None unless they were fetched."""
     directory = HOME / _RELEASES[version][0] / "bin" if version in _RELEASES else None
     return directory if directory is not None and directory.is_dir() else None
 

@@ -23,7 +23,7 @@ PORT = 6432
 
 @contextmanager
 def pooled(cluster: Cluster, mode: str, *, size: int = 3, dbname: str = "postgres") -> Iterator[Target]:
-    """A target behind a pooler in this mode, with so many connections; or skip."""
+    """Yields a target behind a pooler in this mode, with so many connections; or skips the test."""
     program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     require(program, "/usr/sbin/pgbouncer (Debian's package pgbouncer)")
     assert program is not None

@@ -54,7 +54,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
 def peak_kib(command: Sequence[str]) -> int:
-    """The peak of the resident memory of a command that ends by itself, at least the 10 MiB of its parent."""
+    """Returns the peak of the resident memory of a command that ends by itself, at least the 10 MiB of its parent."""
     python = [sys.executable, "-S", "-c", _MEASURED, *command]
     return int(subprocess.run(python, stdout=subprocess.PIPE, text=True, check=True).stdout)
 

@@ -87,7 +87,7 @@ wait in its session.
 
 @contextmanager
 def recorded(cluster: Cluster, log: Path, capture: Path, prefix: str = PREFIX) -> Iterator[Target]:
-    """A server that logs, with the shop's data; at the end what its sessions did meanwhile becomes a capture."""
+    """Yields a server that logs, with the shop's data; at the end what its sessions did meanwhile becomes a capture."""
     with cluster.target.connect_as_user() as connection:
         connection.execute(DATA.read_bytes())
     before = log.stat().st_size

@@ -46,7 +46,8 @@ class Repository:
 
 
 def server_files(installation: Path, mark: str = "one", broken: str = "") -> dict[str, str]:
-    """A source whose build compiles a few files, and installs a copy of an installation with a mark in its program.
+    """Returns the files of a source whose build compiles a few files, and installs a copy of an installation with a
+    mark in its program.
 
     `broken` is added to one of the files.
     """
@@ -80,7 +81,7 @@ install: all
 
 
 def linked_server_files(installation: Path, warnings: str = "") -> dict[str, str]:
-    """A source whose server is linked from eight files, and runs the one of an installation.
+    """Returns the files of a source whose server is linked from eight files, and runs the server of an installation.
 
     A start of it writes a line `code at ...` with its functions, `a` to `h`, by their addresses. The flags of each
     build are in a file of its installation; `warnings` are for the program's main file where a profile is used.
@@ -141,7 +142,9 @@ clean:
 
 
 def extension_files(rounds: int = 0, version: str = "1.0", broken: str = "") -> dict[str, str]:
-    """An extension with one function in C, `busy(integer)`, which adds up so many numbers before it returns."""
+    """Returns the files of an extension with one function in C, `busy(integer)`, which adds up so many numbers before
+    it returns.
+    """
     code = f"""#include "postgres.h"
 #include "fmgr.h"
 PG_MODULE_MAGIC;

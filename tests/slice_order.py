@@ -20,7 +20,7 @@ class Slices:
     """The seed of the order, as in `--slice-seed`."""
 
     def order(self, number: int) -> list[int]:
-        """The participants of a round, from 0, in the order of their slices."""
+        """Returns the participants of a round, from 0, in the order of their slices."""
         return sorted(range(self.of), key=lambda participant: _splitmix64(self.seed, number * self.of + participant))
 
     def turns(self) -> Iterator[int]:
@@ -30,7 +30,7 @@ class Slices:
 
 
 def _splitmix64(seed: int, number: int) -> int:
-    """The output with this number, from 0. Source: Vigna, https://prng.di.unimi.it/splitmix64.c."""
+    """Returns the output with this number, from 0. Source: Vigna, https://prng.di.unimi.it/splitmix64.c."""
     value = (seed + (number + 1) * _STEP) & _WORD
     value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & _WORD
     value = (value ^ value >> 27) * 0x94D049BB133111EB & _WORD

@@ -16,7 +16,7 @@ from tests.conftest import require_root
 
 @pytest.fixture
 def ground(tmp_path):
-    """A ground whose command `pgtrial` is a script."""
+    """Returns a ground whose command `pgtrial` is a script."""
     require_root()
     campaign = Campaign(tmp_path, tmp_path / "state", 1, 1, 1, 1, random.Random(1), lambda line: None)
     write_program(tmp_path, "echo done")

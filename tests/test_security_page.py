@@ -11,7 +11,7 @@ INPUTS = ("study file", "data", "bundle", "given server", "log", "history", "rep
 
 
 def rows() -> list[list[str]]:
-    """The cells of each row of the table, without its head."""
+    """Returns the cells of each row of the table, without its head."""
     lines = [line for line in PAGE.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 

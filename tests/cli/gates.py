@@ -19,7 +19,7 @@ from tests.verdict.studies import make_plan, noisy, run
 
 
 def write_verdict(study: StudyDirectory) -> None:
-    """The part of a report that a gate's files rest on."""
+    """Writes the part of a report on which a gate's files rest."""
     study.write_file("verdict.json", read_measured(study).result.model_dump_json(indent=1))
 
 
@@ -52,12 +52,12 @@ def of_measured_studies(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[S
 
 
 def outcome_in(file: str) -> str | None:
-    """The element of the one test case of a JUnit file."""
+    """Returns the element of the one test case of a JUnit file."""
     (case,) = ElementTree.parse(file).iter("testcase")
     return case[0].tag if len(case) else None
 
 
 def property_in(file: str, name: str) -> str | None:
-    """The value of a property of a JUnit file."""
+    """Returns the value of a property of a JUnit file."""
     properties = ElementTree.parse(file).iter("property")
     return next((found.get("value") for found in properties if found.get("name") == name), None)

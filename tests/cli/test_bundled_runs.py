@@ -26,7 +26,7 @@ _LOAD = {"workload": ["tpcb-like"], "scale": [1], "clients": [2], "threads": 1, 
 
 
 def shortened(name: str, profile: str, path: Path) -> Path:
-    """The study with its own arms and settings: one block, a small table, trials of a second."""
+    """Returns the study with its own arms and settings: one block, a small table, trials of a second."""
     spec = read_study(f"@{name}", profile, builds_here)
     spec = spec.model_copy(
         update={
@@ -41,14 +41,14 @@ def shortened(name: str, profile: str, path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def on_disk():
-    """A state root for volumes of gigabytes."""
+    """Yields a state root for volumes of gigabytes."""
     path = public_directory()
     yield path
     shutil.rmtree(path)
 
 
 def ran(file: Path, results: Path, state: Path) -> tuple[StudyDirectory, str]:
-    """The study of a file after `pgtrial run`, and what that said where it failed."""
+    """Runs `pgtrial run` of a file and returns the study, and its messages if it failed."""
     done = subprocess.run(
         [PGTRIAL, "run", file, "--results", results, "--json"],
         capture_output=True,

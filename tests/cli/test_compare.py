@@ -97,7 +97,7 @@ def test_an_unknown_metric_is_answered_with_the_option(monkeypatch):
 
 @pytest.fixture
 def started(monkeypatch):
-    """The studies that commands would run."""
+    """Returns the list of studies that commands would run."""
     specs = []
     monkeypatch.setattr("pgtrial.cli.compare.start", lambda spec, *_, **__: specs.append(spec) or 0)
     return specs

@@ -23,7 +23,7 @@ NOT_WRITTEN = {
 
 @pytest.fixture
 def study(tmp_path):
-    """A study with all its trials, and without a report."""
+    """Returns a study with all its trials, and without a report."""
     require_engine()
     plan = make_plan()
     return write_study(tmp_path / "s", plan, run(plan, noisy({"off": 1.4})), Audit(findings=[]), "Is it?")

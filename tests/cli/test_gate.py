@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def measured(monkeypatch):
-    """The studies that a gate starts have run already, with a ratio of HEAD to BASE."""
+    """Returns a function after which the studies that a gate starts have run already, with a ratio of HEAD to BASE."""
     return of_measured_studies(monkeypatch)
 
 

@@ -45,7 +45,7 @@ def pgtrial(commands):
 
 @pytest.fixture
 def measured(monkeypatch):
-    """The studies that a gate starts have run already, with a ratio of HEAD to BASE."""
+    """Returns a function after which the studies that a gate starts have run already, with a ratio of HEAD to BASE."""
     return of_measured_studies(monkeypatch)
 
 
@@ -140,7 +140,7 @@ class Runner:
         return subprocess.run(command, cwd=self.work, env=environment, capture_output=True, text=True, check=False)
 
     def action(self, only: str = "", **inputs: str) -> dict[str, subprocess.CompletedProcess[str]]:
-        """The steps of the Action with these inputs, or one of them; by name."""
+        """Returns the steps of the Action with these inputs, or one of them; by name."""
         known = {f"inputs.{name}": key.get("default", "") for name, key in ACTION["inputs"].items()}
         known |= {f"inputs.{name.replace('_', '-')}": value for name, value in inputs.items()}
         known |= {"github.event.pull_request.number": "12", "steps.keep.outputs.artifact-url": "https://x/1"}
@@ -166,7 +166,7 @@ class Runner:
 
 
 def filled_in(text: str, known: dict[str, str]) -> str:
-    """The value of an environment variable of a step, its expressions by what is known."""
+    """Returns the value of an environment variable of a step, with the known expressions filled in."""
     return re.sub(r"\$\{\{ (.*?) \}\}", lambda found: known.get(found[1], ""), text)
 
 
@@ -185,7 +185,7 @@ def database(clusters):
 
 @pytest.fixture(scope="module")
 def after_a_gate(tmp_path_factory, database, commands, workspace):
-    """A runner on which the Action has found that HEAD is slower, and what its steps said."""
+    """Returns a runner on which the Action has found that HEAD is slower, and what its steps said."""
     runner = Runner(tmp_path_factory.mktemp("runner"), commands.folder / "pgtrial")
     (runner.work / "gate.toml").write_text(STUDY.format(dsn=database))
     (runner.folder / "comment-3").write_text("a comment of a person: <!-- pgtrial gate: gate -->")
@@ -384,7 +384,7 @@ def test_inputs_are_no_commands(runner):
 
 
 def job(runner: Runner, **variables: str) -> list[subprocess.CompletedProcess[str]]:
-    """The parts of the GitLab job."""
+    """Returns the parts of the GitLab job."""
     known = {**JOB["variables"], "CI_PROJECT_DIR": str(runner.work), "CI_JOB_NAME": "perf gate", **variables}
     known |= {"CI_JOB_URL": "https://g/j/1", "CI_API_V4_URL": "https://g/api/v4", "CI_PROJECT_ID": "5"}
     parts = ("\n".join(JOB[name]) for name in ("before_script", "script", "after_script"))

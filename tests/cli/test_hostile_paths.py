@@ -102,7 +102,7 @@ _NO_KEYS = {
 
 
 def texts_of_commands() -> dict[str, dict[str, object]]:
-    """The parameters of each command that take a text or a path."""
+    """Returns the parameters of each command that take a text or a path."""
     found = {}
     for name, (module, _) in COMMANDS.items():
         if module is not None:
@@ -119,7 +119,7 @@ def takes_text(hint: object) -> bool:
 def texts_of_study(
     model: type[BaseModel] = StudySpec, within: str = "", seen: frozenset[type] = frozenset()
 ) -> set[str]:
-    """The keys of a study that hold a text."""
+    """Returns the keys of a study that hold a text."""
     found: set[str] = set()
     for name, field in model.model_fields.items():
         place = f"{within}{name}"
@@ -242,7 +242,7 @@ class Lines:
     bundle: Path = EXAMPLES / "app-tasks.tar.xz"
 
     def naming(self, command: str, parameter: str, value: object) -> list[object]:
-        """The words of a command that names a path in this parameter."""
+        """Returns the words of a command that names a path in this parameter."""
         arms = ["jit=on", "jit=off"]
         small = ["--scale", 1, "--clients", 1]
         postgres = f"postgres={value}"

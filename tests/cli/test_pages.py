@@ -43,19 +43,19 @@ ELSEWHERE = {
 
 
 def lines_of(page: str) -> list[str]:
-    """The lines of a page's shell blocks, in their order."""
+    """Returns the lines of a page's shell blocks, in their order."""
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     return [line for block in blocks for line in block.splitlines()]
 
 
 def command_of(line: str) -> str:
-    """The program of a line, with its subcommand."""
+    """Returns the program of a line, with its subcommand."""
     words = line.split()
     return " ".join(words[: 2 if words and words[0] in ("pgtrial", "make", "sb") else 1])
 
 
 def script_of(page: str, servers: dict[str, str]) -> str:
-    """The commands of a page with shorter lengths and these servers. A line stays the same command."""
+    """Returns the commands of a page with shorter lengths and these servers. A line stays the same command."""
     kept = []
     in_file = False
     for line in lines_of(page):

@@ -52,7 +52,9 @@ on_machine_loss = "wait 2min"
 
 @pytest.fixture
 def planned(tmp_path, monkeypatch, capsys):
-    """The lines of a plan without their padding, or the plan as JSON; no address may be looked up."""
+    """Returns a function that returns the lines of a plan without their padding, or the plan as JSON; no address may be
+    looked up.
+    """
 
     def refuse(*address):
         raise AssertionError(f"a plan connects to nothing: {address}")
@@ -188,7 +190,7 @@ margin = "MARGIN"
 
 @pytest.fixture
 def noise(tmp_path, monkeypatch):
-    """A record of a study like LIKE_IT, which ran on this machine with 5% of noise."""
+    """Returns a record of a study like LIKE_IT, which ran on this machine with 5% of noise."""
     monkeypatch.setenv("PGTRIAL_STATE", str(tmp_path))
     conditions = {
         "lab_host": platform.node(),

@@ -15,7 +15,7 @@ NAME = "huge-pages-1gb"
 
 @pytest.fixture
 def study(tmp_path, example):
-    """A study directory `s`."""
+    """Yields a study directory `s`."""
     yield shutil.copytree(example(NAME).path, tmp_path / "s")
     for folder, _, _ in os.walk(tmp_path):
         os.chmod(folder, 0o755)

@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def postmasters(state_root: Path) -> Callable[[], list[psutil.Process]]:
-    """The servers that have been started since the test began."""
+    """Returns a function that returns the servers that have been started since the test began."""
     before = set((state_root / "runs").glob("*/*"))
 
     def find() -> list[psutil.Process]:

@@ -88,7 +88,7 @@ def run_one(study: StudyDirectory, planned: PlannedTrial, arm: Arm, listener: Li
 
 
 def once(wanted: Callable[[ProgressEvent], bool], act: Callable[[], None]) -> Callable[[ProgressEvent], None]:
-    """A listener that acts on the first event that is wanted."""
+    """Returns a listener that acts on the first event that is wanted."""
     done: list[ProgressEvent] = []
 
     def hear(event: ProgressEvent) -> None:
@@ -106,7 +106,7 @@ def measuring(event: ProgressEvent) -> bool:
 
 @contextmanager
 def one_arm(study: StudyDirectory) -> Iterator[Arm]:
-    """The first planned arm, ready to be served."""
+    """Yields the first planned arm, ready to be served."""
     with Workspace() as workspace:
         arm = make_arms(study.spec, workspace)[study.plan.trials[0].arm]
         arm.prepare(PgbenchTables(1), lambda text: None)
@@ -120,7 +120,7 @@ def each_once(study: StudyDirectory) -> bool:
 
 
 def windows(study: StudyDirectory, block: int = 0) -> list[tuple[float, float, str]]:
-    """The planned slices of a block's trials, in the order of time, each with its arm."""
+    """Returns the planned slices of a block's trials, in the order of time, each with its arm."""
     found = []
     for trial in study.trials():
         if trial.block == block:
@@ -136,7 +136,7 @@ def committed_after_its_failures(study: StudyDirectory, trial: Trial) -> int:
 
 
 def templates_with(store: Templates, data: Data) -> list[str]:
-    """The templates with these data; those of other studies may be in the store as well."""
+    """Returns the templates with these data; those of other studies may be in the store as well."""
     keys = [json.loads(record.read_text())["key"] for record in store.root.glob("*/template.json")]
     return [key["version"] for key in keys if key["prepared"] == data.key["prepared"]]
 
@@ -149,7 +149,7 @@ def title(process: psutil.Process) -> str:
 
 
 def start_lab(directory: Path, study: str = STUDY) -> subprocess.Popen[str]:
-    """`pgtrial run` of a study file in a directory, as a process of its own."""
+    """Starts `pgtrial run` of a study file in a directory, as a process of its own."""
     (directory / "crash.toml").write_text(study)
     return subprocess.Popen(
         [PGTRIAL, "run", "crash.toml"],

@@ -54,7 +54,9 @@ def reached(commits, commit):
 
 
 def run(commits, culprit, skipped=frozenset()):
-    """The search to its end, and how many commits were looked at without those that were skipped."""
+    """Runs the search to its end and returns it, and how many commits were measured, without those that were
+    skipped.
+    """
     search, looks = Search(commits).marked(commits[-1].id, "bad"), 0
     while (commit := search.next) is not None:
         if commit.id in skipped:
@@ -144,7 +146,7 @@ def course(commits, judge, known=None, kept=None):
 
 
 def speeds(commits, changes):
-    """The speed of each commit of a line: the product of the changes up to it."""
+    """Returns the speed of each commit of a line: the product of the changes up to it."""
     speed, result = 1.0, {}
     for number, commit in enumerate(commits):
         speed *= 1 + changes.get(number, 0.0)

@@ -28,7 +28,7 @@ PROMISE = CapacityLoad(percentile="p99", limit_s=0.02, failures=0.001)
 def outcome_of(
     latencies_us: list[float], *, seconds: float = 1.0, failed: int = 0, waiting: int = 0, busy: int = 0
 ) -> Outcome:
-    """A run whose committed transactions had these latencies."""
+    """Returns a run whose committed transactions had these latencies."""
     histogram = HdrHistogram(1, 3_600_000_000_000, 3)
     for latency in latencies_us:
         histogram.record_value(round(1000 * latency))

@@ -42,7 +42,9 @@ def engine_of(study):
 
 
 def in_turn(*acts):
-    """A listener: the first act in the first trial's measured part, the second in the second's, and so on."""
+    """Returns a listener that does the first act in the first trial's measured part, the second in the second's, and so
+    on.
+    """
     listeners = iter([once(measuring, act) for act in acts])
     hear = None
 

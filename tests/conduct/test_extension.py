@@ -204,7 +204,7 @@ def test_blocks_shared_out_over_a_few_deployments_go_on():
 
 
 def run(study, most=None):
-    """The lab's loop without servers: stores at most so many trials, returns their numbers."""
+    """Runs the lab's loop without servers: stores at most `most` trials and returns their numbers."""
     order = []
     while len(order) != most and not isinstance(step := next_step(study.plan, HOUR, study.trials()), Stop):
         study.begin_trial(step)

@@ -37,7 +37,7 @@ def _folder(tmp_path, monkeypatch, workspace):
 def measured(
     load: dict[str, Any], arms: dict[str, Any], folder: str = "results", **sections: Any
 ) -> tuple[StudyDirectory, StudyResult]:
-    """A study of loads of a second."""
+    """Returns a study of loads of a second."""
     short = {"warmup": "100ms", "duration": "1s", "interleave": "auto", **load}
     verdict = {"allow_busy_client": True, "stop_early": False, **sections.pop("verdict", {})}
     study = small_study(Path(folder), BLOCKS, load=short, arms=arms, verdict=verdict, **sections)
@@ -46,14 +46,14 @@ def measured(
 
 
 def work(body: str) -> list[str]:
-    """The statements by which an arm has a function of this body, which the load calls."""
+    """Returns the statements by which an arm has a function of this body, which the load calls."""
     return [f"CREATE FUNCTION work() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {body} END $$"]
 
 
 def calls_of_work(
     base: dict[str, Any], head: dict[str, Any], rate: float = 100, folder: str = "results", **verdict: Any
 ) -> tuple[StudyDirectory, StudyResult]:
-    """A study of two arms which call that function at a rate."""
+    """Returns a study of two arms which call that function at a rate."""
     Path("orders.sql").write_text(DATA)
     Path("work.sql").write_text("SELECT work();\n")
     load = {"workload": "work.sql", "data": "orders.sql", "clients": 8, "rate": rate}

@@ -30,7 +30,7 @@ _MADE = "SELECT count(*) FROM pg_class WHERE relname IN ('made', 'made_i')"
 
 @pytest.fixture
 def server(start_cluster, tmp_path, monkeypatch):
-    """A cluster with data of somebody, and the folder of a job."""
+    """Returns a cluster with data of somebody, and the folder of a job."""
     require_engine()
     monkeypatch.chdir(tmp_path)
     cluster = start_cluster(settings=FAST)
@@ -148,7 +148,9 @@ def test_what_the_job_of_a_killed_lab_was_seen_to_make_is_undone(server, tmp_pat
 
 @pytest.fixture
 def record(server, tmp_path, state_root):
-    """The record of a job that had made nothing when its lab was killed; then somebody makes a table of that name."""
+    """Returns the record of a job that had made nothing when its lab was killed; somebody has then made a table of that
+    name.
+    """
     Path("job.sql").write_text("SELECT pg_sleep(600);\nCREATE TABLE made (i int);\n")
     kill_when(start(tmp_path, server, FILE), lambda: sleeps(server))
     with server.target.connect_as_user() as session:

@@ -29,7 +29,7 @@ NOW = "2026-11-20T14:12:00+00:00"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A repository with a server that can be linked in several orders, and one whose link is not shown."""
+    """Returns a repository with a server that can be linked in several orders, and one whose link is not shown."""
     path = tmp_path_factory.mktemp("layouts")
     installed = require_server(17).bin.parent
     Repository(path / "postgres").commit("linked", linked_server_files(installed))
@@ -45,7 +45,7 @@ def plan_of(home, blocks, *, seed=7, arms="ab", layouts=4, load=None):
 
 
 def drawn(plan):
-    """The layouts of each block by arm, which are the same at all load points."""
+    """Returns the layouts of each block by arm, which are the same at all load points."""
     blocks = [{} for _ in range(plan.max_blocks)]
     for trial in plan.trials:
         assert blocks[trial.block].setdefault(trial.arm, trial.layout) == trial.layout
@@ -106,7 +106,7 @@ def test_sessions_of_one_server_have_its_layout(home):
 
 
 def code_of(program):
-    """The functions of a server in the order of their addresses."""
+    """Returns the functions of a server in the order of their addresses."""
     require(shutil.which("nm"), "nm")
     printed = subprocess.run(["nm", "-n", program], check=True, capture_output=True, text=True).stdout
     return "".join(re.findall(r" T ([a-h])$", printed, re.MULTILINE))

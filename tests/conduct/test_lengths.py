@@ -43,7 +43,7 @@ def preliminary(plan, *, rises=(0.0, 0.0), overhead_s=3.0, checkpoint_s=0.1, loa
 
 
 def chosen(spec, noise=None, **found):
-    """The plan after a preliminary block."""
+    """Returns the plan after a preliminary block."""
     plan = make_plan(spec, 7, NOW)
     return with_lengths(plan, spec, measured_lengths(spec, plan, preliminary(plan, **found), noise))
 

@@ -164,7 +164,7 @@ def test_a_statement_that_takes_too_long_is_counted_by_its_sqlstate(tmp_path: Pa
 
 
 def study_through(network: Proxy, folder: Path, duration: str, **load: str) -> StudyDirectory:
-    """A study of a given server behind a network, whose first trial has four clients."""
+    """Returns a study of a given server behind a network, whose first trial has four clients."""
     dsn = f"host=127.0.0.1 port={network.port} user=postgres dbname=postgres"
     arms = {"A": {"dsn": dsn, "reset": "none"}, "B": {"dsn": dsn, "reset": "none"}}
     lengths = {"clients": 4, "rate": 400, "warmup": "0s", "duration": duration}
@@ -172,7 +172,7 @@ def study_through(network: Proxy, folder: Path, duration: str, **load: str) -> S
 
 
 def standby_of(cluster: Cluster, workspace: Workspace, folder: Path) -> Cluster:
-    """A standby that will stream from a cluster, made from its files while it rests."""
+    """Returns a standby that will stream from a cluster, made from its files while it rests."""
     conninfo = f"host={cluster.socket_directory} port={cluster.port} user=postgres"
     data = workspace.directory("standby")
     cluster.stop()

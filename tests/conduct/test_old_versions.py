@@ -61,7 +61,7 @@ def test_a_study_of_10_11_13_14_and_18_ends_with_a_verdict(tmp_path, state_root)
 
 @pytest.fixture
 def server_96(workspace):
-    """A running server of 9.6, which pgtrial itself does not start."""
+    """Yields a running server of 9.6, which pgtrial itself does not start."""
     directory = old_servers.bin_directory("9.6")
     require(directory, "PostgreSQL 9.6 (make old-servers)")
     server = workspace.reachable(ServerBinaries("9.6.24", 9, directory, "old"))

@@ -21,7 +21,7 @@ KEYED = "host=db.example password=topsecret"
 
 @pytest.fixture
 def state(fresh_state, monkeypatch):
-    """A state directory for one test, made as a run makes it."""
+    """Returns a state directory for one test, made as a run makes it."""
     monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
     with Workspace():
         pass

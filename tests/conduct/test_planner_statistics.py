@@ -70,7 +70,9 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workspace: Any) -> 
 def run(
     monkeypatch: pytest.MonkeyPatch, statistics: str, blocks: int, arms: dict[str, Any]
 ) -> tuple[StudyDirectory, dict[str, list[str]], list[str]]:
-    """A study, by arm the digest of the statistics that each of its trials began with, and what was said."""
+    """Runs a study and returns it, the digests of the statistics with which each arm's trials began, and the texts of
+    the study's preparation.
+    """
     digests: dict[str, list[str]] = {arm: [] for arm in arms}
     warm = measured_load.warm_relations
 

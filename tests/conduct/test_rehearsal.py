@@ -33,7 +33,7 @@ def _engine():
 
 @pytest.fixture
 def study(tmp_path):
-    """A study of this script on the data of orders; other files by name."""
+    """Returns a function that returns a study of this script on the data of orders; other files by name."""
 
     def make(script: str, load=ALONE, **sections):
         (tmp_path / "schema.sql").write_text(SCHEMA)
@@ -176,7 +176,7 @@ def test_lengths_that_are_chosen_later_need_none_for_a_rehearsal(tmp_path):
 
 @pytest.fixture
 def bench(clusters):
-    """The connection string of a database with orders, on a server of somebody else."""
+    """Yields the connection string of a database with orders, on a server of somebody else."""
     cluster = clusters(18)
     with cluster.target.connect_as_user() as session:
         session.execute("DROP DATABASE IF EXISTS rehearsed")

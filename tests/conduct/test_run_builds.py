@@ -39,7 +39,7 @@ def commit(home, tag):
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """A repository with two versions that load and one that does not, and the script of the load."""
+    """Returns a repository with two versions that load and one that does not, and the script of the load."""
     require_engine()
     require_server(18)
     path = tmp_path_factory.mktemp("versions")
@@ -57,7 +57,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bisected(home):
-    """The directory of a bisection of the two commits whose one study was too short."""
+    """Returns the directory of a bisection of the two commits whose one study was too short."""
     (home / "s.toml").write_text(STUDY)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)

@@ -41,7 +41,7 @@ def _folder(tmp_path, monkeypatch, workspace):
 
 @pytest.fixture
 def shop(clusters):
-    """A database with orders, on a server of the tests, whose role needs a password in name alone."""
+    """Returns a database with orders, on a server of the tests, whose role needs a password in name alone."""
     cluster = clusters(18)
     with cluster.target.connect_as_user() as session:
         session.execute("DROP DATABASE IF EXISTS own_shop")

@@ -41,7 +41,7 @@ def run(study: StudyDirectory) -> StudyDirectory:
 
 
 def by_arm(study: StudyDirectory) -> dict[str, Trial]:
-    """The trials of a study of one block, by arm."""
+    """Returns the trials of a study of one block, by arm."""
     return {trial.arm: trial for trial in study.trials()}
 
 
@@ -64,7 +64,7 @@ def test_the_queue_loses_nothing_and_does_nothing_twice_with_an_old_snapshot_and
 
 
 def broken_queue(folder: Path, changes: dict[str, str]) -> Path:
-    """A copy of the bundled queue with other words in the statement that takes jobs."""
+    """Returns a copy of the bundled queue with other words in the statement that takes jobs."""
     found = find_pack("pack:queue", folder, "test")
     assert found is not None
     (folder / "broken").mkdir()

@@ -37,7 +37,7 @@ TABLES = {"customer": "id, spent", "item": "id, price", "orders": "customer, ite
 
 @pytest.fixture
 def shop(start_cluster, tmp_path) -> Path:
-    """A folder with the capture of three sessions, one after the other, the last one of the help desk."""
+    """Returns a folder with the capture of three sessions, one after the other, the last one of the help desk."""
     require_engine()
     cluster = start_cluster(18, settings=LOGGING)
     with recorded(cluster, cluster.data_directory.with_suffix(".log"), tmp_path / "capture") as target:
@@ -46,7 +46,7 @@ def shop(start_cluster, tmp_path) -> Path:
 
 
 def study_of(folder: Path, blocks: int, arms: object = None, **replay: object) -> StudyDirectory:
-    """A study that replays the capture of a folder, one session after the other as fast as possible."""
+    """Returns a study that replays the capture of a folder, one session after the other as fast as possible."""
     asked = {"data": str(DATA), "speed": "as-fast-as-possible", "max_connections": 1, **replay}
     data = {
         "load": {"workload": "replay:capture", "replay": asked, "observe": False},

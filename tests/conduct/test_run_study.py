@@ -287,7 +287,7 @@ def test_a_rate_is_kept(tmp_path):
 
 
 def nearly_done(folder: Path, *, stored: int) -> StudyDirectory:
-    """A study of eight blocks, of which so many are stored with some noise."""
+    """Returns a study of eight blocks, of which so many are stored with some noise."""
     study = small_study(folder, blocks=8)
     store_blocks(study, stored, {})
     return study

@@ -27,7 +27,7 @@ SHORT = {"warmup": 0, "duration": "1s"}
 
 @pytest.fixture(autouse=True)
 def state(fresh_state, state_root, monkeypatch):
-    """A state directory without templates."""
+    """Returns a state directory without templates."""
     require_engine()
     require_server(18)
     (fresh_state / "kept").symlink_to(state_root / "kept")
@@ -60,7 +60,7 @@ def _kept(state):
 
 
 def _command(capsys, *arguments):
-    """The exit status of a command and what it printed."""
+    """Returns the exit status of a command and what it printed."""
     with pytest.raises(SystemExit) as ended:
         main(list(arguments))
     printed = capsys.readouterr()

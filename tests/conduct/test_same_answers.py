@@ -215,7 +215,7 @@ def test_a_query_that_fails_in_one_arm_is_refused_with_the_arm_and_the_error(que
 
 @pytest.fixture
 def shop(clusters):
-    """A given server that others use as well."""
+    """Returns a given server that others use as well."""
     cluster = clusters(18)
     with cluster.target.connect_as_user() as session:
         session.execute("DROP DATABASE IF EXISTS shop_of_others")

@@ -42,7 +42,7 @@ def run(tmp_path, workspace):
 
 
 def plans_of(study, arm="base"):
-    """The statements of an arm that have a plan, each with its plan as one text."""
+    """Returns the statements of an arm that have a plan, each with its plan as one text."""
     (trial,) = [trial for trial in study.trials() if trial.arm == arm]
     return {text: "\n".join(one.plan) for text, one in trial.statements.items() if one.plan}
 

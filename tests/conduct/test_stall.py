@@ -32,7 +32,9 @@ def test_a_stall_of_a_tenth_of_the_time_moves_p99_and_not_p50(tmp_path, postmast
 
 
 def stalled_trials(path: Path, postmasters: Callable[[], list[psutil.Process]]) -> list[dict[str, float]]:
-    """The percentiles of one trial of each of two arms that are alike, the servers of the second made to stall; us."""
+    """Returns the percentiles of one trial of each of two equal arms, the servers of the second made to stall,
+    microseconds.
+    """
     study = small_study(
         path,
         blocks=1,
@@ -59,7 +61,7 @@ def stalled_trials(path: Path, postmasters: Callable[[], list[psutil.Process]]) 
 
 
 def server_processes(postmasters: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
-    """The processes of all servers but the first of each; none of a server that has just ended."""
+    """Returns the processes of all servers without the first one of each; none for a server that has just ended."""
     with suppress(psutil.NoSuchProcess, OSError, IndexError):
         return [child for server in postmasters() for child in server.children()]
     return []

@@ -21,7 +21,7 @@ def plan(blocks, **verdict):
 
 
 def trials(plan, blocks, ratio, seconds=10.0):
-    """The first so many blocks, the other arm `ratio` times as fast as the baseline in every one.
+    """Returns the trials of the first blocks; the other arm is `ratio` times as fast as the baseline in each.
 
     Trials follow each other without a pause, each so many seconds long.
     """
@@ -173,7 +173,9 @@ def _minute(phase):
 
 
 def three_arms(ratios, blocks, *, of=12, points=1, **verdict):
-    """A plan whose arms leave when they are decided, and its first blocks, in which arms are so many times as fast."""
+    """Returns a plan whose arms leave once they are decided, and its first blocks, with the given speeds of the
+    arms.
+    """
     arms = {"base": {}, "fast": {"settings": {"jit": "off"}}, "open": {"settings": {"work_mem": "1MB"}}}
     given = {"arms": arms, "load": {"clients": [4, 8][:points]}, "verdict": {"blocks": of, **verdict}}
     planned = make_plan(build_study(given, "test"), 3, "now")

@@ -39,7 +39,7 @@ def environment(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(made, environment, tmp_path_factory):
-    """The programs of an environment into which pip installed the wheel alone."""
+    """Returns the programs of an environment into which pip installed the wheel alone."""
     assert shutil.which("cargo", path=environment["PATH"]) is None
     assert shutil.which("cc", path=environment["PATH"]) is None
     place = tmp_path_factory.mktemp("environment")
@@ -93,7 +93,7 @@ def test_a_study_names_the_command_that_installs_its_server(installed, environme
 
 @pytest.fixture(scope="module")
 def root(made, tmp_path_factory):
-    """The root directory of a system in which dpkg has installed the package, and nothing else is."""
+    """Returns the root directory of a system in which dpkg has installed the package, and nothing else is."""
     require_root()
     require(shutil.which("dpkg"), "dpkg")
     root = tmp_path_factory.mktemp("root")
@@ -118,7 +118,7 @@ def test_the_engine_of_the_debian_package_runs_in_a_root_of_its_own(root):
 
 
 def _libraries(program: Path) -> list[Path]:
-    """The C library's files that a program needs: what the package depends on."""
+    """Returns the C library's files that a program needs: what the package depends on."""
     printed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     return [Path(word) for word in printed.split() if word.startswith("/")]
 

@@ -19,14 +19,14 @@ def capture(*args: object, typed: bytes | None = None) -> subprocess.CompletedPr
 
 
 def captured(directory: Path, *args: object) -> Capture:
-    """A capture that succeeds."""
+    """Runs a capture, which must succeed."""
     done = capture("-o", directory, *args)
     assert done.returncode == 0, done.stderr.decode()
     return captures.read(directory)
 
 
 def refused(*args: object, typed: bytes | None = None) -> str:
-    """The one line by which a capture is refused."""
+    """Returns the one line by which a capture is refused."""
     done = capture(*args, typed=typed)
     line = done.stderr.decode()
     assert (done.returncode, done.stdout, line.count("\n")) == (3, b"", 1), line
@@ -37,7 +37,7 @@ PACKINGS = ("gzip", "xz", "zstd")
 
 
 def packed(packing: str, text: bytes) -> bytes:
-    """A text as a file of this form."""
+    """Writes a text as a file of this form."""
     if packing == "gzip":
         return gzip.compress(text, 1)
     if packing == "xz":

@@ -63,7 +63,7 @@ def all_cases() -> Iterator[Case]:
 
 
 def _runs(details: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
-    """The lines of arguments, each with the files that it finds."""
+    """Returns the lines of arguments, each with the files that it finds."""
     files = details.get("files", {})
     scripts = [{**files, "script.sql": line} for line in details["lines"]] if "lines" in details else [files]
     args = details.get("args", _ONE_LINE)
@@ -106,7 +106,7 @@ def _settled(case: Case, text: str) -> str:
 
 
 def _settled_log(case: Case, text: str) -> str:
-    """A log without its times, the clients one after the other.
+    """Returns a log without its times, the clients one after the other.
 
     Of an aggregated one it is the number of columns, and the sum of the counts if the run is limited by one. A line
     comes when an interval is over by the clock on the wall: for the last transaction's it may be too late.

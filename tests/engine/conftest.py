@@ -57,7 +57,7 @@ def clusters(workspace: Workspace) -> Iterator[Callable[[int], Cluster]]:
 
 @pytest.fixture(scope="session")
 def peers() -> tuple[Program, Program]:
-    """The original and ours."""
+    """Returns the original and ours."""
     return original(), ours()
 
 
@@ -76,7 +76,8 @@ def both(
     state_root: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Both:
-    """`theirs, mine = both(act)`: what `act(program)` returns for the original and for ours, as plain data.
+    """Returns a function: `theirs, mine = both(act)` are the results of `act(program)` for the original and for ours,
+    as plain data.
 
     The original's comes from its recording, if one fits. `major` is the server's version, `file` the recording's file.
     """
@@ -101,7 +102,9 @@ def both(
 
 @pytest.fixture(scope="session")
 def pristine(clusters: Callable[[int], Cluster]) -> Callable[[int], Target]:
-    """A database of scale 2 made by the original, one for each server version: `pristine(17)`. Only to be copied."""
+    """Returns a function that returns a database of scale 2 made by the original, one for each server version:
+    `pristine(17)`. Tests only copy it.
+    """
     made: dict[int, Target] = {}
 
     def target(major: int) -> Target:
@@ -115,7 +118,7 @@ def pristine(clusters: Callable[[int], Cluster]) -> Callable[[int], Target]:
 
 @pytest.fixture(scope="session")
 def loaded(pristine: Callable[[int], Target]) -> Callable[[int], Target]:
-    """A loaded database for runs that may change its balances: `loaded(17)`."""
+    """Returns a function that returns a loaded database for runs that may change its balances: `loaded(17)`."""
     made: dict[int, Target] = {}
 
     def target(major: int) -> Target:
@@ -128,7 +131,7 @@ def loaded(pristine: Callable[[int], Target]) -> Callable[[int], Target]:
 
 @pytest.fixture(scope="session")
 def corpus_database(pristine: Callable[[int], Target]) -> Iterator[Database]:
-    """A loaded database in which the schema that each run of the corpus makes anew comes first."""
+    """Yields a loaded database in which the schema that each run of the corpus makes anew comes first."""
     target = _create(pristine(18), "corpus", "pristine")
     with target.connect_as_user() as connection:
         connection.execute("ALTER DATABASE corpus SET search_path = bench, public")
@@ -138,7 +141,9 @@ def corpus_database(pristine: Callable[[int], Target]) -> Iterator[Database]:
 
 @pytest.fixture
 def fresh(pristine: Callable[[int], Target]) -> Iterator[Callable[..., Target]]:
-    """A new loaded database for one test: `fresh(18)`; or an empty one: `fresh(18, empty=True)`."""
+    """Yields a function that returns a new loaded database for one test: `fresh(18)`; or an empty one: `fresh(18,
+    empty=True)`.
+    """
     copies: list[Target] = []
 
     def copy(major: int = 18, *, empty: bool = False) -> Target:
@@ -157,7 +162,9 @@ def fresh(pristine: Callable[[int], Target]) -> Iterator[Callable[..., Target]]:
 def logged(
     clusters: Callable[[int], Cluster], fresh: Callable[..., Target]
 ) -> Callable[[Callable[[Target], Any]], tuple[Any, list[str]]]:
-    """`done, trouble = logged(act)`: what `act(target)` returns, of a loaded database, and the server's bad news."""
+    """Returns a function: `done, trouble = logged(act)` are the result of `act(target)` for a loaded database, and the
+    errors in the server's log.
+    """
 
     def during(act: Callable[[Target], Any]) -> tuple[Any, list[str]]:
         log, target = clusters(18).data_directory.with_suffix(".log"), fresh()
@@ -178,7 +185,7 @@ def replay() -> Program:
 
 @pytest.fixture
 def null_server(tmp_path: Path) -> Iterator[Target]:
-    """A null server with two threads."""
+    """Yields a null server with two threads."""
     command = [str(require_engine()), "null-server", "--socket-dir", str(tmp_path), "--threads", "2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -188,7 +195,7 @@ def null_server(tmp_path: Path) -> Iterator[Target]:
 
 
 def inputs_of(request: pytest.FixtureRequest, content: object) -> str:
-    """The digest of a test, its parameters and more content."""
+    """Returns the digest of a test, its parameters and more content."""
     params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
     return digest_of_inputs(request.function, {"params": params, "content": content})
 

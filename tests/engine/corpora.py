@@ -46,6 +46,6 @@ def read_corpus(directory: Path, keys: set[str]) -> Iterator[tuple[str, dict[str
 
 
 def named(file: str, runs: Sequence[_Run]) -> Iterator[tuple[str, _Run]]:
-    """The runs of a file with a name for each: that of the file, and a number where there are several."""
+    """Yields the runs of a file with a name for each: that of the file, and a number where there are several."""
     for number, run in enumerate(runs, 1):
         yield file if len(runs) == 1 else f"{file}-{number}", run

@@ -102,7 +102,7 @@ def check_latencies(counted: Event, encoded: list[str]) -> None:
 
 
 def values_at(counted: HdrHistogram, percentiles: Iterable[float]) -> list[set[int]]:
-    """The least values that so many percent of the latencies do not exceed (the package's own rounds the rank).
+    """Returns the least values that so many percent of the latencies do not exceed (the package's own rounds the rank).
 
     Each is one value, but two where the rank is a whole number up to the last bits of the product.
     """

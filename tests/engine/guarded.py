@@ -27,7 +27,9 @@ def serving(
     settings: Mapping[str, str],
     prepare: Callable[[Cluster], None] = lambda cluster: None,
 ) -> Iterator[Cluster]:
-    """A new cluster on a free port of the loopback address, and on its socket; `prepare` is called before its start."""
+    """Yields a new cluster on a free port of the loopback address, and on its socket; `prepare` is called before its
+    start.
+    """
     server = workspace.reachable(require_server(major))
     data = workspace.directory(f"guarded-{major}")
     create_cluster(workspace, server, data)

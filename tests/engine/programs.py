@@ -85,7 +85,7 @@ class Program:
         assert done.status == 0, done.stderr
 
     def _led(self, target: Target, directory: Path | None) -> tuple[list[str], dict[str, str]]:
-        """The options and variables that name the server, and what else the program has of its surroundings."""
+        """Returns the options and variables that name the server, and the program's other surroundings."""
         del directory
         return [], target.environment()
 
@@ -106,12 +106,12 @@ def original() -> Program:
 
 
 def original_path() -> Path:
-    """The program pgbench 18, or skip."""
+    """Returns the program pgbench 18, or skips the test."""
     return client_program("pgbench")
 
 
 def ours() -> Program:
-    """The engine as pgbench, or skip."""
+    """Returns the engine as pgbench, or skips the test."""
     return Program("ours", (str(require_engine()), "pgbench"))
 
 
@@ -153,7 +153,7 @@ _MEASURED = [
 
 
 def settle(text: str) -> str:
-    """`text` without what is measured.
+    """Returns `text` without the measured values.
 
     Of consecutive like progress lines one is left: the original misses one that falls on the end of the run, or not.
     """

@@ -33,7 +33,7 @@ class Recorder:
         self._listener.close()
 
     def messages(self, number: int) -> str:
-        """The types of the messages that connection `number` sent after its start-up message, up to its end."""
+        """Returns the types of the messages that connection `number` sent after its start-up message, up to its end."""
         self._clients[number].join()
         sent = bytes(self.sent[number])
         at, kinds = struct.unpack_from("!I", sent)[0], []

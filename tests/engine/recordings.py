@@ -68,7 +68,7 @@ class Mode(enum.Enum):
 
 
 def mode_of_the_run() -> Mode:
-    """The mode that the environment asks for."""
+    """Returns the mode that the environment asks for."""
     if os.environ.get("PGTRIAL_RECORD", "0") not in ("", "0"):
         return Mode.RECORD
     return Mode.CHECK if os.environ.get("CI") == "true" else Mode.STORED
@@ -101,7 +101,8 @@ class Recordings:
     _new: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
 
     def answer(self, file: str, case: str, key: Key, ask: Callable[[], Any], times: int = 1) -> Any:
-        """The original's answer to a case, stored in `file` or from `ask`. Raises AssertionError if these differ.
+        """Returns the original's answer to a case, stored in `file` or from `ask`. Raises AssertionError if these
+        differ.
 
         Where its answer depends on a race of its own, it may be asked so many `times` until it is the stored one.
         """
@@ -150,7 +151,7 @@ class Recordings:
 
 
 def plain(answer: object, names: Mapping[str, str] | None = None) -> Any:
-    """An answer as its recording holds it: of JSON's types, of a long text its digest.
+    """Returns an answer in the form of its recording: JSON's types, and for a long text its digest.
 
     `names` are patterns of what is another in each run of the tests, as directories are, and what stands for them.
     """
@@ -181,7 +182,9 @@ def by_fifties(lines: list[str]) -> list[str]:
 
 @functools.cache
 def digest_of_program(program: Path) -> str | None:
-    """A digest of a program and of the names of libraries that have words of their own; None if it is not there."""
+    """Returns a digest of a program and of the names of libraries that have words of their own; None if it is not
+    there.
+    """
     if not program.exists():
         return None
     listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
@@ -191,13 +194,13 @@ def digest_of_program(program: Path) -> str | None:
 
 
 def digest_of_inputs(test: Callable[..., object], content: object) -> str:
-    """A digest of a case's content, and of the code of the tests that a function consists of."""
+    """Returns a digest of a case's content, and of the code of the tests that a function consists of."""
     return _digest([json.dumps(plain(content), sort_keys=True), *_code(test)])[:16]
 
 
 @functools.cache
 def _code(test: Callable[..., object]) -> tuple[str, ...]:
-    """The source of a function and of all that it reaches by name in the modules of these tests, sorted."""
+    """Returns the source of a function and of all that it reaches by name in the modules of these tests, sorted."""
     found: dict[str, str] = {}
     _reach(test, "", found)
     return tuple(sorted(found.values()))

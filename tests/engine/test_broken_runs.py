@@ -90,7 +90,7 @@ def test_a_table_dropped_in_mid_run_ends_the_run_with_what_was_measured(peers, f
 
 @pytest.fixture
 def doomed(start_cluster, peers) -> Cluster:
-    """A cluster of the test's own with loaded tables."""
+    """Returns a cluster of the test's own with loaded tables."""
     cluster: Cluster = start_cluster(18)
     peers[0].load(cluster.target)
     return cluster

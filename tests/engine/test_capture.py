@@ -127,7 +127,7 @@ def fail(target: Target, application: str) -> None:
 
 
 def pgbench(target: Target, mode: str, directory: Path) -> list[tuple[str, str, tuple[str | None, ...]]]:
-    """A script of pgbench with values that count up; what it sent."""
+    """Runs a script of pgbench with values that count up and returns the statements that it sent."""
     script = directory / "script.sql"
     script.write_text("\\set n :n + 1\nSELECT :n + 5, 'it''s';\nSELECT :n\n  AS \"n\";\n")
     done = original().run(target, "-n", "-f", str(script), "-M", mode, "-t", "20", "-D", "n=0")

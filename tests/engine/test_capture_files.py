@@ -199,7 +199,7 @@ def test_a_compressed_line_without_end_takes_bounded_memory(tmp_path: Path) -> N
 
 
 def memory_kb(*args: object) -> int:
-    """The most memory that a capture had, in KiB."""
+    """Returns the most memory that a capture had, in KiB."""
     return peak_kib([str(require_engine()), "capture", "-q", *map(str, args)])
 
 

@@ -78,7 +78,7 @@ def counted(
 
 
 def written() -> dict[str, str]:
-    """The queries by the file that each writes."""
+    """Returns the queries by the file that each writes."""
     printed = subprocess.run([require_engine(), "capture", "--queries"], capture_output=True, text=True, check=True)
     found = re.findall(r"^\\copy (\(.*\)) TO '(\S+)' CSV HEADER$", printed.stdout, re.MULTILINE)
     assert len(found) == 2

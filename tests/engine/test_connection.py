@@ -49,7 +49,7 @@ NO_HOST = "nosuch..invalid"
 
 @pytest.fixture(scope="module")
 def guarded(workspace):
-    """A server on TCP and a socket with a role for each way of authentication, loaded at scale 1."""
+    """Yields a server on TCP and a socket with a role for each way of authentication, loaded at scale 1."""
     with serving(
         workspace, 18, HBA, {"max_connections": str(PLACES), "password_encryption": "scram-sha-256"}
     ) as cluster:
@@ -189,7 +189,7 @@ def test_a_standby_is_preferred_and_a_primary_taken_if_there_is_none(same, guard
 
 @pytest.fixture
 def dead() -> Iterator[int]:
-    """A port without a server."""
+    """Yields a port without a server."""
     with reserved_port() as port:
         yield port
 

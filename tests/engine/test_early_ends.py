@@ -158,7 +158,7 @@ HBA = f"hostssl all sealed {ADDRESS}/32 scram-sha-256\n"
 
 @pytest.fixture
 def sealed(workspace, tmp_path):
-    """A server that takes only encrypted connections over TCP."""
+    """Yields a server that takes only encrypted connections over TCP."""
     command = "openssl req -x509 -newkey rsa:2048 -nodes -keyout server.key -out server.crt -days 2 -subj /CN=localhost"
     made = subprocess.run(command.split(), cwd=tmp_path, capture_output=True, check=False)
     require(made.returncode == 0, "the openssl command")
@@ -199,7 +199,7 @@ def test_a_cancel_request_is_encrypted_where_the_session_is(peers, sealed, tmp_p
 
 @contextmanager
 def full_queue(directory):
-    """A Unix listener that takes nobody any more: the queue before it is full."""
+    """Yields a Unix listener that takes nobody any more: the queue before it is full."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(directory / ".s.PGSQL.5432"))
         listener.listen(0)

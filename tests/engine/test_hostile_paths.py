@@ -62,7 +62,7 @@ MODULE = 'io.open("{}/ran", "w") return {{}}\n'
 
 @pytest.fixture
 def shared(home):
-    """A directory for all, as /tmp is: it is root's, and whoever puts a file there owns it."""
+    """Returns a directory for all, as /tmp is: it is root's, and whoever puts a file there owns it."""
     shared = home.parent / "shared"
     shared.mkdir()
     shared.chmod(0o1777)

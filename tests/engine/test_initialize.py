@@ -37,7 +37,7 @@ def settle(done: Ended, *, quiet: bool = False) -> tuple[int, str, str]:
 
 
 def definitions(target: Target) -> str:
-    """The tables as pg_dump writes them, without its random key."""
+    """Returns the tables as pg_dump writes them, without its random key."""
     dump = subprocess.run(
         [client_program("pg_dump"), "--schema-only"],
         env=environment(target.environment()),
@@ -205,7 +205,7 @@ def test_a_session_that_is_ended_ends_the_load(peers, fresh):
 
 @pytest.fixture
 def small_disk(clusters) -> Iterator[Path]:
-    """A file system of 8 MB that the server may write on."""
+    """Yields a file system of 8 MB that the server may write on."""
     require_root()
     path = public_directory()
     uid = clusters(18).data_directory.stat().st_uid

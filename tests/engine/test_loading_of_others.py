@@ -30,7 +30,7 @@ CATALOGS = [
 
 @pytest.fixture
 def plain(fresh):
-    """An empty database, and its user without rights of its own."""
+    """Yields an empty database, and its user without rights of its own."""
     target = fresh(empty=True)
     with target.connect_as_user() as owner:
         owner.execute("CREATE ROLE plain LOGIN; GRANT ALL ON SCHEMA public TO plain")

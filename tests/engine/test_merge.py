@@ -21,7 +21,9 @@ PHASES = ("warmup", "measure", "drain")
 
 @pytest.fixture(scope="module")
 def parts(peers, loaded, tmp_path_factory) -> list[Path]:
-    """The events of two engines that ran the same load at the same time, one with a rate for both to have lags."""
+    """Returns the events of two engines that ran the same load at the same time, one with a rate for both to have
+    lags.
+    """
     paths = [tmp_path_factory.mktemp("merge") / f"{name}.jsonl" for name in ("ann", "bob")]
     started = [
         peers[1].start(loaded(18), [*LOAD, "-b", "select-only", "-R", "2000", "--events", str(path)]) for path in paths

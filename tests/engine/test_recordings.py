@@ -18,7 +18,7 @@ def recordings(directory, mode) -> Recordings:
 
 @pytest.fixture
 def recorded(tmp_path):
-    """A directory in which an answer to one case is recorded."""
+    """Returns a directory in which an answer to one case is recorded."""
     recording = recordings(tmp_path, Mode.RECORD)
     recording.answer("file", "case", KEY, lambda: {"status": 0})
     recording.write()
@@ -120,7 +120,7 @@ def test_the_digest_of_a_program_follows_its_bytes(tmp_path):
 
 
 def function(path, body: str) -> FunctionType:
-    """A function of a module of these tests, `test`, which a text defines."""
+    """Returns a function of a module of these tests, `test`, which a text defines."""
     path.write_text(body)
     names: dict[str, object] = {"__name__": f"{__package__}.{path.stem}"}
     exec(compile(body, str(path), "exec"), names)

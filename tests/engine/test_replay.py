@@ -30,7 +30,7 @@ FAST = "--as-fast-as-possible"
 
 
 def replayed(replay: Program, target: Target, capture: Path, *args: str) -> tuple[Ended, Event]:
-    """The end of a replay that is complete, and its last event; the events of all are consistent."""
+    """Runs a replay, which must be complete and have consistent events; returns its end and its last event."""
     path = capture.with_suffix(".jsonl")
     done = replay.run(target, *args, "--events", str(path), str(capture))
     assert done.status == 0, done.stderr
@@ -92,7 +92,7 @@ def starting_with(said: Event, word: str) -> list[Event]:
 
 
 def captured(directory: Path, log: bytes) -> Path:
-    """The capture of the sessions in the database `recorded`."""
+    """Returns the capture of the sessions in the database `recorded`."""
     (directory / "server.log").write_bytes(log)
     command = [str(require_engine()), "capture", "-q", "-o", str(directory / "capture")]
     selection = ["--prefix", PREFIX, "--database", "recorded", str(directory / "server.log")]
@@ -101,7 +101,7 @@ def captured(directory: Path, log: bytes) -> Path:
 
 
 def contents(target: Target) -> dict[str, list[tuple[Any, ...]]]:
-    """The rows of pgbench's four tables, without the times of the history."""
+    """Returns the rows of pgbench's four tables, without the times of the history."""
     return {
         table: rows(target, f"SELECT {columns} FROM {table} ORDER BY {columns}") for table, columns in TABLES.items()
     }

@@ -46,7 +46,7 @@ def _mortal(workspace: Workspace) -> Iterator[Cluster]:
 
 @pytest.fixture
 def mortal(_mortal: Cluster) -> Cluster:
-    """A cluster of these tests' own, which runs, whatever became of it in the test before."""
+    """Returns a cluster of these tests' own, which runs, whatever happened to it in the test before."""
     try:
         _mortal.target.connect_as_user().close()
     except psycopg.OperationalError:

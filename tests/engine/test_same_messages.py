@@ -33,7 +33,7 @@ CLEAR = {"PGSSLMODE": "disable"}
 
 
 def recorded(program, target, *args, number, **more):
-    """The types of the messages of a run's connection `number`, from 0."""
+    """Returns the types of the messages of a run's connection `number`, from 0."""
     with Recorder(Path(target.host) / f".s.PGSQL.{target.port}") as recorder:
         done = program.run(replace(target, host=ADDRESS, port=recorder.port), *args, **CLEAR, **more)
         assert done.status == 0, done.stderr
@@ -88,5 +88,5 @@ def test_sysbench_leaves_describe_out_if_asked_to(fresh, tmp_path):
 
 
 def executions(sent: str) -> list[str]:
-    """The parts of a connection's messages that end with Sync and execute something."""
+    """Returns the parts of a connection's messages that end with Sync and execute something."""
     return [part for part in sent.rstrip("X").replace("S", "S ").split() if "E" in part]

@@ -57,7 +57,7 @@ SELECT :n, :default_seed;
 
 @pytest.fixture
 def logging_database(fresh, clusters) -> tuple[Target, Path]:
-    """A loaded database whose server logs every statement, and the log."""
+    """Returns a loaded database whose server logs every statement, and the log."""
     target = fresh()
     with target.connect_as_user() as connection:
         connection.execute(f"ALTER DATABASE {target.dbname} SET log_statement = 'all'")
@@ -65,7 +65,9 @@ def logging_database(fresh, clusters) -> tuple[Target, Path]:
 
 
 def logged(database: tuple[Target, Path], program: Program, *args: str) -> list[list[str]]:
-    """The statements and parameters that one run had logged: a list for each session, in the order of their starts."""
+    """Returns the statements and parameters that one run had logged: a list for each session, in the order of their
+    starts.
+    """
     target, log = database
     begin = log.stat().st_size
     done = program.run(target, *args)

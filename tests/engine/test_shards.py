@@ -41,13 +41,13 @@ end
 
 @pytest.fixture(scope="session")
 def tasks() -> Program:
-    """The front end of tasks."""
+    """Returns the front end of tasks."""
     return Program("tasks", (str(require_engine()), "tasks"))
 
 
 @pytest.fixture
 def target(fresh) -> Target:
-    """A loaded database with tables for what scripts draw, and table_a."""
+    """Returns a loaded database with tables for what scripts draw, and table_a."""
     made: Target = fresh(18)
     with made.connect_as_user() as connection:
         connection.execute("CREATE TABLE drawn (client int, value bigint, hashed bigint, place bigint, seed bigint)")

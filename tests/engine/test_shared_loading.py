@@ -30,7 +30,7 @@ ALONE = PARALLEL.replace(", sysbench.cmdline.PARALLEL_COMMAND", "")
 
 @pytest.fixture(scope="session")
 def tasks() -> Program:
-    """The front end of tasks."""
+    """Returns the front end of tasks."""
     return Program("tasks", (str(require_engine()), "tasks"))
 
 
@@ -107,7 +107,7 @@ def test_the_rows_of_table_a_are_those_of_one_run(tasks, fresh):
 
 @pytest.fixture
 def made(fresh) -> Target:
-    """A database with a table for what scripts make."""
+    """Returns a database with a table for what scripts make."""
     target: Target = fresh(empty=True)
     with target.connect_as_user() as connection:
         connection.execute("CREATE TABLE made (tid int, threads int, drawn bigint, number bigint)")

@@ -49,7 +49,7 @@ def tasks() -> Program:
 
 @pytest.fixture(scope="session")
 def with_table(tasks, loaded) -> Target:
-    """A database with a small table_a."""
+    """Returns a database with a small table_a."""
     target: Target = loaded(18)
     made = tasks.run(target, "--initialize-only", *SMALL)
     assert made.status == 0, made.stderr
@@ -63,7 +63,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def figure(done: Ended, name: str) -> list[float]:
-    """The numbers of a line of the summary."""
+    """Returns the numbers of a line of the summary."""
     found = re.search(rf"^{re.escape(name)} +(\d.*)$", done.stdout, re.MULTILINE)
     assert found, done.stdout
     return [float(number) for number in re.findall(r"\d+(?:\.\d+)?", found[1])]

@@ -31,7 +31,7 @@ SHORT = ("-n", "-S", "-t", "2", "-c", "2")
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory):
-    """A directory with two authorities, and a server's and a client's certificate from the first."""
+    """Returns a directory with two authorities, and a server's and a client's certificate from the first."""
     require(shutil.which("openssl"), "the openssl command")
     directory = tmp_path_factory.mktemp("authority")
 
@@ -76,14 +76,14 @@ def sealed(workspace, authority):
 
 
 def attempt(cluster, user, program=None, **env):
-    """A short run over TCP; an empty text if it went well, else what was said."""
+    """Runs a short load over TCP; returns an empty text if it went well, else its messages."""
     done = run(program or ours(), *SHORT, **variables(cluster, user, PGPASSWORD=PASSWORD, **env))
     assert (done.status == 0) == (not done.stderr), done.stderr
     return done.stderr
 
 
 def peer(cluster):
-    """The server's own pgbench, which has TLS."""
+    """Returns the server's own pgbench, which has TLS."""
     return Program("original", (str(cluster.server.bin / "pgbench"),))
 
 
@@ -181,7 +181,9 @@ def test_tls_starts_at_once_if_asked_to_and_the_protocol_is_agreed_on(sealed, au
 
 @pytest.fixture(scope="module")
 def self_signed(workspace, tmp_path_factory):
-    """A server whose certificate has signed itself, its list of revoked certificates empty and full, and another's."""
+    """Yields a server whose certificate has signed itself, its list of revoked certificates empty and full, and
+    another's.
+    """
     require(shutil.which("openssl"), "the openssl command")
     directory = tmp_path_factory.mktemp("self-signed")
 

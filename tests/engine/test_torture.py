@@ -23,7 +23,7 @@ SERIALIZABLE = "-c default_transaction_isolation=serializable"
 
 @pytest.fixture(scope="module")
 def roomy(workspace: Workspace) -> Iterator[Target]:
-    """A server with room for the conflicts that serializable transactions have while one of them stands still.
+    """Yields a server with room for the conflicts that serializable transactions have while one of them stands still.
 
     Each that commits meanwhile keeps one with each other client; the room grows with the places. Where there is none
     left, which a busy machine brings about with the usual hundred places, the server ends a client with an error.

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.machine
 
 @pytest.fixture
 def root(monkeypatch):
-    """A directory of root's in /tmp, whose bit keeps others from exchanging it."""
+    """Yields a directory of root's in /tmp, whose bit keeps others from exchanging it."""
     require_root()
     monkeypatch.delenv("SUDO_UID", raising=False)
     path = public_directory()

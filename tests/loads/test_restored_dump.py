@@ -37,7 +37,7 @@ def dump_of(path: Path) -> RestoredDump:
 
 
 def in_database(target: Target, name: str) -> Target:
-    """A new database on a server of the tests, as that of a server that pgtrial makes: a role owns it."""
+    """Returns a new database on a server of the tests, as that of a server that pgtrial makes: a role owns it."""
     with target.connect_as_user() as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name}")
         connection.execute(f"CREATE DATABASE {name} OWNER {OWNER}")

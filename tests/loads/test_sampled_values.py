@@ -16,7 +16,7 @@ COLUMNS = {"c": '"Codes%"."Code"', "n": '"Codes%".n'}
 
 @pytest.fixture
 def session(clusters):
-    """A session of a database whose table has 200 codes."""
+    """Yields a session of a database whose table has 200 codes."""
     target = clusters(18).target
     with target.connect_as_user() as session:
         session.execute("DROP DATABASE IF EXISTS values_of_arms")

@@ -39,7 +39,9 @@ def many_types(order):
 
 @pytest.fixture
 def database(clusters):
-    """A new database on the server of a version, with the settings that differ most from those of the comparison."""
+    """Yields a function that returns a new database on the server of a version, with the settings that differ most from
+    those of the comparison.
+    """
     made = []
 
     def make(major, sql, encoding="UTF8"):

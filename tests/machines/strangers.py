@@ -18,7 +18,7 @@ SHELL = resource("machines/processes.sh", "pgtrial")
 
 @contextmanager
 def started_in(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with a child, whose command line has the word postgres, as long as the context lasts."""
+    """Yields a process with a child, whose command line has the word postgres, as long as the context lasts."""
     command = ["sh", "-c", "sleep 300 & exec tail -f postgresql-notes.txt"]
     folder.mkdir()
     (folder / "postgresql-notes.txt").touch()

@@ -212,7 +212,9 @@ def test_a_script_that_is_cut_off_does_nothing(tmp_path):
 
 @pytest.fixture
 def sudo(tmp_path, monkeypatch):
-    """A command in place of sudo, since a test cannot give itself the right to use the real one."""
+    """Returns a function that sets the script of a command in place of sudo, since a test cannot give itself the right
+    to use the real one.
+    """
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
 
     def behaves(script):

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.machine
 
 @pytest.fixture
 def boot_kernel(host, tmp_path, monkeypatch):
-    """A machine whose kernel has four pages reserved, three in use, and gives at most so many more at each request."""
+    """Returns a machine whose kernel has four pages reserved, three in use, and gives at most so many more at each
+    request.
+    """
     pool = tmp_path / "hugepages-1048576kB"
     pool.mkdir()
     asked: list[int] = []

@@ -54,7 +54,7 @@ def mounted_over(path):
 
 @pytest.fixture
 def changes(workspace, host):
-    """The journal of the workspace's run, its changes made by either kind of machine."""
+    """Returns the journal of the workspace's run, its changes made by either kind of machine."""
     return HostJournal(workspace.root, host)
 
 
@@ -138,7 +138,7 @@ def test_a_size_beyond_the_free_space_is_refused_with_the_figures(changes):
 
 @pytest.fixture
 def somebodys_disk(untouched, tmp_path):
-    """A device with a filesystem."""
+    """Yields a device with a filesystem."""
     require_filesystem("ext4")
     image = tmp_path / "disk"
     with image.open("wb") as file:

@@ -17,7 +17,7 @@ from pgtrial.store.study_file import build_study
 
 @pytest.fixture
 def shop(tmp_path, monkeypatch):
-    """A folder with SQL files and scripts, which is the current one."""
+    """Returns a folder with SQL files and scripts, which is the current one."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "schema.sql").write_text("CREATE TABLE orders (id int);\n")
     (tmp_path / "data.sql").write_text("INSERT INTO orders VALUES (1);\n")

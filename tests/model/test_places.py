@@ -24,7 +24,7 @@ def plan_of(blocks=8, seed=7, arms=("a", "b"), load=None, **server):
 
 
 def places(plan):
-    """The places of each block and load point by arm."""
+    """Returns the places of each block and load point by arm."""
     found: dict[tuple[int, int], dict[str, int | None]] = {}
     for trial in plan.trials:
         found.setdefault((trial.block, trial.load_point), {})[trial.arm] = trial.place

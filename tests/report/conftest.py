@@ -50,8 +50,9 @@ def write_study(
     slices: Mapping[int, list[SliceRow]] | None = None,
     spec: StudySpec | None = None,
 ) -> StudyDirectory:
-    """A study directory as `pgtrial run` leaves it, without the engine's events; `spec` is by default one of the plan's
-    arms and load points."""
+    """Writes a study directory as `pgtrial run` leaves it, without the engine's events; by default `spec` follows from
+    the plan's arms and load points.
+    """
     load = plan.load_points
     spec = spec or StudySpec(
         study=StudySection(question=question, name=plan.name, published=published),
@@ -79,7 +80,7 @@ def write_study(
 
 
 def timeline(trial: Trial, changes: dict[int, float] | None = None) -> pl.DataFrame:
-    """The trial's seconds, its warm-up rising; no rows when it failed."""
+    """Returns the trial's seconds, with a rising warm-up; no rows when it failed."""
     rng = np.random.default_rng(trial.index)
     rows = []
     for name, phase in (("warmup", trial.warmup), ("measure", trial.measured)):
@@ -142,7 +143,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Studies:
 
 @pytest.fixture(scope="session")
 def reports(studies: Studies) -> Studies:
-    """The same studies with their reports written."""
+    """Returns a function that returns the same studies with their reports written."""
     return cache(lambda name: _with_report(studies(name)))
 
 
@@ -211,7 +212,7 @@ COLLAPSE_S = 34
 
 
 def collapsing(path: Path) -> StudyDirectory:
-    """The baseline keeps its level; the other arm is twice as fast until its credits are used up."""
+    """A study in which the baseline keeps its level; the other arm is twice as fast until its credits are used up."""
     plan = make_plan(duration_s=60.0)
     trials = run(plan, noisy({"off": 2.0}))
     changed = {trial.index: {COLLAPSE_S: 0.25} for trial in trials if trial.arm == "off"}
@@ -242,7 +243,7 @@ def failing(path: Path) -> StudyDirectory:
 
 
 def interleaved(path: Path) -> StudyDirectory:
-    """The arms take turns; one of them is slower after the other, and one trial failed."""
+    """A study whose arms take turns; one of them is slower after the other, and one trial failed."""
     plan = interleaved_plan(blocks=12, points=POINTS[3:5])
     rng = np.random.default_rng(4)
 
@@ -323,7 +324,7 @@ def hosted(path: Path) -> StudyDirectory:
 
 
 def host(trial: Trial, seconds: range = range(-2, 6)) -> pl.DataFrame:
-    """The arm `on` writes to the device and waits for it; `off` works more."""
+    """Returns what the host did in a trial: `on` writes to the device and waits for it; `off` uses more CPU."""
     rows: list[tuple[int | None, str, str, float]] = []
     for second in seconds:
         rows += [(second, "cpu", "user_s", 0.5), (second, "cpu", "nice_s", 0.25), (second, "cpu", "idle_s", 1.0)]

@@ -30,7 +30,7 @@ def client_of(address: str) -> Client:
 
 
 def histories_of(client: Client) -> dict[str, str]:
-    """The addresses of the histories in the list, by name."""
+    """Returns the addresses of the histories in the list, by name."""
     found = re.findall(r'href="[^"]+(/history/[^"/]+)">([^<]+)<', client.ask("/").text)
     return {name: address for address, name in found}
 

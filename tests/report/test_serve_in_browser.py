@@ -35,7 +35,7 @@ pytestmark = pytest.mark.browser
 
 @contextmanager
 def watched(browser: WebDriver, folder: Path) -> Iterator[str]:
-    """The address of a server; at the end, no page has complained, and none has asked beyond the server."""
+    """Yields the address of a server; at the end, no page has complained, and none has asked beyond the server."""
     # so high that nothing is scrolled to, which the pages do smoothly: a click would miss
     metrics = {"width": 1400, "height": 14_000, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)

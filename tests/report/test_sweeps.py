@@ -57,7 +57,7 @@ def over_sizes() -> StudyData:
 
 @pytest.fixture(scope="module")
 def pooled() -> StudyData:
-    """An arm behind a pool of 8 connections, which follows no law."""
+    """Returns an arm behind a pool of 8 connections, which follows no law."""
     return data_of(
         points(CLIENTS),
         lambda arm, point: 100.0 * min(point.clients, 8) if arm == "b" else LAWS["a"].speed(point.clients),

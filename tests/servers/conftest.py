@@ -9,13 +9,13 @@ from tests.servers.given import PASSWORD
 
 @pytest.fixture
 def given(start_cluster):
-    """A server of somebody else's."""
+    """Returns a server of somebody else's."""
     return start_cluster()
 
 
 @pytest.fixture
 def guarded(start_cluster, free_port):
-    """A server on TCP that asks for passwords, with the role ann."""
+    """Returns a server on TCP that asks for passwords, with the role ann."""
     cluster = start_cluster(
         settings={"listen_addresses": "127.0.0.1", "port": str(free_port)},
         hba="local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n",

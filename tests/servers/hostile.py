@@ -105,7 +105,7 @@ def _functions(found: Sequence[tuple[str, list[str], str]]) -> Iterator[str]:
 
 
 def _better(types: Sequence[str]) -> Iterator[list[str]]:
-    """The types of arguments that fit better than a function's own, one or two of them changed."""
+    """Yields the types of arguments that fit better than a function's own, one or two of them changed."""
     choices = [_OTHERS.get(one, ()) for one in types]
     for place, others in enumerate(choices):
         for other in others:

@@ -158,7 +158,7 @@ esac
 
 @pytest.fixture
 def meson(tmp_path, monkeypatch):
-    """A stand-in for meson on the PATH; ninja is the real one."""
+    """Puts a stand-in for meson on the PATH; ninja is the real one."""
     require(shutil.which("ninja"), "ninja")
     program = tmp_path / "bin" / "meson"
     program.parent.mkdir()
@@ -218,7 +218,7 @@ def test_link_time_optimisation_by_configure_has_its_flags_and_the_compilers_arc
 
 @pytest.fixture(scope="module")
 def profiled(home):
-    """A server whose build fails without a profile of its program."""
+    """Returns the repository of a server whose build fails without a profile of its program."""
     repository = Repository(home / "profiled")
     repository.commit("one", linked_server_files(require_server(17).bin.parent, "-Werror=missing-profile"))
     return repository

@@ -19,12 +19,12 @@ pytestmark = [pytest.mark.server, pytest.mark.machine]
 
 @pytest.fixture
 def place(fresh_state):
-    """A directory that the servers' account can reach, as those of a lab."""
+    """Returns a directory that the servers' account can reach, as those of a lab."""
     return fresh_state
 
 
 def _tree(root, account):
-    """A tree of the servers' account; None: of the own one."""
+    """Makes a tree of the servers' account, or of this account if None."""
     (root / "base" / "1").mkdir(parents=True)
     (root / "base" / "1" / "empty").write_bytes(b"")
     (root / "base" / "1" / "large").write_bytes(os.urandom(3 * 1024 * 1024 + 17))
@@ -91,7 +91,7 @@ def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(workspace, place)
 
 @pytest.fixture
 def xfs(place):
-    """An empty xfs of 512 MB."""
+    """Yields an empty xfs of 512 MB."""
     require_root()
     require(shutil.which("mkfs.xfs"), "xfs")
     image, mounted = place / "image", place / "xfs"

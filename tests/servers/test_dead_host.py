@@ -19,7 +19,7 @@ PATIENCE_S = 60
 
 @pytest.fixture
 def silent(tmp_path, monkeypatch):
-    """A host that takes connections and says nothing: its name of ssh's configuration, and its socket."""
+    """Yields a host that takes connections and says nothing: its name of ssh's configuration, and its socket."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(PATIENCE_S)
         (tmp_path / ".ssh").mkdir(mode=0o700)

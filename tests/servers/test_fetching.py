@@ -15,7 +15,9 @@ PROGRAM = "#!/bin/sh\necho 'postgres (PostgreSQL) 18.99'\n"
 
 @pytest.fixture
 def index(tmp_path, monkeypatch):
-    """An empty directory that pip takes wheels from, and nothing else; the state directory is one of the test's own."""
+    """Returns the empty directory that is the only one from which pip takes wheels; the state directory is one of the
+    test's own.
+    """
     wheels = tmp_path / "index"
     wheels.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -68,7 +68,7 @@ def load(request):
 
 @pytest.fixture
 def spec_in(tmp_path, given, load):
-    """The study of a load in a database, and its data: `spec_in("one")`."""
+    """Returns a function that returns the study of a load in a database, and its data: `spec_in("one")`."""
     require_engine()
     (tmp_path / "mine.lua").write_text(_SCRIPT)
     write_pack(tmp_path / "counted", schema_sql=_SCHEMA)
@@ -84,7 +84,7 @@ def spec_in(tmp_path, given, load):
 
 @pytest.fixture
 def one(given, spec_in, workspace):
-    """The database `one`, in which pgtrial has made the data of the load."""
+    """Returns the database `one`, in which pgtrial has made the data of the load."""
     execute(given, "CREATE DATABASE one")
     spec, data = spec_in("one")
     checked(spec, workspace).prepare(data, silent)
@@ -97,7 +97,7 @@ def one(given, spec_in, workspace):
 
 
 def _restored(server, dbname):
-    """A dump of the database, restored into another one."""
+    """Restores a dump of the database into another one and returns that."""
     copy = replace(server, dbname=dbname)
     with replace(server, dbname="postgres").connect_as_user() as session:
         session.execute(f"CREATE DATABASE {dbname}")
@@ -110,14 +110,14 @@ def _restored(server, dbname):
 
 
 def _copied(server, dbname):
-    """A copy of the database by CREATE DATABASE."""
+    """Copies the database by CREATE DATABASE and returns the copy."""
     with replace(server, dbname="postgres").connect_as_user() as session:
         session.execute(f"CREATE DATABASE {dbname} TEMPLATE {server.dbname}")
     return replace(server, dbname=dbname)
 
 
 def _renamed(server, dbname):
-    """The database under another name."""
+    """Renames the database and returns it."""
     with replace(server, dbname="postgres").connect_as_user() as session:
         session.execute(f"ALTER DATABASE {server.dbname} RENAME TO {dbname}")
     return replace(server, dbname=dbname)

@@ -114,7 +114,7 @@ def test_settings_are_put_back_where_their_session_is_lost(given, workspace, tmp
 
 
 def ended(cluster):
-    """A session of the server that has ended, as a record has it."""
+    """Returns a session of the server that has ended, as a record has it."""
     with cluster.target.connect_as_user() as session:
         return maker(session)
 

@@ -33,7 +33,7 @@ PATIENCE_S = 120.0
 
 @pytest.fixture
 def pack(tmp_path):
-    """The data of a pack that makes objects of many kinds."""
+    """Returns the data of a pack that makes objects of many kinds."""
     write_pack_of_objects(tmp_path / "objects")
     asked = {"load": {"workload": "./objects", "scale": 1}, "arms": {"a": {}, "b": {}}}
     spec = build_study(asked, "test", tmp_path)
@@ -161,7 +161,7 @@ def test_tables_of_a_lab_that_was_killed_while_it_made_them_go(given, fresh_stat
 class TestWhatIsGone:
     @pytest.fixture
     def state(self, given, fresh_state, monkeypatch):
-        """A state with the record of tables in the database `theirs`, by the role bob."""
+        """Returns a state with the record of tables in the database `theirs`, by the role bob."""
         require_engine()
         monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
         execute(given, "CREATE ROLE bob LOGIN", "CREATE DATABASE theirs OWNER bob")

@@ -35,7 +35,9 @@ _SHADOWS = (
 
 @pytest.fixture
 def shadowed(given):
-    """The dsn of a role whose search path has a schema before pg_catalog with tables and functions of its names."""
+    """Returns the dsn of a role whose search path has a schema before pg_catalog with tables and functions of its
+    names.
+    """
     execute(given, *_SHADOWS, "CREATE ROLE bob LOGIN SUPERUSER")
     execute(given, "ALTER ROLE bob SET search_path = mine, pg_catalog, public")
     return dsn_of(given, user="bob")

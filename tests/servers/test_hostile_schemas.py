@@ -53,7 +53,7 @@ def cluster(request, start_cluster):
 
 @pytest.fixture
 def trap(cluster, path):
-    """The database of an owner who lies in wait, as a superuser reaches it. What lies in wait there works."""
+    """Returns a database, as a superuser reaches it, whose owner has set traps in it, all of which work."""
     trap = lie_in_wait(cluster, path)
     with trap.connect_as_user() as session:
         session.execute("SELECT to_json(d) FROM pg_catalog.pg_database d")

@@ -34,7 +34,7 @@ def locks_of(study):
 
 @pytest.fixture
 def listening(start_cluster, free_port):
-    """A server that listens on a socket and on loopback, with two databases."""
+    """Returns a server that listens on a socket and on loopback, with two databases."""
     settings = {**FAST, "listen_addresses": "127.0.0.1", "port": str(free_port)}
     cluster = start_cluster(settings=settings, hba="local all all trust\nhost all all 127.0.0.1/32 trust\n")
     with cluster.target.connect_as_user() as session:

@@ -38,7 +38,7 @@ with Workspace(Path(sys.argv[1])) as workspace:
 
 @pytest.fixture
 def lab(fresh_state):
-    """A lab with a server, a template and a change of the machine, and the account of its servers."""
+    """Yields a lab with a server, a template and a change of the machine, and the account of its servers."""
     require_root()
     require_server(18)
     with subprocess.Popen(

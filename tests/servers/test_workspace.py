@@ -217,7 +217,7 @@ class TestStateOfOthers:
 
     @pytest.fixture
     def open_state(self, fresh_state):
-        """A state directory as umask 000 made it before modes were explicit."""
+        """Returns a state directory as umask 000 made it before modes were explicit."""
         require_root()
         for path in (fresh_state / "state", fresh_state / "state/runs", fresh_state / "state/templates"):
             path.mkdir()

@@ -62,7 +62,7 @@ def verdict(y: list[float], margin: float, m: int = 1) -> tuple[str, int] | None
 
 
 def blocks_needed(y: list[float], margin: float) -> int | None:
-    """The look at which the present estimate and spread would decide, from the first look on."""
+    """Returns the look at which the present estimate and spread would decide, counted from the first look on."""
     n, alpha = [(n, a) for n, a in zip(LOOKS, ALPHA, strict=True) if n <= len(y)][-1]
     low, estimate, high = interval(y[:n], alpha)
 

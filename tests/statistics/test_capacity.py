@@ -24,7 +24,7 @@ Probe = Callable[[float], Reading]
 
 
 def one_server(random: np.random.Generator, rate: float) -> Reading:
-    """A probe of M/M/1 with 100 slower transactions at its capacity, after ten limits of settling."""
+    """Returns a probe of M/M/1 with 100 slower transactions at its capacity, after ten limits of settling."""
     settling_s, end_s = 10 * LIMIT_S, 10 * LIMIT_S + 10_000 / CAPACITY
     arrivals = np.sort(random.random(random.poisson(rate * end_s))) * end_s
     worked = np.cumsum(services := random.exponential(SERVICE_S, len(arrivals)))
@@ -60,7 +60,7 @@ def test_searches_from_anywhere_agree_on_a_known_capacity() -> None:
 
 
 def share(rate: float, at: float, slope: float) -> float:
-    """A share of slower transactions whose odds go with a power of the rate."""
+    """Returns a share of slower transactions whose odds grow with a power of the rate."""
     odds = PROMISE.slower / (1 - PROMISE.slower) * (rate / at) ** slope
     return odds / (1 + odds)
 

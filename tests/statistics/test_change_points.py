@@ -14,7 +14,7 @@ from pgtrial.statistics.change_points import change_points, welch_interval
 
 
 def energy(left, right):
-    """The scaled energy distance of two samples, as Matteson and James define it."""
+    """Returns the scaled energy distance of two samples, as Matteson and James define it."""
     n, m = len(left), len(right)
     across = sum(abs(x - y) for x in left for y in right)
     within = [

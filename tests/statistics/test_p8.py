@@ -52,7 +52,7 @@ def chance_of_decision(y, margin, blocks, planned=()):
 
 
 def attained_level(blocks: int, alpha: float) -> float:
-    """The two-sided error really spent at nominal `alpha`; the statistic is discrete, so at most alpha."""
+    """Returns the two-sided error really spent at nominal `alpha`; the statistic is discrete, so at most alpha."""
     threshold = p8.rejection_threshold(blocks, alpha)
     return 2 * float(p8.null_distribution(blocks)[threshold]) if threshold >= 0 else 0.0
 

@@ -22,7 +22,9 @@ FEWER = 150
 
 
 def simulated(looks: Looks, claims: int, studies: int = STUDIES) -> tuple[float, float]:
-    """The log-ratios that 80% of simulated studies with unit noise find, and within which they find equivalence."""
+    """Returns the log-ratios that 80% of simulated studies with unit noise find, and within which they find
+    equivalence.
+    """
     noise = np.random.default_rng(7).standard_normal((studies, looks.planned[-1]))
     found, established = [], []
     for blocks in noise:

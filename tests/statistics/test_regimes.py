@@ -19,7 +19,7 @@ Noise = Callable[[np.random.Generator, int], np.ndarray]
 
 
 def remembering(phi: float, sd: float) -> Noise:
-    """A first-order autoregressive series."""
+    """Returns a function that returns a first-order autoregressive series."""
 
     def noise(rng: np.random.Generator, n: int) -> np.ndarray:
         shocks = rng.standard_normal(n + 50) * np.sqrt(1 - phi**2)

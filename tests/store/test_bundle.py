@@ -68,7 +68,7 @@ def study(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(study):
-    """The study's bundle as bytes."""
+    """Returns the study's bundle as bytes."""
     return written(study)
 
 
@@ -220,7 +220,7 @@ def reader(tmp_path_factory):
 
 
 def forged(*parts, members=None, manifest=None):
-    """A bundle of (name, content), whatever they are; `members` are (tar header, content)."""
+    """Returns a bundle of (name, content), whatever they are; `members` are (tar header, content)."""
     listed = [{"name": name, "size": len(data), "sha256": sha256(data).hexdigest()} for name, data in parts]
     text = json.dumps(manifest or {"format": 1, "parts": listed}).encode()
     members = [member(name, data) for name, data in parts] if members is None else members
@@ -379,7 +379,7 @@ def test_tables_that_are_damaged_otherwise_end_no_reader(tmp_path):
 
 
 def bundled_with(study, tmp_path, name, content):
-    """A bundle of the study in which one file of the first trial is another one."""
+    """Returns a bundle of the study in which one file of the first trial is another one."""
     made = tmp_path / "made"
     shutil.copytree(study.path, made)
     copy = StudyDirectory.open(made)

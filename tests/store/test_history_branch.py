@@ -16,7 +16,7 @@ from tests.repositories import IDENTITY, Repository
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """A repository with a commit on main, a change in its work tree and another one in its index."""
+    """Returns a repository with a commit on main, a change in its work tree and another one in its index."""
     for name, value in IDENTITY.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))

@@ -57,7 +57,7 @@ def test_another_form_is_answered_with_an_example(texts, said):
 
 @pytest.fixture
 def started(monkeypatch):
-    """The studies that commands would run."""
+    """Returns the studies that commands would run."""
     specs = []
     monkeypatch.setattr("pgtrial.cli.compare.start", lambda spec, *_, **__: specs.append(spec) or 0)
     return specs

@@ -14,7 +14,7 @@ POINT = studies.POINT.model_copy(update={"capacity": CapacityLoad(percentile="p9
 
 
 def capacity_plan(blocks: int = 12) -> Plan:
-    """A plan of a study of capacity."""
+    """Returns a plan of a study of capacity."""
     plan = make_plan(blocks=blocks, points=[POINT], duration_s=5.0)
     return plan.model_copy(update={"metrics": ["capacity"]})
 
@@ -37,7 +37,7 @@ def trials_of(plan: Plan, capacity: Callable[[PlannedTrial], float | None], tran
 
 
 def probe(rate: float, transactions: int, *, kept: bool = True) -> Probe:
-    """A probe of so many transactions."""
+    """Returns a probe of so many transactions."""
     return Probe(
         rate=rate,
         duration_s=5,

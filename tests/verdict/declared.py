@@ -19,7 +19,7 @@ def declaring(
     duration_s: float = 60.0,
     rate: float | None = RATE,
 ) -> Plan:
-    """A plan whose study declares these metrics."""
+    """Returns a plan whose study declares these metrics."""
     points = [POINT.model_copy(update={"rate": rate})]
     plan = make_plan(arms, blocks=blocks, points=points, duration_s=duration_s)
     return plan.model_copy(update={"metrics": list(metrics)})
@@ -32,7 +32,8 @@ def at_the_rate(plan: Plan, of: Callable[[PlannedTrial, Trial], Trial]) -> list[
 
 
 def with_latency(trial: Trial, *, p50: float = 1000.0, p99: float = 8000.0, failed: int = 0) -> Trial:
-    """A trial with these percentiles, microseconds; those above p99 are multiples of it, those below of p50.
+    """Returns a trial with these percentiles, microseconds; percentiles above p99 are multiples of it, those below are
+    multiples of p50.
 
     Of `failed` transactions more than one in a hundred leave no p99, and any none of p99.9.
     """
@@ -54,6 +55,6 @@ def with_latency(trial: Trial, *, p50: float = 1000.0, p99: float = 8000.0, fail
 
 
 def with_wal(trial: Trial, each: float) -> Trial:
-    """A trial whose transactions wrote so many bytes of WAL each."""
+    """Returns a trial whose transactions wrote so many bytes of WAL each."""
     transactions = trial.measured.transactions if trial.measured else 0
     return trial.model_copy(update={"server_deltas": {"wal": {"wal_bytes": each * transactions}}})

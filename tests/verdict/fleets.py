@@ -13,7 +13,9 @@ LOST = None
 
 
 def by_fleet(trial: Trial, speeds: Mapping[str, float | None], **told: Any) -> Trial:
-    """The trial as machines made it that had four clients each and so many transactions per second and client."""
+    """Returns the trial as if machines had made it that had four clients each and this number of transactions per
+    second and client.
+    """
     return trial.model_copy(update={"machines": [share(name, speed, **told) for name, speed in speeds.items()]})
 
 

@@ -50,7 +50,7 @@ Templates = Callable[[PlannedTrial], list[Template] | None]
 
 
 def run_replays(blocks: int, templates: Templates, seed: int = 3) -> tuple[Plan, list[Trial]]:
-    """A study of the arms `a`, the baseline, and `b`."""
+    """Returns the plan and the trials of a study of the arms `a`, the baseline, and `b`."""
     plan = make_plan(("a", "b"), blocks=blocks, points=(POINT,), seed=seed)
     return plan, [_trial(plan, planned, templates(planned)) for planned in plan.trials]
 

@@ -48,7 +48,7 @@ def interleaved_plan(arms=("on", "off"), **options) -> Plan:
 
 
 def turns(plan: Plan) -> Iterator[list[Turn]]:
-    """The slices of each block and load point, in the engine's order, which the seed of the load draws."""
+    """Yields the slices of each block and load point, in the engine's order, which the seed of the load draws."""
     for _, group in groupby(plan.trials, lambda planned: (planned.block, planned.load_point)):
         trials = list(group)
         order = Slices(SLICE_S, len(trials), trials[0].seed).turns()
@@ -75,7 +75,7 @@ Study = tuple[list[Trial], dict[int, list[SliceRow]]]
 
 
 def alternate(plan: Plan, tps: Callable[[Turn], float]) -> Study:
-    """The trials and their slices; every client is active for exactly the slice."""
+    """Returns the trials and their slices; every client is active for exactly the slice."""
     slices: dict[int, list[SliceRow]] = {planned.index: [] for planned in plan.trials}
     for block in turns(plan):
         for turn in block:
@@ -90,7 +90,7 @@ def alternate(plan: Plan, tps: Callable[[Turn], float]) -> Study:
 
 
 def slice_row(number: int, begin_s: float, client_s: float, transactions: int, end_s: float) -> SliceRow:
-    """The slice of the round of this number that was to begin at this time; `end_s` is when it ended."""
+    """Returns the slice of the round with this number, planned to begin at `begin_s` and ended at `end_s`."""
     return SliceRow(
         phase="warmup" if number < WARMUP_ROUNDS else "measure",
         round=number,

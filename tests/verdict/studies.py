@@ -33,7 +33,7 @@ def case_of(
 
 
 def verdict_of(*study, **known) -> StudyResult:
-    """The decision in words; the arguments are those of `case_of`."""
+    """Returns the decision in words; the arguments are those of `case_of`."""
     return verdict.verdict_of(case_of(*study, **known))
 
 
@@ -96,7 +96,9 @@ Tps = Callable[[PlannedTrial], float | None]
 def run(
     plan: Plan, tps: Tps, *, upto: int | None = None, failures: dict[str, dict[str, int]] | None = None
 ) -> list[Trial]:
-    """The trials as stored; `upto` stops after so many, `failures` gives every trial of an arm failed transactions."""
+    """Returns the trials as stored; `upto` stops after so many, `failures` gives every trial of an arm failed
+    transactions.
+    """
     return [
         make_trial(plan, planned, tps(planned), (failures or {}).get(planned.arm)) for planned in plan.trials[:upto]
     ]
@@ -145,7 +147,7 @@ def exchanged(trials: Sequence[Trial], blocks: Collection[int]) -> list[Trial]:
 
 
 def ways(blocks: int) -> Iterator[set[int]]:
-    """The blocks to exchange for all ways in which the coin can fall, up to exchanging all of them."""
+    """Yields the blocks to exchange for all ways in which the coin can fall, up to exchanging all of them."""
     for falls in product((False, True), repeat=blocks - 1):
         yield {block for block, other in enumerate(falls) if other}
 
@@ -157,7 +159,7 @@ def noisy(ratio: dict[str, float], *, base: float = 2000.0, sd: float = 0.02, se
 
 
 def deployed(number: int, each: int = 4, *, arms=("on", "off"), points=(POINT,)) -> Plan:
-    """A plan of so many deployments of each arm, with so many blocks on each pair."""
+    """Returns a plan of so many deployments of each arm, with so many blocks on each pair."""
     plan = make_plan(arms, blocks=number * each, points=points)
     trials = share_out(plan.trials, number, seed=3)
     looks = planned_looks(number, number * each) if number >= 4 else plan.looks

@@ -49,7 +49,7 @@ Queries = Callable[[PlannedTrial], list[Query] | None]
 def run_suites(
     blocks: int, queries: Queries, cache: Cache = "warm", unchecked: Sequence[str] = (), seed: int = 3
 ) -> tuple[Plan, list[Trial]]:
-    """A study of the arms `a`, the baseline, and `b`."""
+    """Returns the plan and the trials of a study of the arms `a`, the baseline, and `b`."""
     number = len(queries(PlannedTrial(index=0, block=0, load_point=0, arm="a", seed=1)) or [])
     plan = make_plan(("a", "b"), blocks=blocks, points=(point(number, cache, unchecked),), seed=seed)
     return plan, [_trial(plan, planned, queries(planned)) for planned in plan.trials]

@@ -26,7 +26,9 @@ def points(clients: Sequence[int] = (8,), scales: Sequence[int] = (10,)) -> list
 def sweep(
     at: Sequence[LoadPoint], speed: Speed, *, blocks: int = 11, sd: float = 0.02, reads: Speed | None = None, seed=5
 ) -> tuple[Plan, list[Trial]]:
-    """Arms `a` and `b`; each trial has noise of its own, and `reads` gives buffers read per transaction."""
+    """Returns a sweep of the arms `a` and `b`; each trial has noise of its own, and `reads` gives buffers read per
+    transaction.
+    """
     plan = make_plan(("a", "b"), blocks=blocks, points=at)
     rng = np.random.default_rng(seed)
 
@@ -46,5 +48,5 @@ def sweep(
 
 
 def misses(holds: float, scale: int) -> float:
-    """The share of random pages that a cache of this scale does not hold."""
+    """Returns the share of random pages that a cache of this scale does not hold."""
     return max(0.0, 1 - holds / scale)

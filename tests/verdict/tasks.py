@@ -61,13 +61,15 @@ def summary(tasks: Tasks) -> TaskSummary:
 
 
 def run_tasks(blocks: int = BLOCKS, *, seed: int = 5, **arms: Draw) -> tuple[Plan, list[Trial]]:
-    """A study of these arms, the first of which is the baseline; a draw of None is a failed trial."""
+    """Returns the plan and the trials of a study of these arms, the first of which is the baseline; a draw of None is a
+    failed trial.
+    """
     plan = make_plan(tuple(arms), blocks=blocks, points=[POINT], margin=0.05, duration_s=0.0, seed=seed)
     return plan, trials_of(plan, arms, seed)
 
 
 def trials_of(plan: Plan, arms: Mapping[str, Draw], seed: int = 5) -> list[Trial]:
-    """The trials of a plan."""
+    """Returns the trials of a plan."""
     rng = np.random.default_rng(seed)
 
     def trial(planned: PlannedTrial) -> Trial:

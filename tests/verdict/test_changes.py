@@ -31,7 +31,7 @@ def steps(before: float, at: int, after: float) -> np.ndarray:
 def recorded(
     levels: Levels, *, blocks: int = 12, plan: Plan | None = None, seed: int = 1
 ) -> tuple[Plan, list[Trial], dict[int, list[int]]]:
-    """A plan, its trials, and their transactions of each second."""
+    """Returns a plan, its trials, and their transactions of each second."""
     plan = plan or make_plan(blocks=blocks, duration_s=60.0)
     rng = np.random.default_rng(seed)
     seconds = {p.index: np.round(levels(p) * np.exp(0.03 * rng.standard_normal(60))).astype(int) for p in plan.trials}
@@ -45,7 +45,9 @@ def study(levels: Levels, *, blocks: int = 12, plan: Plan | None = None, seed: i
 
 
 def both(planned: PlannedTrial) -> np.ndarray:
-    """`off` is twice as fast until its credits are gone, sooner than those of `on`, and then half as fast."""
+    """Returns levels: `off` is twice as fast until its credits are gone, sooner than those of `on`, and then half as
+    fast.
+    """
     return steps(4000, 25, 500) if planned.arm == "off" else steps(2000, 35, 1000)
 
 

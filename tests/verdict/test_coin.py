@@ -49,7 +49,7 @@ def drawn_plan(seed: int, blocks: int = 8, rate: Sequence[float] = ()) -> Plan:
 
 
 def swapped(plan: Plan, blocks: Sequence[bool]) -> Plan:
-    """The same plan had the coin fallen the other way in these blocks."""
+    """Returns the same plan as if the coin had fallen the other way in these blocks."""
     trials = [
         planned.model_copy(update={"arm": SWAPPED[planned.arm]}) if blocks[planned.block] else planned
         for planned in plan.trials
@@ -91,7 +91,7 @@ def by_what_ran_before(turn: Turn) -> float:
 
 
 def by_time(turn: Turn) -> float:
-    """A random walk over the study, with collapses."""
+    """Returns the effect of a random walk over the study, with collapses."""
     at = turn.planned.block * 100 + turn.slot
     return float(_WALK[at]) - 2.0 * float(_ODD[at])
 

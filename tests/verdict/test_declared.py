@@ -24,7 +24,7 @@ def claim_on(result: StudyResult, metric: str, arm: str = "off") -> MetricClaim:
 
 
 def stalled(plan: Plan, *, p99: float = 1.25, p50: float = 1.0, sd: float = 0.01) -> list[Trial]:
-    """The arm's percentiles are so many times the baseline's, with noise."""
+    """Returns trials in which the arm's percentiles are `p99` and `p50` times the baseline's, with noise."""
     rng = np.random.default_rng(3)
 
     def factor(planned, times: float) -> float:

@@ -153,7 +153,7 @@ _NOISE = 0.02
 
 
 def word(units: Units, means: list[float], margin: float) -> str:
-    """The verdict of the looks that so many units reach."""
+    """Returns the verdict of the looks that this number of units reaches."""
     limits = p8.ratio_limits(margin)
     reached = [look for look in units.looks() if look.blocks <= len(means)]
     reader = units.reader()

@@ -17,13 +17,13 @@ from tests.verdict.suite_trials import LIMIT_S, Query, run_suites
 
 
 def by_p9(plan: Plan, claims: int = 1) -> Plan:
-    """The plan with the looks of a new study."""
+    """Returns the plan with the looks of a new study."""
     looks = p9.looks(plan.max_blocks, claims)
     return plan.model_copy(update={"spending": Spending(end=plan.max_blocks, kept=p9.KEPT), "looks": looks})
 
 
 def with_failures(trial: Trial, code: str, failed: int) -> Trial:
-    """The trial with so many failed transactions beside those that it committed."""
+    """Returns the trial with so many failed transactions beside those that it committed."""
     return trial.model_copy(update={"measured": trial.measured.model_copy(update={"failures": {code: failed}})})
 
 

@@ -18,7 +18,7 @@ WARNING = ClientWarning(kind="client-busy", message="The busiest load thread use
 
 
 def warned(trials: list[Trial], arm: str, point: LoadPoint, count: int) -> list[Trial]:
-    """The same trials, the first `count` of an arm at a load point with a warning."""
+    """Returns the same trials, the first `count` of an arm at a load point with a warning."""
     chosen = [trial.index for trial in trials if (trial.arm, trial.load_point) == (arm, point)][:count]
     return [
         trial.model_copy(update={"client": trial.client.model_copy(update={"warnings": [WARNING]})})
@@ -108,7 +108,9 @@ LATE = ClientWarning(
 
 
 def late_starts(metrics: list[str]) -> StudyResult:
-    """A study at a rate whose engine began 1.03 ms late; the p50 is near 2 ms and the p95 twice that."""
+    """Returns the result of a study at a rate whose engine began 1.03 ms late; the p50 is near 2 ms and the p95 twice
+    that.
+    """
     plan, trials = at_rate()
     slow = [
         trial.model_copy(

@@ -9,7 +9,9 @@ from tests.verdict.studies import decision_of, findings_over
 
 
 def templates(planned):
-    """A transaction names a table that `b` lacks; another one had broken a unique constraint that `b` lacks, too."""
+    """Returns the templates of a trial: one names a table that `b` lacks; another one had broken a unique constraint
+    that `b` lacks, too.
+    """
     if planned.arm == "a":
         return [
             Template(),

@@ -45,7 +45,9 @@ def _loaded(order_entry: Program, clusters: Callable[[int], Cluster]) -> Iterato
 
 @pytest.fixture
 def copy(_loaded: dict[int, Target]) -> Iterator[Callable[..., Target]]:
-    """A freshly loaded database of one test's own: `copy()`, or `copy(1)` for one warehouse."""
+    """Yields a function that returns a freshly loaded database of one test's own: `copy()`, or `copy(1)` for one
+    warehouse.
+    """
     server = replace(_loaded[1], dbname="postgres")
     numbers = itertools.count()
     copies: list[str] = []

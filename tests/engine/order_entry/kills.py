@@ -54,7 +54,7 @@ class AttackedLoad:
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        """A load that has counted transactions; at its end the engine is killed."""
+        """Runs a load until it has counted transactions; at the end of the context the engine is killed."""
         self._path.unlink(missing_ok=True)
         with self._program.start(self._target, [*self._args, "--events", str(self._path)]) as process:
             try:

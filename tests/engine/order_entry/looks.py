@@ -16,7 +16,7 @@ KINDS = ["new-order", "payment", "order-status", "delivery", "stock-level", "new
 
 
 def violated(order_entry: Program, target: Target) -> set[int]:
-    """The numbers of the conditions that do not hold."""
+    """Returns the numbers of the conditions that do not hold."""
     done = order_entry.run(target, "check")
     held = {int(number) for number in re.findall(r"^condition (\d+): holds \(.+\)$", done.stdout, re.MULTILINE)}
     broken = {int(number) for number in re.findall(r"error: condition (\d+) does not hold for ", done.stderr)}

@@ -22,5 +22,5 @@ def generate() -> Program:
 
 @functools.cache
 def tables_by_rules(suite: str) -> dict[str, pl.DataFrame]:
-    """The tables of a suite at scale 0.01, made without the engine."""
+    """Returns the tables of a suite at scale 0.01, made without the engine."""
     return _RULES[suite](1)

@@ -37,13 +37,13 @@ Act = Callable[[Side, Target], object]
 
 @pytest.fixture(scope="session")
 def sides() -> tuple[Side, Side]:
-    """The original and ours."""
+    """Returns the original and ours."""
     return original(), ours()
 
 
 @pytest.fixture(scope="session")
 def server(workspace: Workspace) -> Iterator[Cluster]:
-    """A server of the comparison's own; it counts statements, and asks the role `asked` for a password."""
+    """Yields a server of the comparison's own; it counts statements, and asks the role `asked` for a password."""
     with serving(workspace, 18, PASSWORD_RULE, _SETTINGS) as cluster:
         with cluster.target.connect_as_user() as connection:
             connection.execute("CREATE ROLE asked SUPERUSER LOGIN PASSWORD 'correct horse'")
@@ -94,7 +94,8 @@ def both(
     state_root: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Both:
-    """`theirs, mine = both(act, databases)`: what `act(side, target)` returns for each side, as plain data.
+    """Returns a function: `theirs, mine = both(act, databases)` are the results of `act(side, target)` for each side,
+    as plain data.
 
     The original's comes from its recording, if one fits. `content` is more of what it depends on, as scripts are.
     """

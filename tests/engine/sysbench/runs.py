@@ -55,7 +55,7 @@ class Case(CorpusCase):
 
 
 def texts(directory: Path) -> dict[str, str]:
-    """The files of a directory."""
+    """Returns the files of a directory."""
     return {path.name: path.read_text() for path in sorted(directory.iterdir())}
 
 
@@ -138,6 +138,6 @@ def _settled(case: Case, side: Side, text: str) -> str:
 
 
 def _sorted(text: str) -> str:
-    """The lines in one order. Threads of the original write a line and its end apart."""
+    """Returns the lines in one order, since threads of the original write a line and its end apart."""
     parted = re.sub(r"(?<=.)(?=(?:Creating|Inserting|Dropping) )", "\n", text)
     return "".join(f"{line}\n" for line in sorted(parted.splitlines()) if line)

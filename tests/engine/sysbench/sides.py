@@ -29,12 +29,12 @@ def original() -> Side:
 
 
 def ours() -> Side:
-    """The engine as sysbench, or skip."""
+    """Returns the engine as sysbench, or skips the test."""
     return Side("ours", (str(require_engine()), "sysbench"))
 
 
 def _in_place(match: re.Match[str]) -> str:
-    """A number at the right end of its column as `#`, in as many characters."""
+    """Returns `#` in place of a number at the right end of its column, in as many characters."""
     return match[1] + "#".rjust(len(match[2]))
 
 
@@ -70,7 +70,7 @@ _COUNTED = [
 
 
 def settle(text: str, *, timed: bool = False) -> str:
-    """`text` without what is measured; `timed` if a run's counts are.
+    """Returns `text` without the measured values; if `timed`, the counts of a run are measured too.
 
     Of consecutive interval lines each is left once: one that falls on the end of the run is printed, or not.
     """

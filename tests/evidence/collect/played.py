@@ -25,7 +25,7 @@ class PlayedMachine:
         self.asked: list[str] = []
 
     def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
-        """The recording, or the status that a shell has for an unknown command."""
+        """Returns the recording, or the status that a shell has for an unknown command."""
         del user
         words = [str(word) for word in command]
         if words[0] == "sh":

@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def recorded(name: str) -> str:
-    """A recorded output without its head."""
+    """Returns a recorded output without its head."""
     lines = (Path(__file__).parent / "recorded" / name).read_text().splitlines()
     return "\n".join(dropwhile(lambda line: line.startswith("#"), lines)) + "\n"

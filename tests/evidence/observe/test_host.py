@@ -40,7 +40,7 @@ class Saying:
 
 
 def served_by(process: int) -> Any:
-    """A session as the sampler sees it."""
+    """Returns a session as the sampler sees it."""
     return SimpleNamespace(info=SimpleNamespace(backend_pid=process))
 
 

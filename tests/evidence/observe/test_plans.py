@@ -22,7 +22,9 @@ VALUES = [["2", "7"], ["0", "9"], ["1", "7"]]
 
 @pytest.fixture(params=[15, 18])
 def asked(request, start_cluster):
-    """A function that plans a statement on a server of a version with partitioned tables, under a plan_cache_mode."""
+    """Yields a function that plans a statement on a server of a version with partitioned tables, under a
+    plan_cache_mode.
+    """
     require_server(request.param)
     cluster = start_cluster(request.param)
     target = Target(cluster.socket_directory, cluster.port, "postgres", "postgres")

@@ -30,7 +30,7 @@ ALL_S = 3600.0
 
 @contextmanager
 def waiting_for_a_lock(cluster) -> Iterator[None]:
-    """A session that is held up by another one's lock for as long as the context lasts."""
+    """Yields a session that is held up by another one's lock for as long as the context lasts."""
     with cluster.target.connect_as_user(application_name="holder") as holder:
         holder.execute("SELECT pg_advisory_lock(77)")
         with cluster.target.connect_as_user(application_name="waiter") as waiter:

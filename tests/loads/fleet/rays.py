@@ -27,7 +27,7 @@ def ray_of_this_machine() -> Any:
 
 
 def cluster_of_two_nodes() -> Any:
-    """A head and another node, with a processor each."""
+    """Returns a cluster of a head and another node, with a processor each."""
     for _ in range(STARTS - 1):
         cluster = ray_of_this_machine()()
         try:

@@ -48,7 +48,7 @@ def root(monkeypatch):
 
 @pytest.fixture
 def killed(root):
-    """The folder of a lab's own cluster after `kill -9`, in the words of `pgtrial cleanup --dry-run`."""
+    """Returns the folder of a lab's own cluster after `kill -9` of the lab."""
     ray_of_this_machine()
     with joined_lab(root) as lab:
         (room,) = root.glob(f"pgt-ray-{lab.pid}-*")
@@ -60,7 +60,7 @@ def killed(root):
 
 @contextmanager
 def joined_lab(root):
-    """A lab with a cluster of its own; killed at the end."""
+    """Yields a lab with a cluster of its own; killed at the end."""
     command = [sys.executable, "-c", LAB, root]
     alone = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | {"HOME": str(root)}
     said = ""

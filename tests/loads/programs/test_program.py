@@ -29,7 +29,7 @@ def program(tmp_path: Path):
 
 
 def says(line: str) -> str:
-    """A program that answers every token with this expression."""
+    """Returns a program that answers every token with this expression."""
     return f"{LOOP}    print({line}, flush=True)\n"
 
 

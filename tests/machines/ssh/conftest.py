@@ -26,7 +26,7 @@ def names_that_are_none():
 
 @pytest.fixture(scope="package")
 def ssh_home(tmp_path_factory):
-    """The home of a user whose keys and known_hosts lead to the hosts, and to no others."""
+    """Yields the home of a user whose keys and known_hosts lead to the hosts, and to no others."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
@@ -56,13 +56,13 @@ def _exists(user):
 
 @pytest.fixture(scope="package")
 def postgres(workspace):
-    """A bin directory that the account of servers can reach."""
+    """Returns a bin directory that the account of servers can reach."""
     return str(workspace.reachable(require_server(18)).bin)
 
 
 @pytest.fixture
 def windows(hosts, ssh_home):
-    """A name of ssh's configuration that leads to the first host's sshd where it answers as Windows does."""
+    """Yields a name of ssh's configuration that leads to the first host's sshd where it answers as Windows does."""
     configuration = ssh_home / ".ssh/config"
     configuration.write_text(f"Host windows\n  HostName {hosts[0].address}\n  User root\n  Port {WINDOWS_PORT}\n")
     yield "windows"
@@ -71,7 +71,7 @@ def windows(hosts, ssh_home):
 
 @pytest.fixture
 def known_hosts(hosts, ssh_home):
-    """The file with the keys of the hosts, which a test may change."""
+    """Yields the file with the keys of the hosts, which a test may change."""
     file = ssh_home / ".ssh/known_hosts"
     text = file.read_text()
     yield file

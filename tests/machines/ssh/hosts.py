@@ -117,7 +117,7 @@ class Host:
         return [" ".join(words) for words in found if not Path(words[0]).name.startswith("sshd")]
 
     def ports(self) -> set[int]:
-        """The TCP ports that somebody listens on."""
+        """Returns the TCP ports that somebody listens on."""
         lines = Path(f"/proc/{self.sshd.pid}/net/tcp").read_text().splitlines()[1:]
         fields = [line.split() for line in lines]
         return {int(field[1].rpartition(":")[2], 16) for field in fields if field[3] == _LISTENING}
@@ -128,11 +128,13 @@ class Host:
         return [target for line in lines if (target := line.split()[4]).startswith(f"{self.folder}/")]
 
     def asked_windows(self) -> list[str]:
-        """The first word of each command that the host with Windows was given."""
+        """Returns the first word of each command that the host with Windows was given."""
         return (self.folder / "asked").read_text().split()
 
     def note_rooms(self) -> set[str]:
-        """The rooms that are there now; what they have outside of `data` counts as left as well from now on."""
+        """Returns the run directories that were seen so far; what they have outside of `data` counts as left as well
+        from now on.
+        """
         self.rooms |= {room.name for room in self.data.glob("pgtrial-*")}
         return self.rooms
 
@@ -193,7 +195,8 @@ def _host(folder: Path, user: str, key: asyncssh.SSHKey) -> Iterator[Host]:
 
 
 def _new_namespace() -> tuple[str, str]:
-    """A namespace, and the first three numbers of the addresses on the way to it, which nobody else has.
+    """Makes a namespace and returns it with the first three numbers of the addresses on the way to it, which nobody
+    else has.
 
     Neither another run of these tests has them now, nor is anything left of one that was killed.
     """
@@ -281,7 +284,7 @@ def _answers(address: str, port: int, sshd: subprocess.Popen[bytes]) -> bool:
 
 
 def _words(pid: str) -> list[str]:
-    """The command line of a process; none of one that has ended, or has no words of its own yet."""
+    """Returns the command line of a process; empty for one that has ended, or has no command line yet."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ").split()
     except (FileNotFoundError, ProcessLookupError):

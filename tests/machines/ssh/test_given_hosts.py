@@ -34,7 +34,7 @@ def dsn(start_cluster, free_port):
 
 @pytest.fixture
 def labs_own(hosts):
-    """The first host, which is the lab's machine by its boot, too."""
+    """Yields the first host, which is the lab's machine by its boot, too."""
     boot_id = hosts[0].folder / "boot_id"
     before = boot_id.read_text()
     boot_id.write_text(Path(BOOT_ID).read_text())

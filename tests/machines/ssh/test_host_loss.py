@@ -35,7 +35,7 @@ def usual_ttl(host: Host) -> str:
 
 @pytest.fixture
 def crash(host: Host, usual_ttl: str) -> Callable[[], None]:
-    """The host ends, and with it what its kernel was told."""
+    """Returns a function that ends the host, with all that its kernel was told."""
 
     def end() -> None:
         host.crash()

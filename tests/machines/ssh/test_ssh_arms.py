@@ -77,7 +77,7 @@ def test_a_study_survives_a_dropped_connection_and_leaves_nothing(tmp_path, host
 
 @pytest.fixture
 def one_study(hosts, postgres):
-    """The spec of a study with arms on both hosts; keywords go into both set-ups."""
+    """Returns a function that returns the spec of a study with arms on both hosts; keywords go into both set-ups."""
 
     def make(**more: object):
         return build_study(

@@ -20,7 +20,7 @@ def trials_of(plan, change):
 
 
 def facts(**groups):
-    """The facts of both arms: `facts(A={...}, B={...})`."""
+    """Returns the facts of both arms: `facts(A={...}, B={...})`."""
     return {arm: Facts(arm=arm, collected="2026-11-20T14:12:00Z", facts=content) for arm, content in groups.items()}
 
 
