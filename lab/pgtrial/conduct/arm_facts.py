@@ -113,7 +113,7 @@ class ArmFacts:
             self._tell(found)
 
     def _tell(self, found: Audit) -> None:
-        """Tells at once what will withhold the verdict: whoever can mend it need not wait for the end of the study."""
+        """Tells the user at once what will withhold the verdict, so that it can be mended before the study ends."""
         for finding in found.findings:
             sentence = as_told(finding)
             if finding.severity == "withhold" and sentence not in self._told:

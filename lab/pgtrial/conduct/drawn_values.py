@@ -45,7 +45,7 @@ class DrawnValues:
         for place in places:
             if place.identity not in self.seen:
                 self.seen.add(place.identity)
-                # a template is served by now; of several given servers the first one is
+                # the template is already served, or the first one of several given servers
                 served = place.served(self.folder / "log") if place.is_given else nullcontext(target)
                 with served as there, there.connect_as_load() as session:
                     check_values(session, columns, self.drawn, self.origin[1], arm.name)

@@ -24,7 +24,7 @@ from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import format_duration, setting_bytes
 from pgtrial.servers.connection_errors import address_of, with_defaults
 
-if TYPE_CHECKING:  # a plan does without what trials need
+if TYPE_CHECKING:  # plans must not import what only trials need
     from pgtrial.conduct.course import Course
 
 SLICE_S = 0.25
@@ -37,7 +37,7 @@ _MEMORY_SHARE = 0.6
 _ROUNDING = 1e-9
 
 _OF_ANALYZE = "default_statistics_target"
-"""A setting of sessions that changes what ANALYZE draws: where each arm's copy is analysed, each arm takes a server."""
+"""A setting of sessions that changes what ANALYZE draws: if each arm's copy is analysed, each arm needs a server."""
 
 
 def interleaving_of(spec: StudySpec) -> Interleaving | None:

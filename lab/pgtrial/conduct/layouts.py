@@ -26,7 +26,7 @@ def layouts_of(spec: StudySpec) -> dict[str, int]:
 
 
 def blocks_for_all(spec: StudySpec) -> int | None:
-    """Returns the blocks after which a layout comes again; None: no arm has layouts.
+    """Returns the number of blocks after which a layout comes again; None if no arm has layouts.
 
     Up to then each block has layouts of its own, so what the verdict finds is a difference of the sources. Further
     blocks measure the same layouts more exactly, and layouts differ.
@@ -35,7 +35,7 @@ def blocks_for_all(spec: StudySpec) -> int | None:
 
 
 def layouts_for(spec: StudySpec, blocks: int) -> int:
-    """Returns how many layouts give each of so many blocks layouts of its own; some arm has layouts."""
+    """Returns how many layouts give each of `blocks` blocks its own; some arm must have layouts."""
     return blocks * max(_arms_by_count(spec).values())
 
 

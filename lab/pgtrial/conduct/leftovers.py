@@ -69,11 +69,11 @@ def remove(unfinished: Iterable[Path]) -> None:
 
 
 def _end_engine(file: Path) -> None:
-    # no note, a half-written one, or no such process: nothing is left to end
+    # without a note, with a half-written one, and without such a process nothing is left to end
     with suppress(OSError, ValueError, KeyError, TypeError, psutil.Error):
         noted = json.loads(read_of_others(file))
         process = psutil.Process(int(noted["pid"]))
-        # the same number may have gone to another process since, after a restart at the same time as before it
+        # another process may have this number by now, even with the same start time if the machine was restarted
         if (
             noted["boot"] == boot_id(LOCAL)
             and any(abs(now - float(then)) <= _SAME_S for now, then in zip(_born(process), noted["born"], strict=True))

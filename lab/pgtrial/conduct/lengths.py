@@ -34,8 +34,8 @@ LEAST_BUDGET_S = 120.0
 _SPARE_BLOCKS = 2
 """The number of blocks that are planned beyond the first look, if they fit: it decides only if all blocks agree."""
 _SPENT_SHARE = 0.95
-"""The share of the budget that is planned for the fewest blocks. The rest is a reserve: the preliminary block may have
-been a quick one."""
+"""The share of the budget that is planned for the fewest blocks. The rest is a reserve, since the preliminary block may
+have been a quick one."""
 _WARMUP_STEP_S, _LEAST_DURATION_S = 0.5, 2.0
 _LONGEST_LOAD_SHARE = 0.25
 """The largest share of a trial's load that a warm-up may take where the budget does not hold the measured share."""
@@ -201,7 +201,7 @@ def _end_in_words(plan: Plan, chosen: Lengths) -> str:
 
 
 def _given(spec: StudySpec, overhead_s: float) -> TrialLengths | None:
-    """Returns the lengths that follow from the study file alone; None: pgtrial chooses them."""
+    """Returns the lengths that follow from the study file alone; None if pgtrial chooses them."""
     load, trials = spec.load, _trials(spec)
     if load.kind.stored.time_is_unknown:
         return _of_unknown_end(spec, trials, overhead_s)

@@ -77,7 +77,7 @@ class SentStatements:
             executions.setdefault(one.sql, []).append(one)
         every = by_text(_as_sent(text, self.point.protocol, of_text) for text, of_text in executions.items())
         kept = dict(islice(every.items(), MOST_STATEMENTS))
-        # a script may send a statement seldom, and order entry does
+        # a script may send a statement so seldom that the short run misses it, and order entry does send such ones
         sends_all = self.script is None and self.point.workload != ORDER_ENTRY
         return Statements(kept, are_complete=sends_all and 0 < len(every) == len(kept), left_out=len(every) - len(kept))
 

@@ -121,7 +121,7 @@ class MeasuredLoad:
                 self._sampler.measure_begins()
                 self.measure_begins()
             case {"event": "pause"} if isinstance(self._run, EngineRun):
-                # nothing of the lab's own is to be in memory, or to be lost with the server
+                # the lab's own sessions must not take memory, nor be lost with the server
                 self._checkpoint.close()
                 self._session.close()
                 self._watch.restart(self._run)
@@ -169,7 +169,7 @@ class MeasuredLoad:
         if course.statements is None:
             return
         found = course.statements(target)
-        # to plan a statement may call functions of the data
+        # planning a statement may call functions of the data, so the role of the load does it
         with target.connect_as_load() as reader:
             plans = found.plans(reader)
         if course.with_drawn_statistics:
@@ -206,7 +206,7 @@ def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoi
             check(course.pack, target, "before the load")
     with timed(course.timings, "warm"):
         missed = warm_relations(target, arm.setup, course.data)
-        # the sessions that this took are not to be counted for others
+        # sessions that warmed the relations must not count as clients of others
         wait_for_clients_to_leave(session, clients)
         course.not_permitted += [missed] if missed else []
         if course.load.phases_s[0] == 0 or course.load.kind.searches_rate:

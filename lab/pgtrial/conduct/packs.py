@@ -167,7 +167,7 @@ def held(files: SqlFiles | None, setting: str | None, target: Target) -> Iterato
     """Runs hold.sql in a session that stays open within the context, if the arm has switched the setting on."""
     with ExitStack() as stack:
         if files is not None and setting is not None:
-            # closed without a COMMIT, which a server that is gone would answer with an error
+            # the session is closed without a COMMIT, which would raise an error if the server is gone
             session = stack.enter_context(closing(target.connect_as_load()))
             query = "SELECT pg_catalog.current_setting(%s::pg_catalog.text, true)"
             if str(value(session, query, setting) or "off").lower() in _ON:

@@ -82,7 +82,7 @@ def plan_now(spec: StudySpec) -> Plan:
     except BudgetError:
         if overhead_s is None:
             raise
-        # a machine that was busy during an earlier study does not refuse this one: its preliminary block measures anew
+        # the recorded overhead may be that of a busy machine, and the preliminary block measures it again
         return make_plan(spec, seed, created, expected_lengths(spec, None, noise))
 
 

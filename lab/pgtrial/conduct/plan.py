@@ -243,7 +243,7 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
             "this study has ended for good ([verdict] final, which gate, bisect and selftest set): its looks spent "
             "the whole error of 5%; run another study"
         )
-    if not plan.looks:  # a plan of before that was too short for one
+    if not plan.looks:  # a plan of an earlier version that was too short for a look
         plan = plan.model_copy(update={"looks": [p8.first_look(claims_of(spec))]})
     done = {trial.index for trial in stored}
     after = next((planned.block for planned in plan.wanted if planned.index not in done), plan.max_blocks)

@@ -1,8 +1,8 @@
-"""The planner's statistics of a study: drawn anew for each trial, the same in all arms, or as the templates have them.
+"""The planner's statistics of a study: drawn for each trial, the same in all arms, or as the templates have them.
 
 ANALYZE reads a random sample. If a template keeps one sample for a whole study, an arm whose sample was unlucky has
-another plan in every block, and that looks like a difference of the arms. Drawn anew for each trial, it is noise
-between blocks.
+another plan in every block, and that looks like a difference of the arms. If the sample is drawn again for each trial,
+it is noise between blocks.
 """
 
 from __future__ import annotations

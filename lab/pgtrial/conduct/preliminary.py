@@ -84,7 +84,7 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
         group_began = time.monotonic()
         group = study.together(due[0])
         load = spec.load.timed(*preliminary_lengths(spec, _slice_s(study.plan, group)))
-        # what takes longer takes too long for any verdict within the budget
+        # a job that takes longer leaves no time for a verdict within the budget
         load = load.kind.limited(load, longest_job(spec))
         try:
             courses += run(group, load, longest_duration(spec))

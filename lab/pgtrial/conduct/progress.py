@@ -112,7 +112,7 @@ class BlockEnds:
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     precision: Precision | None = None
     metric: str | None = None
-    """The declared metric of the primary claims; None: the measure of the load."""
+    """The declared metric of the primary claims; None for the measure of the load."""
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def run_study(
         step = next_step_of(study, Readings(study))
         more = more or _up_to_the_look(given, step)
         if isinstance(step, Stop) and more is None and not missing_plans(study):
-            # a lab that was killed after its last trial has left what it had made
+            # a lab that was killed after its last trial has not removed what it had made
             for notice in (*scratch.clean(), *clean()):
                 listener(Preparing(notice, stays=True))
             _end(study, step, listener)

@@ -57,7 +57,7 @@ class RunningTrial:
     def begin(self) -> None:
         """Starts the server and the engine of the load. Raises ArmError, StudyError and StoreError."""
         course = self.course
-        if course.reason is not None:  # the server that it shares is not there
+        if course.reason is not None:  # the shared server did not start
             self.ended = True
             return
         try:
@@ -74,7 +74,7 @@ class RunningTrial:
             if not course.load.kind.searches_rate:
                 self.run = self._measured.begin(self._load)
                 return
-            # trials of a capacity do not alternate: no other load is to be heard meanwhile
+            # trials that search a capacity do not alternate, so that no other load has events meanwhile
             self._measured.search(self._load)
             self._load.close()
             self._load_ended = True
@@ -126,7 +126,7 @@ class RunningTrial:
                     self.arm.fetch_log(self._log)
                 if (taken := job.name_taken(course)) is not None:
                     raise taken
-                # what follows is the lab's own stop of the server
+                # the log is read here, before the lab's own stop of the server adds to it
                 course.server_said += server_log.last_lines(self._log, course.log_read)
                 if course.reason is None and course.lost is None and self._while_served is not None:
                     self._while_served(self.arm, self._target, course.planned.place, course.outcome.program)

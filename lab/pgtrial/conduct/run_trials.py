@@ -178,7 +178,7 @@ def _run(
                     notes=list(notes),
                 )
                 if study.plan.shares_server and under_way and under_way[0].ended:
-                    first = under_way[0].course  # it was to start the server of all
+                    first = under_way[0].course  # the first trial starts the server of all, and has failed
                     course.reason, course.start_failures = first.reason, first.start_failures
                 trial = RunningTrial(course, arms[due.arm], while_served)
                 under_way.append(trial)

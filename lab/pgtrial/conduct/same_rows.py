@@ -181,7 +181,7 @@ class _Reading:
             what = f"{'columns' if by_column else 'rows'} of {plural(len(chosen), 'table')} of {size:,.0f} MB"
             compared = "to compare them with those of the other arms"
             self.listener(Preparing(f"{arm}: reading the {what}, {compared}"))
-            is_lua = place.is_given and isinstance(self.data, SysbenchTables)  # whose texts name no table as a whole
+            is_lua = place.is_given and isinstance(self.data, SysbenchTables)  # its scripts name no table as a whole
             rows = {
                 table.label: rows_of(session, table, keys[table.label], by_column=by_column).model_copy(
                     update={"changed_by_load": is_lua or (place.is_given and table.is_changed)}
@@ -213,5 +213,5 @@ def _is_whole(rows: TableRows | None) -> bool:
 
 
 def _whole(rows: TableRows | None) -> tuple[int | None, str | None] | None:
-    """Returns what has to be the same in two places: count and digest. None: the table is not in this place."""
+    """Returns what has to be the same in two places: count and digest; None if the table is not in this place."""
     return None if rows is None else (rows.rows, rows.digest)

@@ -140,7 +140,7 @@ def _place(server: Made) -> Hashable:
 def _blocks(volume: Volume) -> Hashable:
     if volume.fs == "tmpfs":
         return "memory"
-    # loop volumes of one size and kind are on one file
+    # loop volumes of the same size and kind share one file
     return (volume.size, volume.preallocate) if volume.on == ["loop"] else tuple(volume.on)
 
 

@@ -240,7 +240,7 @@ def _spec(wanted: Wanted, work: dict[str, int], verdict: dict[str, Any]) -> Stud
         },
         "server": server,
         "arms": {name: {"settings": {WORK: str(rows)}} for name, rows in work.items()},
-        # the client may well be a limit: its own part of the work is the same in all arms
+        # a busy client does not bias the comparison: its part of the work is the same in all arms
         "verdict": {"allow_busy_client": True, "final": True, **verdict},
     }
     return build_study(data, "selftest", wanted.lookup.parent)

@@ -117,7 +117,7 @@ def warm_relations(target: Target, server: Server, data: Data) -> str | None:
         schema = _schema_of_prewarm(session, server)
     with target.for_load.connect() as session:
         tables = _TABLES.format(relations=data.relations(session), is_reached=is_reached(session))
-        if target.owner is not None:  # an extension's tables are the superuser's
+        if target.owner is not None:  # tables of extensions belong to the superuser
             tables += " AND pg_catalog.has_table_privilege(c.oid, 'SELECT')"
         if schema is not None:
             with suppress(psycopg.errors.InsufficientPrivilege):
@@ -134,7 +134,7 @@ def _schema_of_prewarm(session: Session, server: Server) -> str | None:
         return None if schema is None else str(schema)
     if value(session, "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'") is None:
         return None
-    session.execute("CREATE EXTENSION pg_prewarm SCHEMA pg_catalog")  # which no data brings with it or lacks
+    session.execute("CREATE EXTENSION pg_prewarm SCHEMA pg_catalog")  # this schema is there with any data
     return "pg_catalog"
 
 

@@ -76,7 +76,7 @@ def _statement_rows(course: Course) -> dict[str, StatementRows]:
             counter, _, text = name.partition(": ")
             if counter in StatementRows.model_fields and first_word(text) in FINDS_ROWS:
                 counts.setdefault(text, {})[counter] = round(value)
-    # the lab's own statements are counted as well
+    # pg_stat_statements counts the lab's own statements as well
     of_load = of_these(counts, known_statements(course.point, course.script)) if counts else ()
     return {text: StatementRows(**counts[text]) for text in of_load if counts[text].keys() == {"calls", "rows"}}
 

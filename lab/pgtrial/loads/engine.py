@@ -199,7 +199,7 @@ class EngineRun(LoadRun):
 
     def _read_events(self, stream: Iterable[str]) -> None:
         try:
-            # line by line, so that others can follow the load
+            # the copy is written line by line, so that others can follow the load
             with self._events_file.open("a", encoding="utf-8", buffering=1) as copy:
                 for line in stream:
                     copy.write(line)
@@ -237,7 +237,7 @@ def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRu
                 late.interrupt()
             overdue, deadline = True, time.monotonic() + _STOP_GRACE_S
             continue
-        if run not in running:  # what it wrote after it was given up
+        if run not in running:  # a load that was given up has still written this
             continue
         if line is None:
             if run.copy_error is not None:

@@ -1,4 +1,4 @@
-"""A load that is under way, whoever makes it: what its reader needs of it, and the copy of its events."""
+"""A load that runs, of whichever kind: what its readers need of it, and the copy of its events."""
 
 from __future__ import annotations
 

@@ -127,13 +127,13 @@ def _query(
         conditions = [_RELATIONS] if relation else []
         if catalog.schema:
             conditions.append(f"c.{catalog.schema} NOT IN ({_SYSTEM})")
-        # a partition is marked with its table: the load's tables are looked for by that
+        # a partition has a mark as its table does, since the load's tables are found by their marks
         kinds = "CASE WHEN c.relkind IN ('r', 'p') THEN '{e}' ELSE '{e,i,a}' END::text[]" if relation else "'{e,i,a}'"
         conditions.append(_PART.format(catalog=catalog.name, kinds=kinds))
         owner = f"c.{catalog.owner}" if catalog.owner else ""
         own = f"pg_get_userbyid({owner}) = current_user" if owner else "true"
         may = f"pg_has_role({owner}, 'USAGE')" if owner else "true"
-        # later changes of a table, such as a foreign key to it, leave the row of its type as it was made
+        # the row of a table's type keeps its xmin when the table changes later, such as by a foreign key to it
         xmin = "coalesce((SELECT t.xmin FROM pg_type t WHERE t.oid = c.reltype), c.xmin)" if relation else "c.xmin"
         conditions.append(condition.replace("OWN", own).replace("MAY", may).replace("XMIN", xmin))
         if known := [str(oid) for name, oid in before if name == catalog.name]:

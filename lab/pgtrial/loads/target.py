@@ -94,7 +94,7 @@ All may be set by any role. Settings of the planner are not among them: they cos
 _PATH_OF_LAB = f"SET LOCAL search_path = {_OF_LAB['search_path']}"
 
 CHANGED_BY_LAB = (*TIME_LIMITS, *_OF_LAB)
-"""Settings that the lab's own sessions may have otherwise than those of the load."""
+"""Settings in which the lab's own sessions may differ from those of the load."""
 
 _HAS_OTHERWISE = f"""SELECT pg_catalog.set_config(name, text, false) FROM (
     SELECT name, '0'::pg_catalog.text AS text
@@ -130,7 +130,7 @@ See pg_split_opts in PostgreSQL.
 
 _environment = threading.Lock()
 
-# a session's errors are raised; the driver's own warnings would stand between the lines of progress
+# errors of a session are raised; the driver's own warnings would appear between the lines of progress
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
@@ -337,11 +337,11 @@ def _set_up(connection: Session, query: str) -> None:
         except psycopg.errors.QueryCanceled:
             if time.monotonic() > deadline:
                 raise
-            # within a limit of milliseconds there is time for no more than this, and now and then not even for that
+            # a limit of milliseconds leaves time for no more than this statement, and sometimes not even for that
             with suppress(psycopg.errors.QueryCanceled):
                 connection.execute(_with_process(_WITHOUT_LIMIT, connection))
         else:
-            # once more after a change: a limit that passes as it is lifted cancels the statement after that
+            # after a change it runs once more: a limit that expires while it is lifted cancels the next statement
             if was_changed or not changes:
                 return
             was_changed = True
@@ -363,7 +363,7 @@ def lab_path(session: Session) -> Iterator[None]:
 def schemas_of_load(session: Session) -> list[int]:
     """Returns the schemas in which unqualified names of the load are looked up, in turn. Raises psycopg.Error."""
     cursor = psycopg.Cursor(session)
-    # a transaction that is under way has the path of the lab again afterwards
+    # an open transaction has the lab's search path again afterwards
     cursor.execute(f"SET LOCAL search_path TO DEFAULT; {_SCHEMAS}; {_PATH_OF_LAB}".encode())
     cursor.nextset()
     return [oid for (oid,) in cursor.fetchall()]

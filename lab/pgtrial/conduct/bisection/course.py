@@ -147,7 +147,7 @@ class Course:
 
     def _of_culprit(self, commit: Commit, half: _Half) -> Answer:
         parent = commit.parents[0] if commit.parents else self.known.good
-        # of one commit alone the study of the ends is its own; any other has led to the commit
+        # if only one commit is between the ends, their study has already compared it with its parent
         part: Part = "ends" if len(self.search.commits) == 1 else "culprit"
         step = self._step(part, commit, parent, half, times=self._left_for_culprit())
         if step.mark != "bad" or step.difference is None:

@@ -85,7 +85,7 @@ class JobWatch(LoadWatch):
         if progress is None or self._shown is None or progress.phase != self._shown.phase:
             self._phase_began = now
         self._shown = progress
-        with suppress(OSError):  # a page lacks it, and the trial goes on
+        with suppress(OSError):  # the page lacks it then, and the trial goes on
             self._shown_at.write_text(json.dumps(asdict(progress) if progress is not None else None))
         left_s = None
         if progress is not None and progress.share and now > self._phase_began:

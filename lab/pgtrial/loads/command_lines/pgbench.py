@@ -62,13 +62,13 @@ def scripts_of(point: LoadPoint, script: Path | None) -> list[str]:
     """Returns pgbench's options for the scripts of a load point."""
     if script is None:
         return ["-b", point.workload]
-    # only of built-in scripts pgbench finds out the scale
+    # pgbench finds out the scale for built-in scripts only
     scale = ["-s", str(point.scale)]
     if point.pack is not None:
         return pack_options(point.pack, script, point.whole_scale)
     if point.mix:
         return [*(word for name, weight in point.mix.items() for word in ("-f", f"{script / name}@{weight}")), *scale]
-    # the weight keeps an @ in the path from being taken for one
+    # without the weight, pgbench would take an @ in the path for the beginning of one
     return ["-f", f"{script}@1", *scale]
 
 

@@ -39,7 +39,7 @@ def _test(asked: Asked) -> list[str]:
 
 
 def _protocol_and_seed(asked: Asked) -> list[str]:
-    # 0 would stand for the time
+    # sysbench takes the seed 0 for the current time
     mode = "disable" if asked.point.protocol == "simple" else "auto"
     return [f"--db-ps-mode={mode}", f"--rand-seed={asked.seed or 1}"]
 
@@ -50,7 +50,7 @@ def check_sysbench(spec: StudySpec) -> None:
         test = PurePosixPath(path).name
         with TemporaryDirectory(prefix="pgtrial-") as folder:
             for name, text in spec.scripts.items():
-                if "/" not in name:  # others are a pack's
+                if "/" not in name:  # other files belong to packs
                     (Path(folder) / name).write_bytes(text.encode())
             named = str(Path(folder) / test) if test in spec.scripts else test
             options = spec.load.sysbench.arguments(test)

@@ -164,11 +164,11 @@ class MarkedTables(Data):
 
         What has no mark was made by somebody else at the same time. Raises what `fill` raises.
         """
-        owner = server.for_load  # whose tables they are
+        owner = server.for_load  # the tables belong to this role
         with owner.connect() as connection:
             clients = count_clients(connection)
         self.fill(server, report, maker)
-        # a session of its own: the rows that others have written reach the server's statistics when those end
+        # a new session: the rows that the former ones wrote reach the server's statistics when those end
         with owner.connect() as connection:
             made = marked_objects(connection, self.unfinished)
             freeze(connection, [relation.identity for relation in made if relation.letter in TABLES], clients)

@@ -61,14 +61,14 @@ class DumpText:
         self._of_a_server = False
 
     def parts(self) -> Iterator[Part]:
-        """Yields all parts in their order. Whoever gets a part with rows takes all of `rows` before the next part."""
+        """Yields all parts in their order. After a part with rows the caller must take all `rows`."""
         for number, line in enumerate(self._lines):
             text = line.removeprefix(BYTE_ORDER_MARK.encode()) if number == 0 else line
             self._of_a_server = self._of_a_server or text.startswith(_OF_A_SERVER)
-            # of psql's own lines none stands within a statement: there they are text
+            # psql's own commands stand between statements; within a statement such a line is text
             if self._scanner.between and (command := _COMMAND.match(text)) is not None:
                 self._check_command(command[1])
-                text = b"\n"  # it counts as a line
+                text = b"\n"  # the command still counts as a line
             yield from self._add(text)
         yield from self._take()
 
@@ -84,7 +84,7 @@ class DumpText:
     def _add(self, line: bytes) -> Iterator[Part]:
         place = 0
         last: tuple[bytes, list[str]] | None = None
-        # what ends quotes and statements is ASCII in every encoding that a server can have
+        # the characters that end quotes and statements are ASCII in every encoding that a server can have
         for token in self._scanner.tokens(line.decode("latin-1")):
             if token.kind == "end":
                 if last is not None:
@@ -112,7 +112,7 @@ class DumpText:
         if what.left_out and what.left_out not in self.left_out:
             self.left_out.append(what.left_out)
         if what.text != text:
-            # the lines of what follows stay as they are
+            # the number of lines is kept, so that the line numbers of later statements stay right
             lines = statement.count(b"\n") - what.text.count("\n")
             statement = b"\n" * lines + (f"{what.text};".encode("latin-1") if what.text else b"")
         if what.may_fail:

@@ -30,7 +30,7 @@ def make_ready(session: Session, needs: DumpNeeds, owner: str | None) -> list[st
     for role in roles:
         _run(session, "CREATE ROLE {} NOLOGIN", role)
         if owner is not None:
-            # a load may take the role, and what is granted to it is granted by the owner
+            # a load may SET ROLE to this role, which has no other rights than those that the owner grants to it
             _run(session, "GRANT {} TO {}", role, owner)
     for group, member in needs.members:
         if {group, member} <= {*roles}:

@@ -121,7 +121,7 @@ class _Search:
             kind, oid = one
             todo += self._uses.get(one, ())
             if kind == "changed" and oid not in self._copies:
-                # the children of a table and the tables of a view are changed with it, those of a materialized one not
+                # a change of a table or view changes its children or tables too; that of a materialized view does not
                 todo += [("changed", used) for of, used in self._uses.get(("relation", oid), ()) if of == "relation"]
             if (text := self._texts.pop(one, None)) is not None:
                 self.read(text)

@@ -101,7 +101,7 @@ class OrderEntryTables(Data):
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Makes the tables by one engine over several connections, and freezes their rows. Raises ArmError."""
         with server.connect() as connection:
-            self.find(connection)  # what is there already is ours, or this is as far as we go
+            self.find(connection)  # raises an error if tables of others are there
             clients = count_clients(connection)
         command = ["order-entry", "load", f"--warehouses={self.warehouses}", f"--fillfactor={self.fillfactor}"]
         command += [f"--random-seed={_SEED}", *(["--foreign-keys"] if self.foreign_keys else [])]

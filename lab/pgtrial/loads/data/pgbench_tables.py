@@ -131,7 +131,7 @@ class PgbenchTables(Data):
                 drop_marked(connection, self.marks)
         for done, steps in enumerate(phases, 1):
             _carry_out(server, self, steps, report, maker)
-            if in_steps and phases[done:] and steps != _CREATION:  # the tables are made with that mark
+            if in_steps and phases[done:] and steps != _CREATION:  # the engine makes the tables with that mark
                 _mark(server, _UNFINISHED, {**asdict(self), "missing": phases[done:]})
         with server.connect() as connection:
             freeze(connection, qualified(connection, TABLES), clients)
@@ -222,7 +222,7 @@ def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine
     """Carries out some of pgbench's steps; the step of the rows alone by as many engines as there are."""
     engines = maker.engines if steps == _ROWS else 1
     if engines > 1:
-        # an engine that shares the rows leaves what is there: a load that broke off, and what the others write
+        # engines that share the rows delete none: those of a load that broke off are removed here
         with server.connect() as connection:
             connection.execute(f"TRUNCATE {', '.join(qualified(connection, TABLES))}".encode())
     order = tables_order(server.environment(), tables.scale, steps, fillfactor=tables.fillfactor, engines=engines)

@@ -1,4 +1,4 @@
-"""The planner's statistics: draws them anew by ANALYZE, and carries them from one server to another.
+"""The planner's statistics: draws them by ANALYZE, and carries them from one server to another.
 
 ANALYZE reads a random sample of each table. Two runs on the same rows leave different statistics, and sometimes other
 plans. PostgreSQL 18 and later can take statistics that another server has drawn.

@@ -120,7 +120,7 @@ class RestoredDump(Data):
                 PlainFile(session, text, made_by, has_lines=not is_archive).run()
                 left_out += text.left_out
         with server.connect() as connection:
-            # what a session that ends later reports would be added to what VACUUM counts
+            # sessions that end later would report rows, which would be added to those that VACUUM counts
             wait_for_clients_to_leave(connection, 0)
             flush_commits(connection)
             # hint bits and frozen rows are written now, not by the first reads of a trial; the functions of an index
@@ -193,7 +193,7 @@ def dump_lines(
             yield iter(file), str(path)
         return
     program = _pg_restore(path, programs)
-    # who owns what is no part of the data: all of it belongs to the role that restores it
+    # owners are no part of the data: all of it belongs to the role that restores it
     options = ["--no-owner", "--file=/dev/stdout", *(["--schema-only"] if schema_alone else [])]
     with (
         tempfile.TemporaryFile() as words,

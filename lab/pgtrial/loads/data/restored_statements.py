@@ -153,7 +153,7 @@ def treated(text: str, schemas: Iterable[str]) -> Treated:
         if (match := pattern.match(text)) is not None and name_in(match[1]) in schemas:
             return Treated("")
     if (match := _TRIGGERS.match(text)) is not None:
-        # to switch off the triggers of foreign keys takes a superuser, and a session may do without all triggers
+        # only a superuser can switch off the triggers of foreign keys, but a session can switch off all of its triggers
         role = "replica" if match[1].upper() == "DISABLE" else "origin"
         return Treated(f"SET session_replication_role = {role}")
     made_before = (_LANGUAGE, _KEPT_EXTENSION, _OWNER, _ROLE, _OF_ROLES, _MEMBERS, _NO_MEMBERS)

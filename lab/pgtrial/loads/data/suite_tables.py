@@ -99,7 +99,7 @@ class SuiteTables(Data):
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Makes the tables by one engine over several connections, and freezes their rows. Raises ArmError."""
         with server.connect() as connection:
-            self.find(connection)  # what is there already is ours, or this is as far as we go
+            self.find(connection)  # raises an error if tables of others are there
             clients = count_clients(connection)
         command = ["generate", self.name, f"--scale={self.scale:g}", f"--random-seed={_SEED}"]
         maker.make(DataOrder(f"making {self.label}", command, noticing(server.environment())), report)

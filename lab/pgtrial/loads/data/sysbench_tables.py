@@ -71,7 +71,7 @@ class SysbenchTables(MarkedTables):
         if native:
             chosen = {name: value for name, value in section.options.items() if prepares(name)}
             section = section.model_copy(update={"options": chosen})
-        # bulk_insert has a table for each client, the others have what the CPUs can do
+        # bulk_insert makes a table for each client; the other tests use as many threads as the CPUs can run
         threads = point.clients if test == _FOR_EACH_THREAD else min(4, os.cpu_count() or 1)
         scripts = () if native else tuple(sorted(item for item in spec.scripts.items() if item[0].endswith(".lua")))
         return cls(test, tuple(section.arguments(test)), threads, *section.sizes(test), scripts)

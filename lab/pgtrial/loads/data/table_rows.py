@@ -37,7 +37,7 @@ _SETTINGS = {
     "quote_all_identifiers": "off",
     "lock_timeout": "10s",
     "transaction_read_only": "on",
-    # what policies let the load's role see is what the load finds; they run by the rights of that role
+    # the load finds the rows that policies let its role see; the policies run with the rights of that role
     "row_security": "on",
 }
 
@@ -187,7 +187,7 @@ def _as_compared(session: Session) -> Iterator[None]:
 
 def _digest(encoding: str, columns: Sequence[str]) -> sql.Composed:
     text = _TEXT_OF_ROW
-    # where nothing is known of the bytes (SQL_ASCII) they are compared as they are
+    # bytes of an unknown encoding (SQL_ASCII) are compared as they are
     if encoding not in ("UTF8", "SQL_ASCII"):
         text = _IN_UTF8.format(text=text)
     names = sql.SQL(", ").join(sql.Identifier("r", name) for name in columns)

@@ -90,7 +90,7 @@ class TaskTable(Data):
             report(line)
 
         with server.connect() as connection:
-            self.find(connection)  # what is there already is ours, or this is as far as we go
+            self.find(connection)  # raises an error if a table of others is there
             clients = count_clients(connection)
         try:
             for steps in ("t", _ROWS, "v") if maker.engines > 1 else ("tgv",):

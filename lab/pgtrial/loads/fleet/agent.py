@@ -240,7 +240,7 @@ class Agent:
         """Asks an engine to stop; it still reports what it measured."""
         running = self._running.get(name)
         if running is not None and running.process.poll() is None:
-            # an interrupt from the keyboard is blocked in what Ray starts
+            # processes that Ray starts block SIGINT
             running.process.terminate()
 
     def end(self, name: str, patience_s: float) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Ray, and nothing but Ray: joining a cluster, one place on each of so many machines, an agent at each place.
+"""The part of the fleet that knows Ray: it joins a cluster, and starts an agent at each place on its machines.
 
-Ray is imported only by who asks for a fleet. What it prints is kept off the terminal: its errors become sentences.
+Ray is imported only if a study asks for a fleet. What it prints is kept off the terminal: its errors become sentences.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RayCluster:
     """Places on machines of a Ray cluster: as many machines as the study asks for, or all. Raises StudyError."""
 
     def __init__(self, ray: Any, section: FleetSection):
-        # submodules of Ray are there once it is imported
+        # these submodules can be imported once Ray is installed and imported
         from ray.util import placement_group, remove_placement_group  # noqa: PLC0415
 
         self._ray = ray

@@ -215,7 +215,7 @@ def _speaks_grpc(connection: socket.socket) -> bool:
 
 def _take_token() -> None:
     """Shows the cluster of this machine the token that Ray keeps here, if there is one, as Ray's own "auto" does."""
-    with suppress(ImportError):  # before Ray 2.60 there is none unless it is asked for
+    with suppress(ImportError):  # before Ray 2.60 there is no token unless it is asked for
         from ray._private.authentication import authentication_token_setup as tokens  # noqa: PLC0415
 
         with kept_quiet(), _kept_errors():
@@ -228,7 +228,7 @@ def _kept_errors() -> Iterator[IO[bytes]]:
     with tempfile.TemporaryFile() as kept:
         try:
             former = os.dup(2)
-        except OSError:  # there is none
+        except OSError:  # this process has no standard error
             yield kept
             return
         os.dup2(kept.fileno(), 2)

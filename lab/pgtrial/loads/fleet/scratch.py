@@ -37,10 +37,10 @@ def scratch() -> Iterator[str]:
     room = Path(tempfile.mkdtemp(prefix=f"pgt-ray-{os.getpid()}-", dir=ROOT))
     with ExitStack() as held:
         lock = held.enter_context(open_lock(room / _LOCK))
-        # while it is still held, lest what is being removed is taken for what was left behind
+        # the folder is removed while the lock is held: otherwise another lab takes it for one that was left behind
         held.callback(shutil.rmtree, room, ignore_errors=True)
         wait_for(lock)
-        # Ray opens its folder to everyone
+        # Ray makes its folder accessible to everyone, so it gets one within the lab's
         (room / _RAYS).mkdir()
         yield str(room / _RAYS)
 
@@ -71,7 +71,7 @@ def _abandoned() -> Iterator[Path]:
 
 
 def _is_ours(room: Path) -> bool:
-    with suppress(FileNotFoundError):  # its lab has just removed it
+    with suppress(FileNotFoundError):  # its lab has just removed the folder
         status = room.lstat()
         return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     return False
@@ -85,9 +85,9 @@ def _is_free(room: Path, lab: int, held: ExitStack) -> bool:
     except FileNotFoundError:
         locked = False
     else:
-        # Ray's part of it is made when it has been locked, and removed before that ends
+        # Ray's folder within it is made after the lock is taken, and removed before the lock is released
         locked = (room / _RAYS).exists()
-    # one that never was may have been made a moment ago, or is being removed, if the lab lives
+    # if the lab lives, a folder that was never locked may have been made a moment ago, or is being removed
     return locked or (not psutil.pid_exists(lab) and room.exists())
 
 

@@ -49,7 +49,7 @@ class SharedMaking:
             complaint = f"the machine was lost: {lost}"
         except BaseException:
             self._give_up()
-            # whoever begins again finds the machine free
+            # the next order finds the machine free
             with suppress(MachineLost):
                 engine.end()
             raise

@@ -170,7 +170,7 @@ class Program:
                     "it wrote more than one line for a token; write one line for each batch, and wait for the next"
                 )
         begin = time.monotonic()
-        with suppress(BrokenPipeError):  # why it has ended is said below
+        with suppress(BrokenPipeError):  # the reason for its end is told below
             assert self._process.stdin is not None
             self._process.stdin.write(f"{self._token}\n".encode())
             self._process.stdin.flush()
@@ -253,7 +253,7 @@ class Program:
         return "" if complaint is None else f"; its last words: {shortened(self._masked(complaint.strip()), 300)}"
 
     def _fail_ended(self) -> NoReturn:
-        self._end_input()  # it may wait for a token
+        self._end_input()  # the program may be waiting for a token
         for reader in self._readers:
             reader.join(_END_S)
         try:
