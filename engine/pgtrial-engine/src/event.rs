@@ -22,14 +22,14 @@ use ground::output::{CouldNot, OutputFile};
 use ground::shard::ClientShare;
 pub use replay::{ReplayDescription, TemplateName};
 
-/// Where the engine writes the events: the option's value.
+/// The destination of the events, as the option has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Events {
     Stdout,
     File(PathBuf),
 }
 
-/// Which keys ticks and summaries have beside those of every load.
+/// The keys that ticks and summaries have besides those of every load.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sections {
     /// Service times and schedule lags: the load has a rate or recorded times.
@@ -40,23 +40,23 @@ struct Sections {
     pools: bool,
 }
 
-/// What the first event reports beside the moment.
+/// The facts that the first event reports besides the moment.
 pub struct RunDescription<'a> {
     pub frontend: &'static str,
     pub plan: &'a Plan,
-    /// `None` if the tables are not pgbench's.
+    /// The scale; `None` if the tables are not pgbench's.
     pub scale: Option<u32>,
     pub seed: u64,
     /// The server's version, if it is known.
     pub server: Option<&'a str>,
-    /// Only of a replay.
+    /// The description of the replay; only for a replay.
     pub replay: Option<&'a ReplayDescription>,
-    /// Exit status when something that was asked for could not be written, whatever became of the run.
+    /// The exit status when something that was asked for could not be written, however the run ended.
     pub lost_status: u8,
 }
 
 impl Events {
-    /// The option's value: a file, or `-` for standard output.
+    /// Returns the destination that the option names: a file, or `-` for standard output.
     pub fn named(name: &str) -> Self {
         if name == "-" { Self::Stdout } else { Self::File(ground::text::path(name)) }
     }
@@ -94,7 +94,7 @@ struct EventWriter {
     out: OutputFile,
     sections: Sections,
     clock: Clock,
-    /// Whether nothing else is written.
+    /// True if nothing else is written.
     is_only_output: bool,
 }
 
@@ -117,8 +117,8 @@ pub struct RunEvents<'a> {
 }
 
 impl<'a> RunEvents<'a> {
-    /// Events to where the option says, if it was given, of a run that `stop` ends. Writes the first one. What
-    /// `complain` gets is a sentence.
+    /// Makes the events of a run that `stop` ends, if the option was given, and writes the first one to where the
+    /// option says. What `complain` gets is a sentence.
     pub fn open(
         option: Option<&Events>,
         clock: Clock,
@@ -144,7 +144,8 @@ impl<'a> RunEvents<'a> {
         drive::run(plan, clock, stop, &mut Beside { events: self, observer })
     }
 
-    /// The run is over. Returns the exit status: the given one, or the run's `lost_status` if an event could not be written.
+    /// Ends the events when the run is over. Returns the exit status: the given one, or the run's `lost_status` if an
+    /// event could not be written.
     pub fn done(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) -> u8 {
         if let Some(EventWriter { sections, .. }) = self.writer {
             let done = done_event(outcome, status, warnings, sections, self.replay.as_ref());
@@ -202,7 +203,7 @@ fn done_event(
     }
 }
 
-/// Events beside what a front end observes, which comes first.
+/// The observer that writes events after the front end, which observes first, has seen them.
 struct Beside<'e, 'a> {
     events: &'e mut RunEvents<'a>,
     observer: &'e mut dyn Observer,
@@ -229,7 +230,7 @@ impl Observer for Beside<'_, '_> {
         self.events.write(Event::Phase(events::PhaseStart { phase, at, planned_at }));
     }
 
-    /// The tasks that failed in the second come first.
+    /// Writes the event of a second, after the tasks that failed in it.
     fn tick(&mut self, tick: &Tick) {
         self.observer.tick(tick);
         let Some(EventWriter { sections, .. }) = self.events.writer else { return };
@@ -311,7 +312,7 @@ fn task_event(task: &Task) -> events::TaskRecord {
     }
 }
 
-/// One of several scripts.
+/// Returns the record of one of several scripts.
 fn script_event(script: &ScriptAccount) -> events::ScriptRecord {
     let ScriptAccount { whole, latencies, .. } = script;
     events::ScriptRecord {
@@ -321,7 +322,7 @@ fn script_event(script: &ScriptAccount) -> events::ScriptRecord {
     }
 }
 
-/// A second or a phase. Parts of the load without transactions are there, and empty.
+/// Returns the measurement of a second or a phase. Parts of the load without transactions are there, and empty.
 fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measurement {
     let mut measurement = Measurement {
         counts: counts(&tally.counts),
@@ -345,7 +346,7 @@ fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measu
     measurement
 }
 
-/// What became of a slice.
+/// Returns the record of a slice, as planned and as it was.
 fn slice_event(slice: Slice, turn: &Turn) -> events::SliceRecord {
     events::SliceRecord {
         round: slice.round,
@@ -375,13 +376,13 @@ fn tasks_event(tasks: &Tasks) -> events::TasksRecord {
     }
 }
 
-/// CPU time of the load threads by committed transaction of the measured phase.
+/// Returns the CPU time of the load threads by committed transaction of the measured phase.
 fn cpu_per_transaction_us(outcome: &Outcome) -> Option<f64> {
     let transactions = outcome.measure.counts.transactions();
     (transactions > 0).then(|| outcome.cpu.total().as_secs_f64() * 1e6 / transactions as f64)
 }
 
-/// Rounds to the microsecond.
+/// Returns the seconds since 1970, rounded to the microsecond.
 fn unix_seconds(time: Duration) -> f64 {
     (time.as_nanos() as f64 / 1e3).round() / 1e6
 }

@@ -4,6 +4,6 @@ mod event;
 mod frontend;
 mod program;
 
-/// For the fuzz target of command lines.
+/// The function for the fuzz target of command lines.
 pub use frontend::sysbench::options::settle::accepts as sysbench_accepts;
 pub use program::main;

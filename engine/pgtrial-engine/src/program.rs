@@ -21,17 +21,17 @@ const NOTES: &str = "A link named pgbench or sysbench to this program is that to
 /// A front end of the program.
 struct FrontEndRow {
     name: &'static str,
-    /// Its arguments, as the help shows them.
+    /// The arguments of the front end, as the help shows them.
     arguments: &'static str,
     summary: &'static str,
-    /// Whether a link of this name to the program is this front end.
+    /// True if a link of this name to the program is this front end.
     is_link: bool,
-    /// Gets the arguments after the name.
+    /// The function that gets the arguments after the name.
     main: fn(Vec<String>) -> ExitCode,
     manual: fn() -> Manual,
 }
 
-/// All of them, in the order of the help.
+/// All front ends, in the order of the help.
 #[rustfmt::skip]
 const FRONT_ENDS: [FrontEndRow; 10] = [
     FrontEndRow { name: "pgbench", arguments: "[OPTION]... [DBNAME]", summary: "as pgbench",
@@ -111,7 +111,7 @@ pub fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// How the program is called, with what each front end is.
+/// Returns the lines that say how the program is called, and what each front end is.
 fn usage() -> Vec<String> {
     let of_front_end = |row: &FrontEndRow| {
         let FrontEndRow { name, arguments, summary, is_link, .. } = row;
@@ -131,7 +131,7 @@ fn help() -> String {
     text + "\n" + NOTES + "\n"
 }
 
-/// The program with its front ends and their options, as JSON.
+/// Returns the program with its front ends and their options, as JSON.
 fn manual() -> String {
     let front_ends = FRONT_ENDS
         .iter()

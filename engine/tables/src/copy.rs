@@ -6,8 +6,8 @@ use wire::session::{CopyError, Fill, Session};
 
 use crate::progress::TableProgress;
 
-/// Size of the rows of one message, bytes: large enough that the cost of a message does not matter, small enough for a
-/// processor's cache.
+/// The size of the rows of one message, bytes: large enough that the cost of a message does not matter, small enough
+/// for a processor's cache.
 const MESSAGE_SIZE: usize = 64 * 1024;
 
 /// The start of the binary format: signature, no flags, no header extension.
@@ -81,7 +81,8 @@ pub fn encode_row(fields: &[&[u8]]) -> Vec<u8> {
     row
 }
 
-/// For tests: all data of a COPY in binary format, the number of its rows, and its fields, NULLs not expected.
+/// Returns all data of a COPY in binary format, for tests: the number of its rows, and its fields. NULLs are not
+/// expected.
 #[cfg(test)]
 pub fn read_back(mut next_row: impl FnMut(&mut Vec<u8>) -> bool) -> (u64, Vec<Vec<Vec<u8>>>) {
     let (mut data, mut sent) = (Vec::new(), 0);

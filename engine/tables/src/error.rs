@@ -1,4 +1,4 @@
-//! Why tables cannot be made, or not be used.
+//! The reasons for which tables cannot be made, or not be used.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -7,7 +7,7 @@ use wire::OpenError;
 use wire::error::ConnectionError;
 use wire::session::CopyError;
 
-/// Why making tables failed.
+/// The reason for which making tables failed.
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// A statement failed. The reason is shown without the statement.
@@ -18,15 +18,15 @@ pub enum LoadError {
     /// A further connection could not be opened.
     #[error("{0}")]
     Connect(OpenError),
-    /// A thread panicked.
+    /// A thread of the load panicked.
     #[error("a loading thread ended unexpectedly")]
     ThreadLost,
 }
 
-/// Why there are no tables of the program's own: what, where, what to do. A sentence each.
+/// The reason for which there are no tables of the program's own: what, where, what to do. Each message is a sentence.
 #[derive(Debug, Error)]
 pub enum TablesError {
-    /// What the tables are and could not be looked at.
+    /// The database could not be asked what the tables are.
     #[error(transparent)]
     Look(#[from] LoadError),
     #[error("could not make {what}: {error}")]
@@ -73,10 +73,10 @@ pub enum TablesError {
 #[derive(Debug)]
 pub struct Foreign {
     pub dbname: String,
-    /// What it is: `table warehouse`.
+    /// The kind and the name of the table: `table warehouse`.
     pub table: String,
     pub program: &'static str,
-    /// Whether it is a copy of one that the program made.
+    /// True if the table is a copy of one that the program made.
     pub is_copy: bool,
 }
 

@@ -9,18 +9,18 @@ use wire::session::Session;
 use crate::error::LoadError;
 use crate::session::{execute, query};
 
-/// With this a place begins, behind the text of a mark.
+/// The beginning of a place, which stands behind the text of a mark.
 const BEGIN: &str = " [made as ";
 
-/// In the place of a server's identifier, where the user may not ask for it.
+/// The text in place of a server's identifier, where the user may not ask for it.
 const UNKNOWN: &str = "-";
 
 /// The comment on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// Without the place; empty without a comment.
+    /// The text without the place; empty without a comment.
     pub text: String,
-    /// Whether the place is that of the object. Versions up to 0.2 wrote none: their marks count as made here.
+    /// True if the place is that of the object. Versions up to 0.2 wrote none: their marks count as made here.
     pub is_here: bool,
 }
 
@@ -40,7 +40,7 @@ impl Marks {
         Ok(Self { system: system.unwrap_or_else(|| UNKNOWN.to_owned()) })
     }
 
-    /// The mark that a comment is on the object at a place as by [`place_in`].
+    /// Returns the mark that a comment is on the object at a place as by [`place_in`].
     pub fn read(&self, comment: &str, place: &str) -> Mark {
         let Some((text, named)) = comment.rsplit_once(BEGIN) else {
             return Mark { text: comment.to_owned(), is_here: true };

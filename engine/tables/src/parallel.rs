@@ -11,7 +11,7 @@ use wire::session::Session;
 
 use crate::error::LoadError;
 
-/// How long [`for_each`] waits for each further thread after an error.
+/// The longest time for which [`for_each`] waits for each further thread after an error.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Calls `work` for each item, over one thread for each session. Returns the sessions when all items are done.

@@ -6,27 +6,27 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use wire::target::User;
 
-/// Seconds between lines with `--quiet`.
+/// The time between lines with `--quiet`, seconds.
 const QUIET_INTERVAL_S: f64 = 5.0;
 
-/// Rows between lines without `--quiet`.
+/// The number of rows between lines without `--quiet`.
 const ROWS_PER_LINE: u64 = 100_000;
 
-/// Seconds between two drawings of the bar.
+/// The time between two drawings of the bar, seconds.
 const BAR_INTERVAL_S: f64 = 0.1;
 
-/// Width of the bar in characters.
+/// The width of the bar, characters.
 const BAR_WIDTH: usize = 30;
 
-/// How progress is shown.
+/// The way in which progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressStyle {
     Hidden,
-    /// A line every 100,000 rows.
+    /// Progress is shown by a line every 100,000 rows.
     Rows,
-    /// A line every five seconds.
+    /// Progress is shown by a line every five seconds.
     Quiet,
-    /// A bar; for a terminal.
+    /// Progress is shown by a bar, on a terminal.
     Bar,
 }
 
@@ -44,7 +44,7 @@ pub struct TableProgress {
 struct Shown {
     /// The rows that were generated.
     done: u64,
-    /// When the next line is due, in seconds since the start.
+    /// The time at which the next line is due, in seconds since the start.
     next_s: f64,
     /// The length of the last line.
     width: usize,

@@ -3,10 +3,10 @@
 use std::fmt::Arguments;
 use std::io::Write;
 
-/// Base-10000 digits of a number of money: eight digits before the point, and two after it.
+/// The number of base-10000 digits of an amount of money: eight digits before the point, and two after it.
 const MONEY_DIGITS: u16 = 3;
 
-/// The rows of a table: appends the next one; returns false if there is none.
+/// A source of the rows of a table: it appends the next row; returns false if there is none.
 pub type RowSource = Box<dyn FnMut(&mut Vec<u8>) -> bool + Send>;
 
 /// A row under way.
@@ -15,7 +15,7 @@ pub struct RowBuffer<'a> {
 }
 
 impl<'a> RowBuffer<'a> {
-    /// Begins a row of so many fields.
+    /// Begins a row of `fields` fields.
     pub fn new(out: &'a mut Vec<u8>, fields: u16) -> Self {
         out.extend_from_slice(&fields.to_be_bytes());
         Self { out }
@@ -26,48 +26,48 @@ impl<'a> RowBuffer<'a> {
         self.out.extend_from_slice(bytes);
     }
 
-    /// An `integer`.
+    /// Appends a field of type `integer`.
     pub fn int(mut self, number: i64) -> Self {
         self.field(&(number as i32).to_be_bytes());
         self
     }
 
-    /// A `smallint`.
+    /// Appends a field of type `smallint`.
     pub fn small(mut self, number: i64) -> Self {
         self.field(&(number as i16).to_be_bytes());
         self
     }
 
-    /// A `date`, days since 2000.
+    /// Appends a field of type `date`, days since 2000.
     pub fn date(self, days: i64) -> Self {
         self.int(days)
     }
 
-    /// A `boolean`.
+    /// Appends a field of type `boolean`.
     pub fn boolean(mut self, is_true: bool) -> Self {
         self.field(&[u8::from(is_true)]);
         self
     }
 
-    /// A `timestamptz`, microseconds since 2000.
+    /// Appends a field of type `timestamptz`, microseconds since 2000.
     pub fn time(mut self, microseconds: i64) -> Self {
         self.field(&microseconds.to_be_bytes());
         self
     }
 
-    /// NULL.
+    /// Appends a field that is NULL.
     pub fn null(self) -> Self {
         self.out.extend_from_slice(&(-1i32).to_be_bytes());
         self
     }
 
-    /// A text.
+    /// Appends a field with a text.
     pub fn text(mut self, text: &[u8]) -> Self {
         self.field(text);
         self
     }
 
-    /// A text of these words with a separator between them.
+    /// Appends a field with a text of these words with a separator between them.
     pub fn words(self, words: &[&str], separator: u8) -> Self {
         self.written(|out| {
             for (number, word) in words.iter().enumerate() {
@@ -79,25 +79,26 @@ impl<'a> RowBuffer<'a> {
         })
     }
 
-    /// A text that is formatted: `.formatted(format_args!("maker {letter}"))`.
+    /// Appends a field with a text that is formatted: `.formatted(format_args!("maker {letter}"))`.
     pub fn formatted(self, text: Arguments<'_>) -> Self {
         // Writing to memory cannot fail.
         self.written(|out| drop(out.write_fmt(text)))
     }
 
-    /// A `numeric` with two digits after the point: less than 10^8 units.
+    /// Appends a field of type `numeric` with two digits after the point: less than 10^8 units.
     pub fn money(self, cents: i64) -> Self {
         let (units, rest) = (cents.unsigned_abs() / 100, cents.unsigned_abs() % 100);
         let digits = [units / 10_000, units % 10_000, rest * 100].map(|digit| digit as u16);
         self.numeric([MONEY_DIGITS, 1, sign(cents), 2], &digits)
     }
 
-    /// A `numeric` from 0 to below 1 with four digits after the point.
+    /// Appends a field of type `numeric` from 0 to below 1 with four digits after the point.
     pub fn share(self, ten_thousandths: i64) -> Self {
         self.numeric([1, u16::MAX, 0, 4], &[ten_thousandths as u16])
     }
 
-    /// The number of digits, the weight of the first, the sign, and the digits shown after the point; then the digits.
+    /// Appends a `numeric`: the number of digits, the weight of the first, the sign, and the digits shown after the
+    /// point; then the digits.
     fn numeric(self, head: [u16; 4], digits: &[u16]) -> Self {
         let length = 2 * (head.len() + digits.len()) as u32;
         self.out.extend_from_slice(&length.to_be_bytes());
@@ -105,7 +106,7 @@ impl<'a> RowBuffer<'a> {
         self
     }
 
-    /// A text that `write` appends.
+    /// Appends a field with a text that `write` appends.
     pub fn written(self, write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let start = self.out.len();
         self.out.extend_from_slice(&[0; 4]);

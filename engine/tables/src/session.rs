@@ -1,4 +1,4 @@
-//! What both makers of tables ask of a session, and the errors of making tables.
+//! The requests that all makers of tables send to a session, and the errors of making tables.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ pub fn query(session: &mut Session, sql: &str) -> Result<Vec<Row>, LoadError> {
     session.query(sql).map_err(|error| LoadError::Query { sql: sql.to_owned(), error })
 }
 
-/// Runs `sql`.
+/// Runs `sql` and drops its rows.
 pub fn execute(session: &mut Session, sql: &str) -> Result<(), LoadError> {
     query(session, sql).map(drop)
 }
@@ -67,7 +67,7 @@ pub fn raise_sort_memory(session: &mut Session, rows: u64, max_kb: u64) -> Resul
     Ok((!keep).then(|| format!("set local maintenance_work_mem = '{wanted}kB'")))
 }
 
-/// How long cancel requests may take.
+/// The longest time that cancel requests may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The server processes of all connections that load, so that they can be cancelled.
@@ -80,7 +80,7 @@ impl Backends {
         self.0.lock().extend(session.backend().cloned());
     }
 
-    /// Has the server cancel what the processes are doing; this needs no session.
+    /// Asks the server to cancel what the processes are doing; this needs no session.
     pub fn cancel(&self) -> Result<(), OpenError> {
         let backends = self.0.lock().clone();
         cancel(&backends, Instant::now() + PATIENCE)

@@ -20,20 +20,20 @@ use crate::progress::{ProgressStyle, TableProgress};
 use crate::row::RowSource;
 use crate::session::{MAX_SORT_MEMORY_KB, execute, query, raise_sort_memory};
 
-/// The most connections if the user does not choose their number: few tables have nearly all of the rows.
+/// The greatest number of connections if the user does not choose their number: few tables have nearly all of the rows.
 const CONNECTIONS: usize = 4;
 
 /// A set of tables.
 pub struct TableSet {
-    /// For messages: `the tables of order entry`.
+    /// The tables in messages: `the tables of order entry`.
     pub what: &'static str,
     /// The program whose name messages have.
     pub program: &'static str,
     /// The mark on each table, with which that of a complete set begins.
     pub part: &'static str,
-    /// The largest first.
+    /// The tables, the largest first.
     pub tables: Vec<PlannedTable>,
-    /// Statements after all tables are filled.
+    /// The statements that run after all tables are filled.
     pub foreign_keys: Vec<String>,
     /// The table that has the mark of the complete set.
     pub marked: &'static str,
@@ -45,24 +45,24 @@ pub struct TableSet {
 pub struct PlannedTable {
     pub name: &'static str,
     pub columns: &'static str,
-    /// Percent.
+    /// The fillfactor, percent.
     pub fillfactor: u32,
-    /// Columns of the primary key; empty without one.
+    /// The columns of the primary key; empty without one.
     pub key: &'static str,
-    /// Names and columns of further indexes.
+    /// The names and columns of further indexes.
     pub indexes: &'static [(&'static str, &'static str)],
-    /// How many rows.
+    /// The number of rows.
     pub count: u64,
     pub rows: Box<dyn Fn() -> RowSource + Send + Sync>,
 }
 
 impl PlannedTable {
-    /// Makes the table without keys.
+    /// Returns the statement that makes the table without keys.
     fn create(&self) -> String {
         format!("create table {} ({}) with (fillfactor={})", self.name, self.columns, self.fillfactor)
     }
 
-    /// Make the keys.
+    /// Returns the statements that make the keys.
     fn keys(&self) -> impl Iterator<Item = String> {
         let name = self.name;
         let primary = (!self.key.is_empty()).then(|| format!("alter table {name} add primary key ({})", self.key));
@@ -86,7 +86,7 @@ pub fn make_set(session: Session, target: &Arc<Target>, set: TableSet, jobs: Opt
     })
 }
 
-/// Why nothing was made, or not all.
+/// The reason for which nothing was made, or not all.
 enum Refusal {
     /// A table that was not made here has one of the names.
     Foreign {
@@ -136,7 +136,7 @@ fn make_all(mut session: Session, target: &Arc<Target>, set: TableSet, jobs: Opt
     Ok(())
 }
 
-/// The names of the tables that an earlier load has made. Fails if one of another has such a name.
+/// Returns the names of the tables that an earlier load has made. Fails if a table of somebody else has such a name.
 fn ours(session: &mut Session, tables: &[PlannedTable], part: &str) -> Result<Vec<String>, Refusal> {
     let there = present(session, tables.iter().map(|table| table.name))?;
     if let Some(foreign) = there.iter().find(|table| !table.is_ours(part)) {
@@ -145,7 +145,7 @@ fn ours(session: &mut Session, tables: &[PlannedTable], part: &str) -> Result<Ve
     Ok(there.into_iter().map(|table| table.name).collect())
 }
 
-/// The session, and others beside it.
+/// Returns the session, and others beside it.
 fn open_sessions(
     session: Session,
     target: &Arc<Target>,
@@ -190,25 +190,25 @@ fn make_table(
     execute(session, &format!("vacuum analyze {}", table.name))
 }
 
-/// A table of a set's names that is there.
+/// An existing table that has one of a set's names.
 pub struct Present {
     pub name: String,
     pub mark: Mark,
 }
 
 impl Present {
-    /// Whether [`make_set`] made this very table, with the mark `part`.
+    /// Returns true if [`make_set`] made this very table, with the mark `part`.
     fn is_ours(&self, part: &str) -> bool {
         self.mark.is_here && self.is_like_ours(part)
     }
 
-    /// Whether it made this one, or the one that this is a copy of.
+    /// Returns true if [`make_set`] made this table, or the one that this is a copy of.
     pub fn is_like_ours(&self, part: &str) -> bool {
         self.mark.text.starts_with(part)
     }
 }
 
-/// The tables of these names that unqualified names reach.
+/// Returns the tables of these names that unqualified names reach.
 pub fn present<'a>(session: &mut Session, names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Present>, LoadError> {
     let names: Vec<_> = names.into_iter().map(|name| format!("'{name}'")).collect();
     let sql = format!(

@@ -14,26 +14,26 @@ use crate::session::{execute, query};
 /// The program whose options messages name.
 pub const NAME: &str = "pgtrial-engine tasks";
 
-/// How many rows the table has.
+/// The size of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Values of thread_id, from 1.
+    /// The number of values of thread_id, which count from 1.
     pub threads: u32,
-    /// Rows of each, with values of a_value from 1.
+    /// The number of rows of each value, with values of a_value from 1.
     pub rows: u32,
 }
 
 impl Shape {
-    /// That of the published study.
+    /// The shape of the published study.
     pub const PUBLISHED: Shape = Shape { threads: 10, rows: 100_000 };
 
-    /// The published shape with what the options change.
+    /// Returns the published shape with what the options change.
     pub fn published_but(threads: Option<u32>, rows: Option<u32>) -> Self {
         let Self { threads: published, rows: published_rows } = Self::PUBLISHED;
         Self { threads: threads.unwrap_or(published), rows: rows.unwrap_or(published_rows) }
     }
 
-    /// The text of a mark by which a table is known as one of ours.
+    /// Returns the text of a mark by which a table is known as one of the program's own.
     fn text(self, begin: &str) -> String {
         format!("{begin}{} x {}", self.threads, self.rows)
     }
@@ -47,24 +47,24 @@ impl Shape {
 const MADE: &str = "pgtrial tasks: ";
 const UNFINISHED: &str = "pgtrial tasks, unfinished: ";
 
-/// The table of this name in the catalog.
+/// The state of the table of this name in the catalog.
 #[derive(PartialEq, Eq)]
 enum Present {
     No,
     Ours(Shape),
-    /// It lacks rows, or VACUUM.
+    /// The table lacks rows, or VACUUM.
     Unfinished(Shape),
-    /// Restored or copied by somebody else, from one that was made with this shape.
+    /// The table was restored or copied by somebody else, from one that was made with this shape.
     Copy(Shape),
-    /// Not made here, or no longer marked.
+    /// The table was not made here, or is no longer marked.
     Other,
 }
 
-/// What is done to make the table, a letter each in this order: `t`, the table and its index, where one that was made here
-/// is replaced; `g`, its rows or some of them; `v`, VACUUM ANALYZE, from which on it is finished.
+/// The steps that make the table, a letter each in this order: `t`, the table and its index, where one that was made
+/// here is replaced; `g`, its rows or some of them; `v`, VACUUM ANALYZE, from which on the table is finished.
 pub const STEPS: &str = "tgv";
 
-/// Whether these are letters of [`STEPS`], each once and in their order.
+/// Returns true if these are letters of [`STEPS`], each once and in their order.
 pub fn are_steps(letters: &str) -> bool {
     !letters.is_empty() && letters.chars().eq(STEPS.chars().filter(|step| letters.contains(*step)))
 }
@@ -103,7 +103,8 @@ pub fn make(
     Ok(())
 }
 
-/// The empty table and its index, marked in the same transaction: what breaks off is known for what it is.
+/// Makes the empty table and its index, and marks them in the same transaction: a table that is left unfinished is
+/// known as such.
 fn create(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), TablesError> {
     let before = present(session)?;
     refuse_foreign(&before, dbname)?;
@@ -159,12 +160,12 @@ fn generate(session: &mut Session, shape: Shape, shard: Shard, began: Instant) -
     Ok(())
 }
 
-/// Milliseconds.
+/// Returns the time since `start`, milliseconds.
 fn since(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1000.0
 }
 
-/// The table's shape: as it was made here, else as the options have it.
+/// Returns the table's shape: as it was made here, else as the options have it.
 pub fn find(
     session: &mut Session,
     threads: Option<u32>,
@@ -212,7 +213,7 @@ fn present(session: &mut Session) -> Result<Present, LoadError> {
     })
 }
 
-/// Why the table could not be made.
+/// Returns why the table could not be made.
 fn describe(error: LoadError) -> TablesError {
     const DENIED: &str = "42501";
     const WHAT: &str = "table_a";

@@ -1,14 +1,14 @@
-//! What the event loop has counted, as the events write it.
+//! The counts of the event loop, as the events write them.
 
 use drive::ledger::{Counts, Failures};
 use workload::queries::Queries;
 
-/// Failures by their kinds.
+/// Returns failures by their kinds.
 pub fn failures(failures: &Failures) -> events::FailuresRecord {
     failures.iter().map(|(kind, count)| (kind.clone(), (*count).into())).collect()
 }
 
-/// Transactions, without statements by kind.
+/// Returns the counts of transactions, without statements by kind.
 pub fn counts(counts: &Counts) -> events::CountsRecord {
     events::CountsRecord {
         transactions: counts.transactions().into(),
@@ -21,7 +21,7 @@ pub fn counts(counts: &Counts) -> events::CountsRecord {
     }
 }
 
-/// Statements by kind.
+/// Returns the counts of statements by kind.
 pub fn queries(queries: &Queries) -> events::QueriesRecord {
     events::QueriesRecord {
         reads: queries.reads.into(),

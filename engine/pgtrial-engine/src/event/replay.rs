@@ -6,15 +6,15 @@ use events::{
     DistributionRecord, OtherTemplates, ReplayCounts, ReplayPlanRecord, ReplayRecord, ReplaySessions, ReplayTemplate,
 };
 
-/// What is known of a replay before it begins.
+/// The facts about a replay that are known before it begins.
 #[derive(Debug, Clone)]
 pub struct ReplayDescription {
     pub plan: ReplayPlanRecord,
-    /// The templates that are counted apart, in the order of their accounts.
+    /// The templates that are counted separately, in the order of their accounts.
     pub templates: Vec<TemplateName>,
-    /// How many templates are counted together.
+    /// The number of templates that are counted together.
     pub other_templates: usize,
-    /// Whether the contents of results are hashed.
+    /// True if the contents of results are hashed.
     pub hashes_results: bool,
 }
 
@@ -26,7 +26,7 @@ pub struct TemplateName {
 }
 
 impl ReplayDescription {
-    /// What became of the replay. Templates without statements are left out.
+    /// Returns the totals of the replay. Templates without statements are left out.
     pub(super) fn event(&self, totals: Option<&ReplayTotals>) -> ReplayRecord {
         let nothing = ReplayTotals::default();
         let totals = totals.unwrap_or(&nothing);

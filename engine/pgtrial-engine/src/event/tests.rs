@@ -1,4 +1,4 @@
-//! Which keys the events have, and what they say of tasks, costs and times.
+//! Tests of the keys of events, and of what events say of tasks, costs and times.
 
 use super::*;
 use drive::ledger::Pace;

@@ -18,7 +18,7 @@ mod lines {
 
     use super::common::failure::Failure;
 
-    /// What a line of options gives, or the mistake in it.
+    /// Returns what a line of options gives, or the mistake in it.
     pub fn parsed<O>(line: &str, parse: fn(Vec<String>) -> Result<O, Stop<Failure>>) -> Result<O, Failure> {
         parse(line.split_whitespace().map(str::to_owned).collect()).map_err(|stop| match stop {
             Stop::Error(mistake) => mistake,

@@ -6,11 +6,11 @@
 use wire::error::ConnectionError;
 use wire::session::Session;
 
-/// A condition.
+/// A consistency condition of the specification.
 pub struct Condition {
-    /// In the specification.
+    /// The number of the condition in the specification.
     pub number: u32,
-    /// What has to be equal.
+    /// The equality that the condition asks for.
     pub text: &'static str,
     /// Rows of a place, and of two values that have to be equal there.
     places: &'static str,
@@ -22,7 +22,7 @@ pub struct Violation {
     pub place: String,
     pub left: String,
     pub right: String,
-    /// How many such places there are.
+    /// The number of places at which the condition does not hold.
     pub places: String,
 }
 
@@ -140,7 +140,7 @@ pub fn begin(session: &mut Session) -> Result<(), ConnectionError> {
 }
 
 impl Condition {
-    /// Looks for the first place at which it does not hold.
+    /// Looks for the first place at which the condition does not hold.
     pub fn check(&self, session: &mut Session) -> Result<Option<Violation>, ConnectionError> {
         let rows = session.query(&self.query())?;
         let texts = rows.into_iter().next().and_then(|row| {

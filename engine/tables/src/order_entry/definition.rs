@@ -7,16 +7,16 @@ use super::population::Population;
 use super::rows;
 use crate::row::RowSource;
 
-/// A table.
+/// A table of order entry.
 pub struct Table {
     pub name: &'static str,
     pub columns: &'static str,
-    /// Columns of the primary key; empty without one.
+    /// The columns of the primary key; empty without one.
     pub key: &'static str,
-    /// Names and columns of further indexes.
+    /// The names and columns of further indexes.
     pub indexes: &'static [(&'static str, &'static str)],
     pub rows: fn(Population) -> RowSource,
-    /// How many rows.
+    /// The function that returns the number of rows.
     pub count: fn(&Population) -> u64,
 }
 
@@ -145,7 +145,7 @@ fn of_districts(population: &Population, rows: i64) -> u64 {
     (population.warehouses * DISTRICTS * rows) as u64
 }
 
-/// Makes the foreign keys of the specification.
+/// Returns the statements that make the foreign keys of the specification.
 pub fn foreign_keys() -> Vec<String> {
     [
         ("district", "d_w_id", "warehouse"),

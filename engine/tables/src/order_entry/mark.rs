@@ -1,4 +1,4 @@
-//! The marks by which tables and procedures are known as ours, and what they were made with.
+//! The marks by which tables and procedures are known as the program's own, and the options that they were made with.
 
 use std::fmt;
 
@@ -15,20 +15,20 @@ pub const NAME: &str = "pgtrial-engine order-entry";
 /// The mark on each table and procedure, and before a finished load also that on `warehouse`.
 pub const PART: &str = "pgtrial order entry";
 
-/// With this the mark on `warehouse` begins when all is there.
+/// The beginning of the mark on `warehouse` when all is there.
 const MADE: &str = "pgtrial order entry: ";
 
-/// What tables were made with.
+/// The options with which tables were made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Made {
     pub warehouses: u32,
     pub seed: u64,
-    /// Percent.
+    /// The fillfactor, percent.
     pub fillfactor: u32,
     pub foreign_keys: bool,
 }
 
-/// The text of the mark on `warehouse`.
+/// Writes the text of the mark on `warehouse`.
 impl fmt::Display for Made {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { warehouses, seed, fillfactor, foreign_keys } = self;
@@ -51,7 +51,7 @@ impl Made {
     }
 }
 
-/// Finds the tables for a run, which copies of ours serve as well.
+/// Finds the tables for a run. Copies of tables that this program made serve as well.
 pub fn find(session: &mut Session, dbname: &str) -> Result<Made, TablesError> {
     let present = present(session, TABLES.iter().map(|table| table.name))?;
     let (dbname, command) = (dbname.to_owned(), format!("{NAME} load"));

@@ -8,7 +8,7 @@ use workload::order_entry::sizes::{DISTRICTS, FEWEST_LINES, MOST_LINES, ORDERS};
 /// Seconds from 1970 to 2000, from which PostgreSQL counts.
 const EPOCH_2000_S: i64 = 946_684_800;
 
-/// What the tables of a load are filled with.
+/// The population with which the tables of a load are filled.
 #[derive(Debug, Clone, Copy)]
 pub struct Population {
     pub warehouses: i64,
@@ -17,7 +17,7 @@ pub struct Population {
     pub now: i64,
 }
 
-/// What is drawn from a generator of its own.
+/// The values that are drawn from a generator of their own.
 #[derive(Debug, Clone, Copy)]
 pub enum RandomStream {
     Items,
@@ -32,29 +32,29 @@ pub enum RandomStream {
     OrderLines,
 }
 
-/// A row of a table that has so many for each district.
+/// The place of a row in a table that has the same number of rows for each district.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowPlace {
     pub warehouse: i64,
     pub district: i64,
-    /// In the district, from 1.
+    /// The row's number in the district, counted from 1.
     pub number: i64,
 }
 
 impl Population {
-    /// The population of so many warehouses, as of now.
+    /// Returns the population of `warehouses` warehouses, as of now.
     pub fn new(warehouses: u32, seed: u64) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as i64;
         Self { warehouses: warehouses.into(), seed, now: now - EPOCH_2000_S * 1_000_000 }
     }
 
-    /// The generator of a stream for a district; streams of whole warehouses have district 0.
+    /// Returns the generator of a stream for a district; streams of whole warehouses have district 0.
     pub fn random(&self, stream: RandomStream, warehouse: i64, district: i64) -> Random {
         let number = (stream as u64) << 48 | (warehouse as u64) << 8 | district as u64;
         Random::seeded(splitmix64_at(self.seed, number))
     }
 
-    /// The rows of a table that has `of_district` for each district, in the order of their keys.
+    /// Returns the rows of a table that has `of_district` for each district, in the order of their keys.
     pub fn places(&self, of_district: i64) -> impl Iterator<Item = RowPlace> + Send + use<> {
         (0..self.warehouses * DISTRICTS * of_district).map(move |row| RowPlace {
             warehouse: row / (DISTRICTS * of_district) + 1,
@@ -63,7 +63,7 @@ impl Population {
         })
     }
 
-    /// How many order lines there are.
+    /// Returns the number of order lines.
     pub fn order_lines(&self) -> u64 {
         let lines = self.places(1).map(|place| {
             let mut sizes = self.random(RandomStream::OrderSizes, place.warehouse, place.district);
@@ -73,7 +73,7 @@ impl Population {
     }
 }
 
-/// How many lines the next order has.
+/// Draws the number of lines of the next order.
 pub fn order_size(sizes: &mut Random) -> i64 {
     sizes.range(FEWEST_LINES, MOST_LINES)
 }

@@ -15,10 +15,10 @@ struct Procedure {
     body: &'static str,
 }
 
-/// Since this version of the server, as `server_version_num`, there are procedures.
+/// The oldest version of the server that has procedures, as `server_version_num`.
 const OLDEST: u32 = 110_000;
 
-/// One at a time makes them: several engines of a run begin together.
+/// The statement that lets only one session at a time make the procedures: several engines of a run begin together.
 const LOCK: &str = "select pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('pgtrial order entry'))";
 
 const PROCEDURES: [Procedure; 5] = [
@@ -70,7 +70,8 @@ pub fn make_procedures(session: &mut Session) -> Result<(), TablesError> {
     }
 }
 
-/// The signature of one that somebody else has made, where that is in the way.
+/// Makes the procedures that are missing. Returns the signature of a procedure that somebody else has made, where that
+/// is in the way.
 fn make_missing(session: &mut Session) -> Result<Option<String>, LoadError> {
     // What another engine has made while this one waited is seen, whatever the default isolation is.
     execute(session, "begin isolation level read committed")?;
@@ -93,7 +94,7 @@ fn make_missing(session: &mut Session) -> Result<Option<String>, LoadError> {
     execute(session, "commit").map(|()| None)
 }
 
-/// A procedure that is there under one of our names.
+/// A procedure that exists under one of the program's names.
 struct There {
     signature: String,
     body: String,
@@ -101,7 +102,7 @@ struct There {
 }
 
 impl Procedure {
-    /// Those of its name that unqualified names reach.
+    /// Returns the procedures of this name that unqualified names reach.
     fn found(&self, session: &mut Session, marks: &Marks) -> Result<Vec<There>, LoadError> {
         let sql = format!(
             "select oid::pg_catalog.regprocedure, prosrc, pg_catalog.obj_description(oid, 'pg_proc'), {} \

@@ -1,31 +1,32 @@
-//! What the tables take on disk, and what they would take after 60 days (clause 4.2.3).
+//! The space that the tables take on disk, and the space that they would take after 60 days (clause 4.2.3).
 
 use wire::session::Session;
 
 use crate::error::LoadError;
 use crate::session::query;
 
-/// What the tables take, with their indexes.
+/// The space that the tables take, with their indexes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Space {
-    /// Bytes of all tables.
+    /// The size of all tables, bytes.
     pub bytes: f64,
-    /// Bytes of the tables to which new-orders add, by order.
+    /// The size of the tables to which new-orders add, bytes for each order.
     pub bytes_per_order: f64,
 }
 
-/// A day of the specification has eight hours.
+/// The minutes of a day of the specification, which has eight hours.
 const MINUTES_PER_DAY: f64 = 8.0 * 60.0;
 const DAYS: f64 = 60.0;
 
 impl Space {
-    /// Bytes after 60 days of eight hours at this many new-order transactions a minute.
+    /// Returns the size after 60 days of eight hours at this many new-order transactions a minute, bytes.
     pub fn after_60_days(&self, new_orders_per_minute: f64) -> f64 {
         self.bytes + DAYS * MINUTES_PER_DAY * new_orders_per_minute * self.bytes_per_order
     }
 }
 
-/// Asks the server. The number of orders is the planner's, so that nothing is read; `None` if it knows none.
+/// Asks the server for the space. The number of orders is the planner's, so that nothing is read; `None` if it knows
+/// none.
 pub fn space(session: &mut Session) -> Result<Option<Space>, LoadError> {
     const SQL: &str = "select sum(pg_catalog.pg_total_relation_size(c.oid)), \
         sum(pg_catalog.pg_total_relation_size(c.oid)) filter (where c.relname in ('orders', 'order_line', 'history')) \

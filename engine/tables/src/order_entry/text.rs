@@ -5,7 +5,7 @@ use ground::random::Random;
 const SYMBOLS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const FIRST_DIGIT: u64 = 52;
 
-/// What a tenth of the items and of the stock have in their data.
+/// The text that a tenth of the items and of the stock have in their data.
 const ORIGINAL: &[u8] = b"ORIGINAL";
 
 /// Appends from `min` to `max` letters and digits.
@@ -14,18 +14,19 @@ pub fn write_letters(random: &mut Random, min: i64, max: i64, out: &mut Vec<u8>)
     write_symbols(random, length, 0, SYMBOLS.len() as u64, out);
 }
 
-/// Appends so many digits.
+/// Appends `length` digits.
 pub fn write_digits(random: &mut Random, length: usize, out: &mut Vec<u8>) {
     write_symbols(random, length, FIRST_DIGIT, 10, out);
 }
 
-/// Four random numbers, then `11111` (clause 4.3.2.7).
+/// Appends four random digits, then `11111` (clause 4.3.2.7).
 pub fn write_zip(random: &mut Random, out: &mut Vec<u8>) {
     write_digits(random, 4, out);
     out.extend_from_slice(b"11111");
 }
 
-/// The data of an item or of stock: 26 to 50 letters and digits, in a tenth of the cases with [`ORIGINAL`] among them.
+/// Appends the data of an item or of stock: 26 to 50 letters and digits, in a tenth of the cases with [`ORIGINAL`]
+/// among them.
 pub fn write_data(random: &mut Random, out: &mut Vec<u8>) {
     let start = out.len();
     write_letters(random, 26, 50, out);
@@ -47,7 +48,7 @@ fn write_symbols(random: &mut Random, length: usize, first: u64, count: u64, out
     }
 }
 
-/// One of `count` symbols from the `first` on, by a number of 16 bits.
+/// Returns one of `count` symbols from the `first` on, by a number of 16 bits.
 fn symbol(first: u64, count: u64, bits: u64) -> u8 {
     SYMBOLS[(first + ((bits * count) >> 16)) as usize]
 }

@@ -25,7 +25,7 @@ use crate::parallel::for_each;
 use crate::progress::{ProgressStyle, TableProgress};
 use crate::session::{execute, query};
 
-/// Fills the tables.
+/// Fills the tables with rows.
 pub fn generate(loader: &mut Loader) -> Result<(), LoadError> {
     let options = loader.options;
     let tables = layout::find(loader.session, options)?;

@@ -10,7 +10,8 @@ use super::rows::{HashPartition, RowSet};
 use crate::error::LoadError;
 use crate::session::query_if_allowed;
 
-/// More hash partitions than this are filled through their parent: for each partition, the engine hashes all rows.
+/// The number of hash partitions above which they are filled through their parent: for each partition, the engine
+/// hashes all rows.
 const MAX_HASH_PARTITIONS: usize = 64;
 
 /// An ordinary table that holds accounts.
@@ -19,7 +20,7 @@ pub struct AccountsTable {
     /// The name as a statement needs it.
     pub name: String,
     pub rows: RowSet,
-    /// Whether account numbers have 64 bits.
+    /// True if account numbers have 64 bits.
     pub is_bigint: bool,
 }
 
@@ -204,7 +205,8 @@ mod tests {
         assert_eq!(survey([1, 1]), None);
     }
 
-    /// Bounds of the ranges that the engine `index` of three fills, if there is a partition for each of these bounds.
+    /// Returns the bounds of the ranges that the engine `index` of three fills, if there is a partition for each of
+    /// these bounds.
     fn filled(bounds: &[(u64, u64)], index: usize, wanted: usize) -> Vec<(u64, u64)> {
         let table = |(start, end): &(u64, u64)| AccountsTable {
             name: "pgbench_accounts".to_owned(),

@@ -9,13 +9,13 @@ use super::options::InitOptions;
 use crate::error::LoadError;
 use crate::session::{Backends, query_if_allowed};
 
-/// What each step works with.
+/// The session and the options with which each step works.
 pub struct Loader<'a> {
     pub target: &'a Arc<Target>,
     pub session: &'a mut Session,
     pub options: &'a InitOptions,
     pub backends: &'a Backends,
-    /// Whether the user knows that there are no further connections.
+    /// True if the user knows that there are no further connections.
     has_warned: bool,
 }
 
@@ -37,7 +37,7 @@ select pg_catalog.pg_backend_pid(), \
       from pg_catalog.pg_database d where d.datname = pg_catalog.current_database() and d.datconnlimit >= 0))";
 
 impl<'a> Loader<'a> {
-    /// A loader whose first connection is the session.
+    /// Makes a loader whose first connection is the session.
     pub fn new(
         target: &'a Arc<Target>,
         session: &'a mut Session,
@@ -71,7 +71,8 @@ impl<'a> Loader<'a> {
         Ok(helpers)
     }
 
-    /// Why `count` further connections could wait for each other for ever, be ended, or take the place of others'.
+    /// Returns why `count` further connections could wait for each other for ever, be ended, or take the place of
+    /// others'.
     fn obstacle(&mut self, count: usize) -> Result<Option<String>, LoadError> {
         let found = query_if_allowed(self.session, ROOM)?.unwrap_or_default();
         let Some([Some(process), Some(limits_time), Some(free)]) = found.first().map(Vec::as_slice) else {

@@ -20,7 +20,7 @@ use crate::session::{Backends, execute};
 use loader::Loader;
 use options::InitOptions;
 
-/// One step of the initialization, a letter of `--init-steps`.
+/// A step of the initialization, a letter of `--init-steps`.
 #[derive(Clone, Copy)]
 pub struct InitStep {
     letter: char,

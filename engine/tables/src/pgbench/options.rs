@@ -15,7 +15,7 @@ pub const MAX_CONNECTIONS: usize = 8;
 pub struct InitOptions {
     /// The number of branches; each has 10 tellers and 100,000 accounts.
     pub scale: u32,
-    /// Percent, 10 to 100.
+    /// The fillfactor, percent, from 10 to 100.
     pub fillfactor: u32,
     /// Prints a progress line every five seconds instead of every 100,000 rows.
     pub quiet: bool,
@@ -27,7 +27,7 @@ pub struct InitOptions {
     /// The number of partitions of pgbench_accounts; 0 for an ordinary table.
     pub partitions: u32,
     pub partition_method: PartitionMethod,
-    /// The most connections to load over, if the user chooses their number.
+    /// The greatest number of connections to load over, if the user chooses their number.
     pub jobs: Option<usize>,
     /// The query of `--mark-by`, whose statements mark the tables in the transaction that makes them.
     pub mark_by: Option<String>,
@@ -72,7 +72,7 @@ impl Default for InitOptions {
     }
 }
 
-/// How rows are assigned to partitions.
+/// The method by which rows are assigned to partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartitionMethod {
     Range,

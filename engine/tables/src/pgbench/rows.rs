@@ -17,7 +17,7 @@ const COMBINE: u64 = 0x49a0_f4dd_15e5_a8e3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowSet {
     pub range: Range<u64>,
-    /// Of the range, only the rows of this hash partition.
+    /// The hash partition whose rows of the range belong to the set; `None`: all rows of the range do.
     pub hash: Option<HashPartition>,
 }
 
@@ -49,7 +49,7 @@ fn remainder(key: u64, modulus: u64) -> u64 {
     hash_u32(low, SEED).wrapping_add(COMBINE) % modulus
 }
 
-/// `hash_bytes_uint32_extended` of PostgreSQL: Bob Jenkins's lookup3 of one word.
+/// Implements `hash_bytes_uint32_extended` of PostgreSQL: Bob Jenkins's lookup3 of one word.
 fn hash_u32(key: u32, seed: u64) -> u64 {
     let start = 0x9e37_79b9_u32.wrapping_add(4).wrapping_add(3_923_095);
     let (mut a, mut b, mut c) = (start.wrapping_add((seed >> 32) as u32), start.wrapping_add(seed as u32), start);
@@ -95,7 +95,7 @@ impl RowColumns {
 /// Generates the rows of one table in COPY's binary format.
 pub struct AccountRows {
     left: RowSet,
-    /// Size of an account number, bytes.
+    /// The size of an account number, bytes.
     width: usize,
     /// The row generated last. Only the account and the branch change.
     row: Vec<u8>,
@@ -137,7 +137,7 @@ mod tests {
         bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 
-    /// The rows as COPY's text, read back as the server reads the binary format; and their number.
+    /// Returns the rows as COPY's text, read back as the server reads the binary format; and their number.
     fn as_text(rows: &RowSet, is_bigint: bool, columns: RowColumns) -> (Vec<u8>, u64) {
         let mut source = AccountRows::new(rows.clone(), is_bigint, columns);
         let (sent, rows) = read_back(|out| source.write_next(out));
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(accounts, (1..=20_000).collect::<Vec<_>>());
     }
 
-    /// `select hashint8extended(key, 8816678312871386365)` of PostgreSQL 18.
+    /// Checks hashes against `select hashint8extended(key, 8816678312871386365)` of PostgreSQL 18.
     #[test]
     fn hashes_are_the_servers() {
         let known: [(u64, i64); 6] = [

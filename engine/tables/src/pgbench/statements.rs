@@ -14,16 +14,16 @@ pub const PRIMARY_KEYS: [(&str, &str); 3] =
 
 pub const DROP: &str = "drop table if exists pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers";
 
-/// Empties the tables, in one statement in case there are foreign keys.
+/// The statement that empties the tables, a single one in case there are foreign keys.
 pub const TRUNCATE: &str = "truncate table pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers";
 
-/// Empties the tables except pgbench_accounts.
+/// The statement that empties the tables except pgbench_accounts.
 pub const TRUNCATE_SMALL: &str = "truncate table pgbench_branches, pgbench_history, pgbench_tellers";
 
-/// From this scale on, account numbers need 64 bits (`SCALE_32BIT_THRESHOLD`).
+/// The scale from which on account numbers need 64 bits (`SCALE_32BIT_THRESHOLD`).
 const BIGINT_SCALE: u32 = 20_000;
 
-/// Makes the foreign keys.
+/// Returns the statements that make the foreign keys.
 pub fn foreign_keys() -> Vec<String> {
     [
         ("tellers", "bid", "branches"),
@@ -41,18 +41,18 @@ pub fn foreign_keys() -> Vec<String> {
     .to_vec()
 }
 
-/// Vacuums and analyses a table.
+/// Returns the statement that vacuums and analyses a table.
 pub fn vacuum(table: &str) -> String {
     format!("vacuum analyze {table}")
 }
 
-/// Makes the primary key of a table.
+/// Returns the statement that makes the primary key of a table.
 pub fn primary_key(table: &str, column: &str, options: &InitOptions) -> String {
     let place = tablespace(" using index", options.index_tablespace.as_deref());
     format!("alter table {table} add primary key ({column}){place}")
 }
 
-/// Makes the partitions of pgbench_accounts, if there are any.
+/// Returns the statements that make the partitions of pgbench_accounts, if there are any.
 pub fn create_partitions(options: &InitOptions) -> Vec<String> {
     let count = u64::from(options.partitions);
     let unlogged = if options.unlogged { " unlogged" } else { "" };
@@ -78,7 +78,7 @@ pub fn create_partitions(options: &InitOptions) -> Vec<String> {
         .collect()
 }
 
-/// Fills the tables on the server, in one transaction.
+/// Returns the statements that fill the tables on the server, in one transaction.
 pub fn generate_on_server(options: &InitOptions) -> Vec<String> {
     let (scale, accounts) = (options.scale, options.all_accounts());
     vec![
@@ -98,7 +98,7 @@ pub fn generate_on_server(options: &InitOptions) -> Vec<String> {
     ]
 }
 
-/// Makes the tables, without partitions.
+/// Returns the statements that make the tables, without partitions.
 pub fn create(options: &InitOptions) -> Vec<String> {
     let aid = if options.scale >= BIGINT_SCALE { "bigint" } else { "int" };
     let fill = format!(" with (fillfactor={})", options.fillfactor);

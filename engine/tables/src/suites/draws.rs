@@ -15,39 +15,39 @@ pub struct TableDraws(u64);
 pub struct RowDraws(u64);
 
 impl TableDraws {
-    /// Those of the table of this number.
+    /// Returns the draws of the table of this number.
     pub fn new(seed: u64, table: u64) -> Self {
         Self(splitmix64_at(seed, table))
     }
 
-    /// Those of the row of this number.
+    /// Returns the draws of the row of this number.
     pub fn row(self, number: i64) -> RowDraws {
         RowDraws(splitmix64_at(self.0, number as u64))
     }
 }
 
 impl RowDraws {
-    /// 64 bits.
+    /// Returns the 64 random bits of a column.
     pub fn bits(self, column: u64) -> u64 {
         splitmix64_at(self.0, column)
     }
 
-    /// A number from 0 to below `count`: the upper 32 bits times `count`, divided by 2^32.
+    /// Returns a number from 0 to below `count`: the upper 32 bits times `count`, divided by 2^32.
     pub fn below(self, column: u64, count: i64) -> i64 {
         (((self.bits(column) >> 32) * count as u64) >> 32) as i64
     }
 
-    /// A number from `min` to `max`.
+    /// Returns a number from `min` to `max`.
     pub fn between(self, column: u64, min: i64, max: i64) -> i64 {
         min + self.below(column, max - min + 1)
     }
 
-    /// Whether a draw of 100 is below `percent`.
+    /// Returns true if a draw of 100 is below `percent`.
     pub fn is_one_of(self, column: u64, percent: i64) -> bool {
         self.below(column, 100) < percent
     }
 
-    /// One of several.
+    /// Returns one of several values.
     pub fn one<'a, T: ?Sized>(self, column: u64, of: &[&'a T]) -> &'a T {
         of[self.below(column, of.len() as i64) as usize]
     }
@@ -59,14 +59,14 @@ impl RowDraws {
         self.in_octave(column + 1, octave, count)
     }
 
-    /// A rank of an octave, at most `count`.
+    /// Returns a rank of an octave, at most `count`.
     pub fn in_octave(self, column: u64, octave: i64, count: i64) -> i64 {
         let first = 1 << octave;
         first + self.below(column, first.min(count - first + 1))
     }
 }
 
-/// The number from 1 to `count` that has a rank from 1 to `count`: frequent ones are spread over the table.
+/// Returns the number from 1 to `count` that has a rank from 1 to `count`: frequent ones are spread over the table.
 pub fn spread(rank: i64, count: i64) -> i64 {
     const PRIME: i64 = 20_261_803;
     rank * PRIME % count + 1

@@ -1,4 +1,4 @@
-//! The tables of the suites that come along: making them.
+//! The tables of the suites that come along, and their making.
 
 mod draws;
 mod joins;
@@ -22,16 +22,16 @@ pub const NAME: &str = "pgtrial-engine generate";
 /// The tables of a suite.
 pub struct SuiteTables {
     pub name: &'static str,
-    /// For messages: `the tables of reports`.
+    /// The tables of the suite in messages: `the tables of reports`.
     what: &'static str,
     /// The mark on each table, and before a finished load also that on the first.
     part: &'static str,
     tables: &'static [Table],
-    /// Table, columns and the table that they refer to.
+    /// The foreign keys: table, columns and the table that they refer to.
     foreign_keys: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// All suites.
+/// All suites that come along.
 pub const SUITES: [SuiteTables; 2] = [
     SuiteTables {
         name: "reports",

@@ -18,11 +18,11 @@ pub struct Scale {
 impl Scale {
     pub const ONE: Self = Self { hundredths: 100 };
 
-    /// What messages say that a scale may be.
+    /// The scales that are allowed, for messages.
     pub const RANGE: &str = "a number from 0.01 to 100 with at most two decimals";
 }
 
-/// Not [`Scale::RANGE`].
+/// The error about a text that is not [`Scale::RANGE`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct NoScale;
 
@@ -43,14 +43,14 @@ impl FromStr for Scale {
     }
 }
 
-/// Without zeros at the end: `0.01`, `1`, `2.5`.
+/// Writes the scale without zeros at the end: `0.01`, `1`, `2.5`.
 impl fmt::Display for Scale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.hundredths as f64 / 100.0)
     }
 }
 
-/// What the tables of a set are filled with.
+/// The population with which the tables of a set are filled.
 #[derive(Debug, Clone, Copy)]
 pub struct Population {
     pub scale: Scale,
@@ -58,12 +58,12 @@ pub struct Population {
 }
 
 impl Population {
-    /// So many rows at scale 1, which is a multiple of 100.
+    /// Returns the number of rows of a table that has `rows` rows at scale 1, which is a multiple of 100.
     pub fn at_scale(&self, rows: i64) -> i64 {
         rows / 100 * self.scale.hundredths
     }
 
-    /// The draws of the table of this number in its set.
+    /// Returns the draws of the table of this number in its set.
     pub fn draws(&self, table: u64) -> TableDraws {
         TableDraws::new(self.seed, table)
     }
@@ -73,16 +73,16 @@ impl Population {
 pub struct Table {
     pub name: &'static str,
     pub columns: &'static str,
-    /// Columns of the primary key.
+    /// The columns of the primary key.
     pub key: &'static str,
-    /// Names and columns of further indexes.
+    /// The names and columns of further indexes.
     pub indexes: &'static [(&'static str, &'static str)],
     pub rows: fn(Population) -> RowSource,
-    /// How many rows.
+    /// The function that returns the number of rows.
     pub count: fn(&Population) -> i64,
 }
 
-/// The rows of numbers from 1 to `count`, each of which `write` appends.
+/// Returns the rows of numbers from 1 to `count`, each of which `write` appends.
 pub fn numbered(count: i64, write: impl Fn(i64, &mut Vec<u8>) + Send + 'static) -> RowSource {
     let mut numbers = 1..=count;
     Box::new(move |out| match numbers.next() {

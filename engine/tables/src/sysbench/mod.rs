@@ -149,7 +149,7 @@ fn fatal(function: &str, test: &OltpTest, error: LoadError) -> Fatal {
     }
 }
 
-/// What the connections share.
+/// The data that the connections share.
 struct Work<'a> {
     test: &'a OltpTest,
     parameters: &'a TestParameters,

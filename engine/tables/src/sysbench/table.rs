@@ -13,7 +13,7 @@ use crate::copy::encode_row;
 pub struct SysbenchTable<'a> {
     pub kind: TestKind,
     pub parameters: &'a TestParameters,
-    /// Counted from 1.
+    /// The number of the table, counted from 1.
     pub number: u64,
 }
 
@@ -26,14 +26,14 @@ impl SysbenchTable<'_> {
         self.kind == TestKind::Legacy
     }
 
-    /// The statement with which sysbench makes the table.
+    /// Returns the statement with which sysbench makes the table.
     pub fn create(&self) -> String {
         let indent = if self.is_legacy() { "" } else { "  " };
         let key = if self.parameters.secondary { "KEY xid" } else { "PRIMARY KEY" };
         self.create_with(&format!(",\n{indent}{key} (id)"))
     }
 
-    /// The same without the key, which is made after the rows.
+    /// Returns the statement that makes the table without the key, which is made after the rows.
     pub fn create_without_key(&self) -> String {
         self.create_with("")
     }
@@ -61,7 +61,8 @@ impl SysbenchTable<'_> {
         }
     }
 
-    /// Whether PostgreSQL accepts sysbench's statement: it rejects MySQL's secondary key and Redshift's identity column.
+    /// Returns true if PostgreSQL accepts sysbench's statement: it rejects MySQL's secondary key and Redshift's
+    /// identity column.
     pub fn is_for_postgresql(&self) -> bool {
         !self.parameters.secondary && self.id() != "INTEGER IDENTITY(1,1)"
     }
@@ -70,7 +71,7 @@ impl SysbenchTable<'_> {
         format!("ALTER TABLE {} ADD PRIMARY KEY (id)", self.name())
     }
 
-    /// Sets the sequence as if it had numbered the rows. The rows come with their ids.
+    /// Returns the statement that sets the sequence as if it had numbered the rows. The rows come with their ids.
     pub fn set_sequence(&self) -> Option<String> {
         let (name, rows) = (self.name(), self.rows());
         let is_used = self.id() == "SERIAL" && self.parameters.auto_inc && rows > 0;
@@ -86,26 +87,27 @@ impl SysbenchTable<'_> {
         format!("DROP TABLE IF EXISTS {}", self.name())
     }
 
-    /// The number of rows. `oltp_insert` without `auto_inc` draws its ids; rows could be in their way, so it has none.
+    /// Returns the number of rows. `oltp_insert` without `auto_inc` draws its ids; rows could be in their way, so it
+    /// has none.
     pub fn rows(&self) -> u32 {
         let is_left_empty = self.kind == TestKind::Insert && !self.parameters.auto_inc;
         if is_left_empty { 0 } else { u32::try_from(self.parameters.table_size).unwrap_or(0) }
     }
 
-    /// The line before the rows are sent, if sysbench prints one.
+    /// Returns the line before the rows are sent, if sysbench prints one.
     pub fn inserting(&self) -> Option<String> {
         let is_printed = self.rows() > 0 || self.is_legacy();
         is_printed.then(|| format!("Inserting {} records into '{}'", self.rows(), self.name()))
     }
 
-    /// The line before the index is made.
+    /// Returns the line before the index is made.
     pub fn creating_index(&self) -> String {
         let what = if self.is_legacy() { "secondary indexes" } else { "a secondary index" };
         format!("Creating {what} on '{}'...", self.name())
     }
 }
 
-/// The statement that makes a table of `bulk_insert`.
+/// Returns the statement that makes a table of `bulk_insert`.
 pub fn create_for_bulk(number: usize) -> String {
     format!(
         "        CREATE TABLE IF NOT EXISTS sbtest{number} (\n          id INTEGER NOT NULL,\n          \
@@ -113,7 +115,8 @@ pub fn create_for_bulk(number: usize) -> String {
     )
 }
 
-/// Where the fields of an encoded row begin. Two bytes are the number of fields, four before each field its length.
+/// The places at which the fields of an encoded row begin. Two bytes are the number of fields, four before each field
+/// its length.
 const ID: usize = 6;
 const K: usize = ID + 4 + 4;
 const C: usize = K + 4 + 4;
@@ -130,7 +133,7 @@ pub struct RowGenerator {
 }
 
 impl RowGenerator {
-    /// Rows 1 to `count`, with `k` drawn from `ks`.
+    /// Makes rows 1 to `count`, with `k` drawn from `ks`.
     pub fn new(count: u32, ks: Distribution, random: Random) -> Self {
         let row = encode_row(&[&[0; 4], &[0; 4], &[0; C_LENGTH], &[0; PAD_LENGTH]]);
         Self { ids: 1..count.saturating_add(1), ks, random, row }
@@ -165,7 +168,7 @@ mod tests {
         [table.create(), table.create_without_key()]
     }
 
-    /// The texts are sysbench 1.0.20's, as a server logged them.
+    /// Checks the texts against those of sysbench 1.0.20, as a server logged them.
     #[test]
     fn tables_are_made_with_sysbenchs_statement() {
         let columns = "  k INTEGER DEFAULT '0' NOT NULL,\n  c CHAR(120) DEFAULT '' NOT NULL,\n  \
@@ -183,7 +186,7 @@ mod tests {
         assert!(secondary.ends_with(",\n  KEY xid (id)\n)  "), "{secondary}");
     }
 
-    /// The rows, the line about them, and the statement about the sequence.
+    /// Returns the number of rows, the line about them, and the statement about the sequence.
     fn filled(kind: TestKind, options: &[(&str, OptionValue)]) -> (u32, Option<String>, Option<String>) {
         let mut settings = Settings::default();
         options.iter().for_each(|(name, value)| settings.set(name, value.clone()));
@@ -217,7 +220,7 @@ mod tests {
         );
     }
 
-    /// Groups of eleven digits with dashes between them.
+    /// Returns true if a text is groups of eleven digits with dashes between them.
     fn is_grouped(text: &[u8], groups: usize) -> bool {
         let text = std::str::from_utf8(text).unwrap();
         let parts: Vec<_> = text.split('-').collect();

@@ -16,17 +16,17 @@ use ground::options::{Argument, OptionRow, Stop, set};
 
 const NAME: &str = "pgtrial-engine capture";
 
-/// This front end in its messages.
+/// The front end `capture` in its messages.
 pub const CAPTURE: FrontEnd = FrontEnd::new(NAME);
 
-/// What is captured and where it goes.
+/// The options of a capture: what is captured and where it goes.
 #[derive(Debug, Default)]
 pub struct CaptureOptions {
     pub order: CaptureOrder,
-    /// Used if its files are named.
+    /// The mix, which is used if its files are named.
     pub mix: Mix,
     pub directory: PathBuf,
-    /// The summary is `capture.json` without its files.
+    /// True if the summary is `capture.json` without its files.
     pub json: bool,
     pub quiet: bool,
 }
@@ -83,10 +83,10 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// The most sessions of a mix.
+/// The greatest number of sessions of a mix.
 const MOST_SESSIONS: u64 = 100_000;
 
-/// What it is, and its options.
+/// Returns the description of the front end and its options.
 pub fn manual() -> Manual {
     let prefixes: Vec<_> = COMMON.iter().map(|prefix| format!("  '{prefix}'")).collect();
     Manual {
@@ -124,7 +124,7 @@ pub fn parse(args: Vec<String>) -> Result<CaptureOptions, Stop<Failure>> {
     Ok(options)
 }
 
-/// The mix, if its options fit together.
+/// Returns the mix, if its options fit together.
 fn settled(options: &CaptureOptions) -> Result<Mix, Stop<Failure>> {
     let CaptureOptions { mix, order, .. } = options;
     let wrong = if !order.logs.is_empty() || order.prefix.is_some() || order.selection != Selection::default() {
@@ -137,7 +137,7 @@ fn settled(options: &CaptureOptions) -> Result<Mix, Stop<Failure>> {
     Err(Stop::Error(Failure::misuse(wrong)))
 }
 
-/// A whole number within bounds.
+/// Reads a whole number within bounds.
 fn number(value: &Argument<'_>, least: u64, most: u64) -> Result<u64, Failure> {
     let found = value.text.parse().ok().filter(|number| (least..=most).contains(number));
     found.ok_or_else(|| {
@@ -145,12 +145,12 @@ fn number(value: &Argument<'_>, least: u64, most: u64) -> Result<u64, Failure> {
     })
 }
 
-/// Seconds as microseconds, up to ten years.
+/// Reads seconds as microseconds, up to ten years.
 fn span(value: &Argument<'_>) -> Result<Micros, Failure> {
     number(value, 1, 315_360_000).map(|seconds| seconds * 1_000_000)
 }
 
-/// A time with a zone or without.
+/// Reads a time with a zone or without.
 fn moment(value: &Argument<'_>) -> Result<GivenMoment, Failure> {
     let (option, text) = (value.option(), value.text);
     let wrong = || Failure::error(format!("{option} \"{text}\" is not a time such as '2026-11-23 08:00:00'"));

@@ -1,11 +1,11 @@
-//! How far the reading is, on standard error.
+//! The progress of the reading, on standard error.
 
 use capture::make::ReadProgress;
 use ground::clock::{Clock, Nanos, SECOND, seconds};
 
 use super::options::CAPTURE;
 
-/// From line to line.
+/// The time between two lines.
 const INTERVAL: Nanos = 5 * SECOND;
 
 const MEGABYTE: f64 = 1e6;
@@ -32,7 +32,7 @@ impl Display {
     }
 }
 
-/// What has been read in this time since the start.
+/// Returns the line about what has been read in this time since the start.
 fn line(ReadProgress { read, total }: ReadProgress, time: Nanos) -> String {
     let megabytes = read as f64 / MEGABYTE;
     // A log that is being written has more than it had at the start.

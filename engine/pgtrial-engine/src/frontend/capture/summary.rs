@@ -1,4 +1,4 @@
-//! What a capture has, for people and for programs.
+//! The summary of a capture, for people and for programs.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::path::Path;
 use capture::format::{About, Capture, Error, Template};
 use capture::time::iso;
 
-/// How many of the commonest templates are listed.
+/// The number of the commonest templates that are listed.
 const LISTED: usize = 10;
 
-/// The longest text of a template in the list, in characters.
+/// The greatest length of a template's text in the list, in characters.
 const LONGEST: usize = 100;
 
-/// `capture.json` on one line, with the commonest templates that the text lists too.
+/// Returns `capture.json` on one line, with the commonest templates that the text lists too.
 pub fn json(about: &About) -> String {
     let mut short = about.clone();
     short.commonest.truncate(LISTED);
@@ -20,14 +20,14 @@ pub fn json(about: &About) -> String {
     text + "\n"
 }
 
-/// The commonest templates of a capture and how many statements each has.
+/// Returns the commonest templates of a capture and how many statements each has.
 pub fn commonest(directory: &Path) -> Result<Vec<(u64, Template)>, Error> {
     let capture = Capture::open(directory)?;
     let listed = capture.about().commonest.iter().take(LISTED);
     Ok(listed.map(|usage| (usage.statements, capture.templates()[usage.template as usize].clone())).collect())
 }
 
-/// The summary.
+/// Returns the summary as a text.
 pub fn text(about: &About, commonest: &[(u64, Template)], directory: &Path) -> String {
     let mut text = format!("capture in {}\n", directory.display());
     for source in &about.sources {
@@ -68,7 +68,7 @@ fn line(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "{:<12}{value}", format!("{name}:"));
 }
 
-/// On one line, with its end cut off if it is long.
+/// Returns a text on one line, with its end cut off if it is long.
 fn shortened(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST) {

@@ -12,7 +12,7 @@ use ground::shard::Shard;
 use wire::params::Given;
 use wire::statement::QueryMode;
 
-/// All of them. Counts are in pgbench's range 1..2147483647 unless said otherwise.
+/// All options of a run. Counts are in pgbench's range 1..2147483647 unless said otherwise.
 #[derive(Debug, Default)]
 pub struct RunArguments {
     pub server: Given,
@@ -21,14 +21,14 @@ pub struct RunArguments {
     pub output: OutputOptions,
 }
 
-/// The load.
+/// The options of the load.
 #[derive(Debug, Default)]
 pub struct LoadArguments {
-    /// Clients of the whole run.
+    /// The number of clients of the whole run.
     pub clients: usize,
     pub jobs: usize,
     pub transactions: Option<u32>,
-    /// Seconds.
+    /// The length of the measured part, seconds.
     pub duration: Option<u32>,
     pub seed: Seed,
     pub shard: Shard,
@@ -37,21 +37,21 @@ pub struct LoadArguments {
     pub settings: LoadSettings,
 }
 
-/// What a run uses as it is given.
+/// The options of the load that a run uses as they are given.
 #[derive(Debug, Clone, Default)]
 pub struct LoadSettings {
     pub mode: QueryMode,
-    /// Whether executions of the extended protocol are sent without Describe.
+    /// True if executions of the extended protocol are sent without Describe.
     pub no_describe: bool,
     pub script: ScriptOptions,
     pub warmup: Duration,
     pub reconnect: bool,
-    /// Mean time between the starts of two transactions.
+    /// The mean time between the starts of two transactions, nanoseconds.
     pub interval_ns: Option<f64>,
-    /// How long clients that lost their connection try to get another one.
+    /// The time for which clients that lost their connection try to get another one.
     pub wait_for_server: Option<Duration>,
     pub exit_on_abort: bool,
-    /// Whether clients wait around their transactions; pgbench's never do.
+    /// True if clients wait around their transactions; pgbench's never do.
     pub thinks: bool,
     pub start: Option<StartAt>,
 }
@@ -60,26 +60,26 @@ pub struct LoadSettings {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seed {
     pub number: u64,
-    /// Whether it was given as a number: all engines of a run then have the same one.
+    /// True if the seed was given as a number: all engines of a run then have the same one.
     pub is_given: bool,
 }
 
-/// The transaction log.
+/// The options of the transaction log.
 #[derive(Debug, Default)]
 pub struct LogArguments {
     pub is_on: bool,
     pub prefix: Option<String>,
-    /// Above 0 to 1.
+    /// The share of transactions that are logged, more than 0 and at most 1.
     pub sampling_rate: Option<f64>,
-    /// Seconds.
+    /// The length of the log's intervals, seconds.
     pub aggregate_interval: Option<u32>,
 }
 
-/// What the run writes beside the log.
+/// The options of what the run writes besides the log.
 #[derive(Debug, Default)]
 pub struct OutputOptions {
     pub failures_detailed: bool,
-    /// Seconds between progress lines.
+    /// The time between progress lines, seconds.
     pub progress: Option<u32>,
     pub progress_timestamp: bool,
     pub percentiles: bool,
@@ -90,14 +90,14 @@ pub struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// Whether standard output belongs to the events: nothing else is written there.
+    /// Returns true if standard output belongs to the events: nothing else is written there.
     pub fn has_only_events(&self) -> bool {
         self.events == Some(Events::Stdout)
     }
 }
 
 impl RunArguments {
-    /// Those of a command line without options: one client of one thread, with this seed.
+    /// Returns the arguments of a command line without options: one client of one thread, with this seed.
     pub fn new(seed: u64) -> Self {
         let seed = Seed { number: seed, is_given: false };
         Self { load: LoadArguments { clients: 1, jobs: 1, seed, ..LoadArguments::default() }, ..Self::default() }

@@ -11,10 +11,10 @@ use wire::params::Given;
 use wire::session::Session;
 use wire::target::Target;
 
-/// What a connection outside the run is for: `setup` or `initialization`, as messages name it.
+/// The purpose of a connection outside the run: `setup` or `initialization`, as messages name it.
 pub type Purpose = &'static str;
 
-/// The database may be named by an argument beside the options; no other argument is allowed.
+/// Takes the database from an argument beside the options, if there is one; no other argument is allowed.
 pub fn with_database(server: Given, positional: impl IntoIterator<Item = String>) -> Result<Given, Failure> {
     let mut rest = positional.into_iter();
     let dbname = server.dbname.clone().or_else(|| rest.next());
@@ -24,23 +24,25 @@ pub fn with_database(server: Given, positional: impl IntoIterator<Item = String>
     }
 }
 
-/// The server that the options and the environment name. `application` is the session's name unless they name it.
+/// Returns the server that the options and the environment name. `application` is the session's name unless they name
+/// it.
 pub fn target(given: &Given, application: &str, purpose: Purpose) -> Result<Arc<Target>, Failure> {
     let given = Given { fallback_application_name: application.to_owned(), ..given.clone() };
     Target::of(&given, USER).map_err(|error| no_connection(error, purpose))
 }
 
-/// A session for the work outside the run.
+/// Opens a session for the work outside the run.
 pub fn session(target: &Arc<Target>, purpose: Purpose) -> Result<Session, Failure> {
     Session::open(target).map_err(|error| no_connection(error.message, purpose))
 }
 
-/// The failure to make a connection; `purpose` is what it is for.
+/// Returns the failure to make a connection; `purpose` is what it is for.
 pub fn no_connection(reason: impl Display, purpose: impl Display) -> Failure {
     Failure::error(reason).and(format_args!("could not create connection for {purpose}"))
 }
 
-/// The most connections that the server allows this user, and what limits them; `None` if it does not report a limit.
+/// Returns the greatest number of connections that the server allows this user, and what limits them; `None` if it does
+/// not report a limit.
 pub fn connection_limit(session: &mut Session) -> Option<(usize, String)> {
     // the limits of roles and databases are not for superusers
     const SQL: &str = "select most, what from pg_catalog.pg_roles, pg_catalog.pg_database, lateral (values \

@@ -1,4 +1,4 @@
-//! How much of a run is over, by its ticks: when an interval of a report is full.
+//! The part of a run that is over, by its ticks, which shows when an interval of a report is full.
 
 use std::ops::RangeInclusive;
 
@@ -6,15 +6,15 @@ use drive::Tick;
 use drive::plan::Plan;
 use ground::clock::{Nanos, SECOND, seconds};
 
-/// The time since the begin of the measured part, others' slices included.
+/// The time since the beginning of the measured part, others' slices included.
 pub struct Elapsed {
-    /// With slices: how long a round takes.
+    /// The length of a round; only with slices.
     round: Option<Nanos>,
     time: Nanos,
 }
 
 impl Elapsed {
-    /// At the begin of the measured part of a run of `plan`.
+    /// Makes the time at the beginning of the measured part of a run of `plan`.
     pub fn new(plan: &Plan) -> Self {
         Self { round: plan.slices.map(|slices| slices.round()), time: 0 }
     }
@@ -31,7 +31,7 @@ impl Elapsed {
         before + 1..=self.time / SECOND
     }
 
-    /// In seconds.
+    /// Returns the time in seconds.
     pub fn seconds(&self) -> f64 {
         seconds(self.time)
     }

@@ -1,4 +1,5 @@
-//! Why a front end rejects a command line or a command fails. Who prints it gives it the program's name.
+//! The reason for which a front end rejects a command line or a command fails. The caller that prints it adds the
+//! program's name.
 
 use std::fmt::Display;
 
@@ -11,19 +12,19 @@ use ground::interrupt::SignalError;
 use ground::output::CouldNot;
 use tables::TablesError;
 
-/// One error or more, with details and hints.
+/// A failure of one error or more, with details and hints.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub parts: Vec<FailurePart>,
-    /// Whether the command line was misused, so that the help would help.
+    /// True if the command line was misused, so that the help would help.
     pub is_misuse: bool,
 }
 
-/// A part of a failure. Each but the last kind is a message of the program.
+/// A part of a failure. All except the last kind are messages of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FailurePart {
     Error(String),
-    /// What `getopt_long` says of a command line.
+    /// The message of `getopt_long` about a command line.
     Usage(String),
     Detail(String),
     Hint(String),
@@ -32,12 +33,12 @@ pub enum FailurePart {
 }
 
 impl Failure {
-    /// One error.
+    /// Makes a failure with one error.
     pub fn error(message: impl Display) -> Self {
         Self { parts: vec![FailurePart::Error(message.to_string())], is_misuse: false }
     }
 
-    /// Wrong arguments.
+    /// Makes a failure about wrong arguments.
     pub fn misuse(message: impl Display) -> Self {
         Self { is_misuse: true, ..Self::error(message) }
     }
@@ -52,7 +53,7 @@ impl Failure {
         self.with(FailurePart::Hint(text.to_string()))
     }
 
-    /// Adds another error.
+    /// Adds another error to the failure.
     pub fn and(self, message: impl Display) -> Self {
         self.with(FailurePart::Error(message.to_string()))
     }
@@ -74,7 +75,7 @@ impl From<GetoptError> for Failure {
     }
 }
 
-/// Errors that are a sentence.
+/// Declares errors that are a sentence as failures.
 macro_rules! sentences {
     ($($error:ty),+ $(,)?) => {
         $(impl From<$error> for Failure {

@@ -14,7 +14,8 @@ use ground::output::print_stderr;
 use ground::text;
 use wire::target::User;
 
-/// Whoever called the program: reads standard error, and is asked at the terminal or, where there is none, on standard input.
+/// The user who called the program: reads standard error, and is asked at the terminal or, where there is none, on
+/// standard input.
 pub const USER: User =
     User { tell: |line| print_stderr(format_args!("{line}\n")), show: |text| print_stderr(text), ask: prompt };
 
@@ -36,27 +37,27 @@ fn prompt(text: &str) -> io::Result<String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrontEnd {
     pub name: &'static str,
-    /// Exit status of every failure, and when something that was asked for could not be written.
+    /// The exit status of every failure, and when something that was asked for could not be written.
     pub failed: u8,
     form: FailureForm,
 }
 
-/// How a failure is written.
+/// The form in which a failure is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FailureForm {
-    /// As by PostgreSQL's client programs: a line for each error, detail and hint.
+    /// The failure is written as by PostgreSQL's client programs: a line for each error, detail and hint.
     Lines,
-    /// Its first error, with the advice to read the help.
+    /// The first error is written, with the advice to read the help.
     Sentence,
 }
 
 impl FrontEnd {
-    /// One that writes as PostgreSQL's client programs do, and fails with this exit status.
+    /// Makes a front end that writes as PostgreSQL's client programs do, and fails with this exit status.
     pub const fn as_client(name: &'static str, failed: u8) -> Self {
         Self { name, failed, form: FailureForm::Lines }
     }
 
-    /// One whose failures are a sentence each.
+    /// Makes a front end whose failures are a sentence each.
     pub const fn new(name: &'static str) -> Self {
         Self { name, failed: ERROR, form: FailureForm::Sentence }
     }
@@ -91,7 +92,7 @@ impl FrontEnd {
         exit_status(done, self.failed, |failure| self.describe(failure))
     }
 
-    /// A failure as it is written, without the last line's end.
+    /// Returns a failure as it is written, without the last line's end.
     pub fn describe(&self, failure: &Failure) -> String {
         match self.form {
             FailureForm::Lines => self.lines(failure),
@@ -130,7 +131,7 @@ impl FrontEnd {
     }
 }
 
-/// The name by which the program was called, if that is a path to a link of this name.
+/// Returns the name by which the program was called, if that is a path to a link of this name.
 fn called_name(name: &str) -> String {
     let called = std::env::args_os().next().unwrap_or_default();
     let is_link = Path::new(&called).file_name() == Some(OsStr::new(name));

@@ -1,5 +1,5 @@
-//! What front ends have in common: their messages and failures, the options of connection, load and output from the
-//! arguments to the values that a run needs, and its plan.
+//! The parts that front ends have in common: their messages and failures, the options of connection, load and output
+//! from the arguments to the values that a run needs, and its plan.
 
 pub mod arguments;
 pub mod connection;

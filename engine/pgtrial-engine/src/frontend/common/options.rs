@@ -14,20 +14,20 @@ use drive::{Limit, PoolPlan};
 use ground::shard::{ClientShare, Shard};
 use wire::params::Given;
 
-/// How many transactions each client runs when neither their number nor a time is given.
+/// The number of transactions that each client runs when neither their number nor a time is given.
 pub const DEFAULT_TRANSACTIONS: u32 = 10;
 
-/// All of them.
+/// All options of a run.
 #[derive(Debug)]
 pub struct RunOptions {
     pub server: Given,
     pub load: LoadOptions,
-    /// `None`: no transaction log is written.
+    /// The transaction log; `None`: no log is written.
     pub log: Option<LogOptions>,
     pub output: OutputOptions,
 }
 
-/// The load.
+/// The options of the load.
 #[derive(Debug)]
 pub struct LoadOptions {
     pub settings: LoadSettings,
@@ -38,27 +38,27 @@ pub struct LoadOptions {
     pub slices: Option<Slices>,
 }
 
-/// What this engine does of the whole run.
+/// The share of this engine in the whole run.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineShare {
-    /// Which of the whole run's clients it has; for pools, which of their connections.
+    /// The clients of the whole run that the engine has; for pools, the pools' connections.
     pub part: ClientShare,
     pub pools: Option<PoolPlan>,
-    /// Threads, no more than it has clients or pools.
+    /// The number of threads, no more than the engine has clients or pools.
     pub jobs: usize,
 }
 
-/// The transaction log.
+/// The options of the transaction log.
 #[derive(Debug)]
 pub struct LogOptions {
     pub prefix: String,
-    /// Above 0 to 1.
+    /// The share of transactions that are logged, more than 0 and at most 1.
     pub sampling_rate: f64,
     pub aggregate: Option<Duration>,
 }
 
 impl RunArguments {
-    /// The options of a run of which this engine does its share.
+    /// Returns the options of a run of which this engine does its share.
     pub fn settle(self, share: EngineShare) -> Result<RunOptions, Failure> {
         let Self { server, load, log, output } = self;
         let slices = slices(&load)?;
@@ -88,8 +88,8 @@ impl RunArguments {
 }
 
 impl LoadArguments {
-    /// This engine's share of the clients, or of the pools if there are any. Raises the limit of open files to what its
-    /// connections need.
+    /// Returns this engine's share of the clients, or of the pools if there are any. Raises the limit of open files to
+    /// what its connections need.
     pub fn share(&self) -> Result<EngineShare, Failure> {
         if self.shard.is_part() && !self.seed.is_given {
             return Err(needs_seed("--random-seed").into());
@@ -107,7 +107,7 @@ impl LoadArguments {
 }
 
 impl LogArguments {
-    /// The log of a run that takes so many seconds, if it has a time.
+    /// Returns the log of a run that takes `duration` seconds, if it has a time.
     fn settle(self, duration: Option<u32>) -> Result<Option<LogOptions>, Failure> {
         let Self { is_on, prefix, sampling_rate, aggregate_interval } = self;
         let contradictions = [
@@ -151,7 +151,7 @@ impl LogArguments {
     }
 }
 
-/// Warm-up and measured part are whole rounds of slices.
+/// Returns the slices, if the options ask for some. Warm-up and measured part must be whole rounds of them.
 fn slices(load: &LoadArguments) -> Result<Option<Slices>, Failure> {
     let warmup = Length { option: "--warmup", time: load.settings.warmup, unit: 1 };
     let measured = load.duration.map(|seconds| Duration::from_secs(seconds.into()));
@@ -159,7 +159,7 @@ fn slices(load: &LoadArguments) -> Result<Option<Slices>, Failure> {
     Ok(load.slicing.settle(load.settings.start.is_some(), &[warmup, measured])?)
 }
 
-/// Raises the limit of open files to what so many connections need. The messages are pgbench's.
+/// Raises the limit of open files to what this number of connections needs. The messages are pgbench's.
 pub fn reserve_files(connections: u64) -> Result<(), Failure> {
     const ADVICE: &str = "Reduce number of clients, or use limit/ulimit to increase the system limit.";
     let needed = connections + 3;

@@ -1,4 +1,4 @@
-//! From options to what the event loop runs: seeds, the workload of scripts, and the plan.
+//! The way from options to what the event loop runs: seeds, the workload of scripts, and the plan.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use workload::seeds::Seeds;
 #[derive(Debug, Default)]
 pub struct ScriptSources {
     pub scripts: Vec<Parsed>,
-    /// By name, each once.
+    /// The variables by name, each once.
     pub variables: Vec<(String, String)>,
     /// Variables that take a random value of a list in each transaction.
     pub lists: Vec<(String, Vec<Value>)>,
-    /// Whether a variable without a value aborts its client.
+    /// True if a variable without a value aborts its client.
     pub needs_values: bool,
 }
 
 impl ScriptSources {
-    /// The seed of hash functions, if the command line defines it.
+    /// Returns the seed of hash functions, if the command line defines it.
     pub fn seed_of_hashes(&self) -> Option<u64> {
         let defined = self.variables.iter().find(|(name, _)| name == "default_seed");
         defined.map(|(_, value)| value.trim().parse::<i64>().unwrap_or(0) as u64)
@@ -68,7 +68,8 @@ impl ScriptSources {
 }
 
 impl RunOptions {
-    /// The seeds of the run: of its clients, its threads and the hash functions, these unless another one is given.
+    /// Returns the seeds of the run: of its clients, its threads and the hash functions, these unless another one is
+    /// given.
     pub fn seeds(&self, of_hashes: Option<u64>) -> Seeds {
         let share = &self.load.share;
         let apps = share.pools.map_or(0, |pools| pools.apps);

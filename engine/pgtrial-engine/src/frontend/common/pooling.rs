@@ -10,18 +10,18 @@ use ground::shard::{Shard, TaskShare};
 use ground::words::plural;
 use thiserror::Error;
 
-/// The most tasks of an application, and the most connections of all pools.
+/// The greatest number of tasks of an application, and of connections of all pools.
 pub const MAX_TASKS: u32 = 10_000_000;
 pub const MAX_CONNECTIONS: u32 = 100_000;
 
 /// The highest rate, tasks per second.
 const HIGHEST_RATE: f64 = 1e9;
 
-/// After how long a task without a connection fails, unless `--pool-timeout` says otherwise: the common default of drivers
-/// that have pools.
+/// The time after which a task without a connection fails, unless `--pool-timeout` says otherwise: the common default
+/// of drivers that have pools.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Why there cannot be such pools. A sentence each.
+/// The reason for which there cannot be such pools. Each message is a sentence.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PoolError {
     #[error("tasks on pools of connections need both --tasks and --pool")]
@@ -50,12 +50,12 @@ pub struct PoolArguments {
 }
 
 impl PoolArguments {
-    /// Whether there is any.
+    /// Returns true if any option is given.
     pub fn is_given(&self) -> bool {
         *self != Self::default()
     }
 
-    /// A shard's part of the tasks and pools.
+    /// Returns a shard's part of the tasks and pools.
     pub fn plan(&self, shard: Shard) -> Result<PoolPlan, PoolError> {
         let (Some(tasks), Some(size)) = (self.tasks, self.size) else { return Err(PoolError::Incomplete) };
         let apps = self.apps.unwrap_or(1);
@@ -77,7 +77,7 @@ impl PoolArguments {
     }
 }
 
-/// When tasks arrive: `at-once`, `RATE` or `poisson:RATE`.
+/// Reads the times at which tasks arrive: `at-once`, `RATE` or `poisson:RATE`.
 pub fn arrival(value: &Argument<'_>) -> Result<Arrival, ValueError> {
     let rate = |digits: &str| {
         let rate = digits.trim().parse::<f64>().ok();

@@ -32,9 +32,9 @@ pub fn listed<A: Actions>(
 
 /// The file, and what is in it.
 struct List {
-    /// `None` once it could not be written to.
+    /// The open file; `None` once it could not be written to.
     out: Option<OutputFile>,
-    /// By text of a statement.
+    /// The number of executions by text of a statement.
     executions: HashMap<String, usize>,
 }
 

@@ -8,10 +8,10 @@ use ground::clock::{Nanos, SECOND, nanos, seconds};
 use ground::shard::Shard;
 use thiserror::Error;
 
-/// The longest slice.
+/// The longest slice that is allowed.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Why several engines cannot share a load, or take turns. A sentence each.
+/// The reason for which several engines cannot share a load, or take turns. Each message is a sentence.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum SharingError {
     #[error("--shard needs {0} with a number, the same for all shards of the run: they draw from one seed")]
@@ -42,22 +42,22 @@ pub enum SharingError {
     Rounds { option: &'static str, time_s: f64, engines: usize, slice_s: f64, nearest_s: f64 },
 }
 
-/// The error where each engine would have a seed of its own; `option` sets the seed.
+/// Returns the error where each engine would have a seed of its own; `option` sets the seed.
 pub fn needs_seed(option: &'static str) -> SharingError {
     SharingError::NoSeed(option)
 }
 
-/// `--shard`.
+/// Reads the value of `--shard`.
 pub fn shard(text: &str) -> Result<Shard, SharingError> {
     part(text, "--shard", "the number of the shard and that of all, such as 2/4 for the second of four")
 }
 
-/// `--slice-of`.
+/// Reads the value of `--slice-of`.
 pub fn slice_part(text: &str) -> Result<Shard, SharingError> {
     part(text, "--slice-of", "the number of this engine and that of all, such as 1/2 for the first of two")
 }
 
-/// `I/N`, from 1.
+/// Reads a value `I/N`, counted from 1.
 fn part(text: &str, option: &'static str, explained: &'static str) -> Result<Shard, SharingError> {
     let number = |digits: &str| digits.parse::<usize>().ok().filter(|number| *number > 0);
     let numbers = text.trim().split_once('/').and_then(|(index, of)| Some((number(index)?, number(of)?)));
@@ -87,7 +87,7 @@ pub struct Length {
     pub unit: Nanos,
 }
 
-/// `--slice`: a number with its unit.
+/// Reads the value of `--slice`: a number with its unit.
 pub fn slice_length(text: &str) -> Result<Nanos, SharingError> {
     let scale = |number: &str, unit: f64| Some(number.trim().parse::<f64>().ok()? * unit);
     let trimmed = text.trim();
@@ -101,13 +101,13 @@ pub fn slice_length(text: &str) -> Result<Nanos, SharingError> {
     if is_in_range { Ok(length as Nanos) } else { Err(SharingError::LengthOutOfRange(trimmed.to_owned())) }
 }
 
-/// `--slice-seed`.
+/// Reads the value of `--slice-seed`.
 pub fn slice_seed(text: &str) -> Result<u64, SharingError> {
     text.trim().parse().map_err(|_| SharingError::Seed(text.to_owned()))
 }
 
 impl SliceArguments {
-    /// The slices of a load with these parts, if the options ask for some.
+    /// Returns the slices of a load with these parts, if the options ask for some.
     pub fn settle(&self, has_start: bool, lengths: &[Length]) -> Result<Option<Slices>, SharingError> {
         let given = [
             ("--slice", self.length.is_some()),

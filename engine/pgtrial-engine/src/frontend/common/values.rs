@@ -1,4 +1,5 @@
-//! Values of options: what each may be, and what is said of others, of pgbench's options in its words.
+//! The values of options: the values that each takes, and the messages about others, in pgbench's words for pgbench's
+//! options.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,23 +14,23 @@ const LONGEST_S: f64 = 86_400.0;
 /// The longest mean time between two transactions, 136 years.
 const LONGEST_INTERVAL_NS: f64 = u32::MAX as f64 * 1e9;
 
-/// Why an option does not take a value. A sentence each.
+/// The reason for which an option does not take a value. Each message is a sentence.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ValueError {
     #[error("invalid value \"{text}\" for option {option}")]
     Invalid { text: String, option: String },
     #[error("invalid value \"{text}\" for option {option}: it takes {expected}")]
     Unexpected { text: String, option: String, expected: String },
-    /// With the unit, if there is one, after the range.
+    /// The value is out of range; the unit, if there is one, stands after the range.
     #[error("{option} must be in range {min}..{max}{unit}")]
     OutOfRange { option: String, min: u32, max: u32, unit: &'static str },
-    /// As pgbench says it of some options.
+    /// The value is invalid, as pgbench says it of some options.
     #[error("invalid {what}: \"{text}\"")]
     InvalidOf { what: &'static str, text: String },
 }
 
 impl ValueError {
-    /// For a value of an option that takes `expected`.
+    /// Makes the error for a value of an option that takes `expected`.
     pub fn unexpected(value: &Argument<'_>, expected: impl Into<String>) -> Self {
         Self::Unexpected { text: value.text.to_owned(), option: value.option(), expected: expected.into() }
     }
@@ -43,7 +44,7 @@ impl ValueError {
     }
 }
 
-/// A whole number within `min..=max`, as `strtol` reads it, with white space around it; an empty text is 0.
+/// Reads a whole number within `min..=max`, as `strtol` reads it, with white space around it; an empty text is 0.
 pub fn integer(value: &Argument<'_>, min: u32, max: u32) -> Result<u32, ValueError> {
     let (number, rest) = c_numbers::integer_prefix(value.text.as_bytes());
     if !c_numbers::trim_start(rest).is_empty() {
@@ -53,12 +54,12 @@ pub fn integer(value: &Argument<'_>, min: u32, max: u32) -> Result<u32, ValueErr
     number.ok_or_else(|| ValueError::OutOfRange { option: value.option(), min, max, unit: "" })
 }
 
-/// A number from 1 to 2147483647.
+/// Reads a number from 1 to 2147483647.
 pub fn count(value: &Argument<'_>) -> Result<u32, ValueError> {
     integer(value, 1, i32::MAX as u32)
 }
 
-/// Seconds from 0 to a day, with decimals.
+/// Reads seconds from 0 to a day, with decimals.
 pub fn seconds(value: &Argument<'_>) -> Result<Duration, ValueError> {
     let seconds: f64 = value.text.parse().map_err(|_| ValueError::invalid(value))?;
     if !(0.0..=LONGEST_S).contains(&seconds) {
@@ -68,13 +69,13 @@ pub fn seconds(value: &Argument<'_>) -> Result<Duration, ValueError> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// A whole number from 1 to `max`, of options that pgbench does not have.
+/// Reads a whole number from 1 to `max`, of options that pgbench does not have.
 pub fn count_to(value: &Argument<'_>, max: u32) -> Result<u32, ValueError> {
     let number = value.text.trim().parse::<u32>().ok().filter(|number| (1..=max).contains(number));
     number.ok_or_else(|| ValueError::unexpected(value, format!("a whole number from 1 to {max}")))
 }
 
-/// Seconds above 0 up to a day, with decimals.
+/// Reads seconds above 0 up to a day, with decimals.
 pub fn positive_seconds(value: &Argument<'_>) -> Result<Duration, ValueError> {
     let seconds = value.text.trim().parse::<f64>().ok().filter(|seconds| (0.001..=LONGEST_S).contains(seconds));
     seconds
@@ -82,23 +83,23 @@ pub fn positive_seconds(value: &Argument<'_>) -> Result<Duration, ValueError> {
         .ok_or_else(|| ValueError::unexpected(value, format!("seconds from 0.001 to {LONGEST_S}")))
 }
 
-/// A seed that is a whole number.
+/// Reads a seed that is a whole number.
 pub fn seed(value: &Argument<'_>) -> Result<u64, ValueError> {
     let seed = value.text.trim().parse();
     seed.map_err(|_| ValueError::unexpected(value, format!("a whole number from 0 to {}", u64::MAX)))
 }
 
-/// `simple`, `extended` or `prepared`.
+/// Reads `simple`, `extended` or `prepared`.
 pub fn query_mode(value: &Argument<'_>) -> Result<QueryMode, ValueError> {
     named_mode(value.text).ok_or_else(|| ValueError::unexpected(value, "simple, extended or prepared"))
 }
 
-/// The query mode of this name.
+/// Returns the query mode of this name.
 pub fn named_mode(text: &str) -> Option<QueryMode> {
     [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared].into_iter().find(|mode| mode.name() == text)
 }
 
-/// A latency limit in milliseconds, kept in whole microseconds; less than one microsecond is no limit.
+/// Reads a latency limit in milliseconds, kept in whole microseconds; less than one microsecond is no limit.
 pub fn latency_limit(text: &str) -> Result<Option<Duration>, ValueError> {
     let ms = positive(text).ok_or_else(|| ValueError::of("latency limit", text))?;
     // The longest that fits the run's clock, 292 years.
@@ -106,18 +107,19 @@ pub fn latency_limit(text: &str) -> Result<Option<Duration>, ValueError> {
     Ok((us > 0).then(|| Duration::from_micros(us)))
 }
 
-/// A rate in transactions per second; the mean time between two in nanoseconds, at most that of the largest duration.
+/// Reads a rate in transactions per second. Returns the mean time between two in nanoseconds, at most that of the
+/// largest duration.
 pub fn rate(text: &str) -> Result<f64, ValueError> {
     let rate = positive(text).ok_or_else(|| ValueError::of("rate limit", text))?;
     Ok((1e9 / rate).min(LONGEST_INTERVAL_NS))
 }
 
-/// A share above 0 and up to 1.
+/// Reads a share above 0 and up to 1.
 pub fn sampling_rate(text: &str) -> Result<f64, ValueError> {
     positive(text).filter(|rate| *rate <= 1.0).ok_or_else(|| ValueError::of("sampling rate", text))
 }
 
-/// The number of tries; `None` for any number.
+/// Reads the number of tries; `None` for any number.
 pub fn max_tries(text: &str) -> Result<Option<u32>, ValueError> {
     let tries = u32::try_from(c_numbers::atoi(text.as_bytes()));
     let tries = tries.map_err(|_| ValueError::of("number of maximum tries", text))?;
@@ -128,7 +130,7 @@ fn positive(text: &str) -> Option<f64> {
     Some(c_numbers::atof(text)).filter(|number| *number > 0.0 && number.is_finite())
 }
 
-/// Microseconds since 1970.
+/// Returns a seed from the time: the microseconds since 1970.
 pub fn seed_of_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
 }

@@ -13,7 +13,7 @@ use tables::suites::generate;
 
 pub use options::manual;
 
-/// What the connections are for.
+/// The purpose of the connections, for messages.
 const PURPOSE: &str = "loading";
 
 /// Makes the tables with `args` (without the program's name). The exit status is 0; 3 for what is rejected or failed; 130

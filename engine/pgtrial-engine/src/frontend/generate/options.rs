@@ -11,23 +11,23 @@ use ground::options::{OptionRow, Stop, set};
 use tables::suites::{NAME, SUITES, Scale, SuiteTables};
 use wire::params::Given;
 
-/// The most connections.
+/// The greatest number of connections.
 const MOST_JOBS: u32 = 1000;
 
 /// The seed of the rows unless another is given: two loads have the same rows.
 const DEFAULT_SEED: u64 = 1;
 
-/// This front end in its messages.
+/// The front end `generate` in its messages.
 pub const GENERATE: FrontEnd = FrontEnd::new(NAME);
 
-/// What is to be made.
+/// The options of the tables that are made.
 pub struct GenerateOptions {
     pub server: Given,
     pub suite: &'static SuiteTables,
     pub scale: Scale,
-    /// Of the rows.
+    /// The seed of the rows.
     pub seed: u64,
-    /// Connections; `None`: one for each processor, but few.
+    /// The number of connections; `None`: one for each processor, but few.
     pub jobs: Option<usize>,
 }
 
@@ -70,7 +70,7 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// What it is, and its options.
+/// Returns the description of the front end and its options.
 pub fn manual() -> Manual {
     Manual {
         about: "pgtrial-engine generate makes the tables of a suite of queries.",

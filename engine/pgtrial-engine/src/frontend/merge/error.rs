@@ -1,10 +1,10 @@
-//! Why events cannot be merged.
+//! The reasons for which events cannot be merged.
 
 use events::EventError;
 use ground::output::CouldNot;
 use thiserror::Error;
 
-/// What is wrong with a line of a machine. Each continues a sentence that begins with the machine and the line.
+/// The error in a line of a machine. Each message continues a sentence that begins with the machine and the line.
 #[derive(Debug, PartialEq, Error)]
 pub enum LineError {
     #[error(transparent)]
@@ -23,7 +23,8 @@ pub enum LineError {
     MissingEvents { reported: u64, counted: u64, phase: &'static str },
 }
 
-/// Why the machines' events are not those of one run, or cannot be read or written. A sentence each.
+/// The reason for which the machines' events are not those of one run, or cannot be read or written. Each message is a
+/// sentence.
 #[derive(Debug, Error)]
 pub enum MergeError {
     #[error(transparent)]

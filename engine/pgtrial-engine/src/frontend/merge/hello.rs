@@ -14,7 +14,7 @@ const SUMMED_OF_POOLS: [&str; 2] = ["tasks", "size"];
 /// The key of the shard in the plan; see [`ShardRecord`].
 const SHARD: &str = "shard";
 
-/// Error messages show at most this many characters of a value.
+/// The greatest number of characters of a value that error messages show.
 const SHOWN: usize = 60;
 
 /// Merges the first events, by machine, of a fleet of `fleet` machines, some of which may be lost; `None` without any.
@@ -82,7 +82,7 @@ fn add_plan(
     Ok(())
 }
 
-/// Each shard of the run must be there once, unless no machine had a shard.
+/// Checks that each shard of the run is there once, unless no machine had a shard.
 fn check_shards(parts: &[(&str, &Hello)], fleet: usize) -> Result<(), MergeError> {
     let shards = parts.iter().map(|(name, part)| Ok((*name, shard_of(name, &part.plan)?)));
     let shards = shards.collect::<Result<Vec<_>, MergeError>>()?;

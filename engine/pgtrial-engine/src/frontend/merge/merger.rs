@@ -23,7 +23,7 @@ pub struct Merger {
     early: Option<Vec<EventLine>>,
     has_connected: bool,
     has_ready: bool,
-    /// When the load began on the clock of the merged events; known from the first phase on.
+    /// The time at which the load began on the clock of the merged events; known from the first phase on.
     began: Option<f64>,
     /// The time of the last line. The clock of the merged events never goes back.
     now: f64,
@@ -31,7 +31,7 @@ pub struct Merger {
 }
 
 impl Merger {
-    /// A merger for machines with these names.
+    /// Makes a merger for machines with these names.
     pub fn new(machines: impl IntoIterator<Item = String>) -> Self {
         let streams = machines.into_iter().map(MachineStream::new).collect();
         Self { streams, early: Some(Vec::new()), ..Self::default() }
@@ -48,7 +48,7 @@ impl Merger {
         self.push_complete()
     }
 
-    /// The lines of a machine have ended. It is lost if its `done` is missing.
+    /// Notes that the lines of a machine have ended. The machine is lost if its `done` is missing.
     pub fn end_stream(&mut self, machine: usize) -> Result<(), MergeError> {
         if self.streams[machine].is_running() {
             self.lose(machine);
@@ -56,17 +56,17 @@ impl Merger {
         self.push_complete()
     }
 
-    /// The running machine that is the furthest behind.
+    /// Returns the running machine that is the furthest behind.
     pub fn last(&self) -> Option<usize> {
         self.frontier().map(|(_, machine)| machine)
     }
 
-    /// How many machines there are.
+    /// Returns the number of machines.
     pub fn machines(&self) -> usize {
         self.streams.len()
     }
 
-    /// Whether more lines are expected from a machine.
+    /// Returns true if more lines are expected from a machine.
     pub fn is_running(&self, machine: usize) -> bool {
         self.streams[machine].is_running()
     }
@@ -76,12 +76,12 @@ impl Merger {
         std::mem::take(&mut self.lines)
     }
 
-    /// The exit status, once all machines have ended.
+    /// Returns the exit status, once all machines have ended.
     pub fn status(&self) -> Option<u8> {
         self.status
     }
 
-    /// The position that all running machines have reached.
+    /// Returns the position that all running machines have reached.
     fn frontier(&self) -> Option<(Position, usize)> {
         let running = self.streams.iter().enumerate().filter(|(_, stream)| stream.is_running());
         running.map(|(machine, stream)| (stream.next, machine)).min()
@@ -161,7 +161,7 @@ impl Merger {
         Ok(())
     }
 
-    /// Returns whether all machines have reported their `hello`, so that the merged one could be made.
+    /// Makes the merged `hello` if all running machines have reported theirs. Returns true if it was made.
     fn push_hello(&mut self) -> Result<bool, MergeError> {
         if self.streams.iter().any(|stream| stream.is_running() && stream.hello.is_none()) {
             return Ok(false);
@@ -183,7 +183,7 @@ impl Merger {
         Ok(true)
     }
 
-    /// The clients of all machines, if each running machine has reported its own.
+    /// Returns the clients of all machines, if each running machine has reported its own.
     fn common(&self, of: impl Fn(&MachineStream) -> Option<(f64, Connected)>) -> Option<(f64, Connected)> {
         if self.streams.iter().any(|stream| stream.is_running() && of(stream).is_none()) {
             return None;
@@ -211,7 +211,7 @@ impl Merger {
         self.push(began + since, event);
     }
 
-    /// Failed tasks, in the order in which they ended.
+    /// Adds the events of failed tasks, in the order in which the tasks ended.
     fn push_tasks(&mut self, mut tasks: Vec<FailedTask>) {
         tasks.sort_by(|one, other| one.ended.total_cmp(&other.ended));
         let began = self.began.unwrap_or_default();

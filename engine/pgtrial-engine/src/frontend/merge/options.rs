@@ -10,10 +10,10 @@ use ground::options::{OptionRow, Stop};
 
 const NAME: &str = "pgtrial-engine merge";
 
-/// This front end in its messages.
+/// The front end `merge` in its messages.
 pub const MERGE: FrontEnd = FrontEnd::new(NAME);
 
-/// Whose events are merged.
+/// The inputs of the merger: the machines and their files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Inputs {
     pub machines: Vec<String>,
@@ -35,7 +35,7 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// What it is, and its options.
+/// Returns the description of the front end and its options.
 pub fn manual() -> Manual {
     Manual {
         about: "pgtrial-engine merge makes the events of one run from those of several machines.",
@@ -83,7 +83,7 @@ pub fn parse(args: Vec<String>) -> Result<Inputs, Stop<Failure>> {
     Ok(inputs)
 }
 
-/// Names machines after their files: without directory and extension, if the names differ without them.
+/// Returns names of machines after their files: without directory and extension, if the names differ without them.
 fn names_of(paths: &[PathBuf]) -> Vec<String> {
     let short = |path: &Path| path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let stems: Vec<_> = paths.iter().map(|path| short(path)).collect();

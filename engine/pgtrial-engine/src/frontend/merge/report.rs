@@ -128,7 +128,7 @@ fn scripts(parts: &Parts<'_>) -> Result<Vec<ScriptRecord>, MergeError> {
     Ok(sums.into_iter().map(ScriptSum::into_script).collect())
 }
 
-/// CPU times are added; warnings begin with the machine's name.
+/// Merges what the clients of the machines used: CPU times are added, and warnings begin with the machine's name.
 fn client(parts: &Parts<'_>) -> ClientUsage {
     let sum = |of: fn(&Done) -> f64| parts.iter().map(|(_, done)| of(done)).sum::<f64>();
     let (cpu_user_s, cpu_system_s) = (sum(|done| done.client.cpu_user_s), sum(|done| done.client.cpu_system_s));
@@ -148,8 +148,8 @@ fn client(parts: &Parts<'_>) -> ClientUsage {
     }
 }
 
-/// All figures are exact, except the median of several machines, which is that of the histogram of `responses`. `None`
-/// without pools.
+/// Merges the tasks. All figures are exact, except the median of several machines, which is that of the histogram of
+/// `responses`. `None` without pools.
 fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<TasksRecord>, MergeError> {
     let parts: Vec<_> = parts.iter().filter_map(|(stream, done)| Some((*stream, done.tasks.as_ref()?))).collect();
     if parts.is_empty() {
@@ -195,7 +195,8 @@ fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<TasksRecord>
     }))
 }
 
-/// What one machine did. If it was lost, its seconds are counted and the keys of its `done` are null.
+/// Returns the share of one machine. If the machine was lost, its seconds are counted and the keys of its `done` are
+/// null.
 fn machine_share(stream: &MachineStream) -> MachineShare {
     let sums = stream.sums(Phase::Measure);
     let done = stream.done.as_ref().map(|(_, done)| done);

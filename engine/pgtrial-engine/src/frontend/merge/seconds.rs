@@ -8,7 +8,8 @@ use events::{EventError, FloatSums, Measurement, PhaseStart, TickRecord};
 use super::stream::{FailedTask, Position};
 use latency::{Decoder, Latencies, Packed};
 
-/// If more positions than this are open, the histograms of a second are packed after each addition: some kilobytes each.
+/// The number of open positions above which the histograms of a second are packed after each addition: some kilobytes
+/// each.
 const UNPACKED: usize = 32;
 
 /// The beginning of a phase or a second, merged over the machines that have reported it.
@@ -24,11 +25,12 @@ pub struct Merged {
     pub tasks: Vec<FailedTask>,
     /// The histograms, if they are not in the sum.
     packed: Vec<Packed>,
-    /// By machine. They are added in the order of the machines, so that the result does not depend on who is first.
+    /// The sums by machine. They are added in the order of the machines, so that the result does not depend on which is
+    /// first.
     float_sums: BTreeMap<usize, FloatSums>,
 }
 
-/// What some machine has not yet reported.
+/// The phases and seconds that some machine has not yet reported.
 #[derive(Default)]
 pub struct Seconds {
     open: BTreeMap<Position, Merged>,
@@ -36,7 +38,7 @@ pub struct Seconds {
 }
 
 impl Seconds {
-    /// A phase begins on a machine, `since` seconds after its load began.
+    /// Notes that a phase begins on a machine, `since` seconds after its load began.
     pub fn begin_phase(&mut self, start: &PhaseStart, since: f64) {
         let merged = self.open.entry(Position::beginning(start.phase)).or_default();
         merged.since = merged.since.max(since);

@@ -9,7 +9,7 @@ use super::error::MergeError;
 use super::merger::Merger;
 use ground::output::could_not;
 
-/// Limit of a line's length in bytes. The histograms of a second are below a megabyte.
+/// The greatest length of a line, bytes. The histograms of a second are below a megabyte.
 const LONGEST_LINE: usize = 1 << 26;
 
 /// Capacity of the buffer for standard input, bytes.
@@ -18,7 +18,7 @@ const BUFFER: usize = 1 << 18;
 /// Reads lines one after the other.
 struct Lines<R> {
     from: R,
-    /// What is read, for messages.
+    /// The name of what is read, for messages.
     name: String,
     line: Vec<u8>,
 }
@@ -28,7 +28,8 @@ impl<R: BufRead> Lines<R> {
         Self { from, name, line: Vec::new() }
     }
 
-    /// The next line without its line end. A last line without a line end is dropped, unless it is a whole event.
+    /// Returns the next line without its line end. A last line without a line end is dropped, unless it is a whole
+    /// event.
     fn next(&mut self) -> Result<Option<&[u8]>, MergeError> {
         self.line.clear();
         let mut from = (&mut self.from).take(LONGEST_LINE as u64);
@@ -43,7 +44,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Whether a line is valid JSON, with or without its machine's number.
+/// Returns true if a line is valid JSON, with or without its machine's number.
 fn is_whole(line: &[u8]) -> bool {
     let event = line.splitn(2, |byte| *byte == b'\t').last().unwrap_or_default();
     serde_json::from_slice::<IgnoredAny>(event).is_ok()

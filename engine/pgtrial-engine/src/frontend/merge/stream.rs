@@ -9,7 +9,7 @@ use ground::clock::Phase;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub phase: Phase,
-    /// `None` is the beginning.
+    /// The number of the second; `None` is the beginning of the phase.
     pub second: Option<u64>,
 }
 
@@ -20,23 +20,23 @@ impl Default for Position {
 }
 
 impl Position {
-    /// The beginning of a phase.
+    /// Returns the position at the beginning of a phase.
     pub fn beginning(phase: Phase) -> Self {
         Self { phase, second: None }
     }
 
-    /// A second of a phase, from 0.
+    /// Returns the position of a second of a phase, counted from 0.
     pub fn of_second(phase: Phase, second: u32) -> Self {
         Self { phase, second: Some(second.into()) }
     }
 
-    /// The position that follows in the same phase.
+    /// Returns the position that follows in the same phase.
     fn next(self) -> Self {
         Self { second: Some(self.second.map_or(0, |second| second + 1)), ..self }
     }
 }
 
-/// Whether more events are expected.
+/// The state of a machine's stream: whether more events are expected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StreamState {
     #[default]
@@ -53,12 +53,12 @@ pub struct PhaseSums {
     pub seconds: f64,
 }
 
-/// When the load began.
+/// The time at which the load began.
 #[derive(Debug, Clone, Copy)]
 pub struct LoadStart {
-    /// On the clock of the engine's events.
+    /// The time on the clock of the engine's events, seconds.
     pub t: f64,
-    /// Unix seconds of the machine's clock.
+    /// The time in Unix seconds of the machine's clock.
     pub at: Option<f64>,
 }
 
@@ -69,12 +69,12 @@ pub struct FailedTask {
     pub task: TaskRecord,
 }
 
-/// The stream of one machine's events. Those that are kept have their time `t` beside them.
+/// The stream of one machine's events. The events that are kept have their time `t` with them.
 #[derive(Default)]
 pub struct MachineStream {
     pub name: String,
     pub state: StreamState,
-    /// Everything before this position has been read.
+    /// The position before which everything has been read.
     pub next: Position,
     pub lines: u64,
     pub hello: Option<(f64, Hello)>,
@@ -88,23 +88,23 @@ pub struct MachineStream {
 }
 
 impl MachineStream {
-    /// A stream before its first line.
+    /// Makes a stream before its first line.
     pub fn new(name: String) -> Self {
         Self { name, ..Self::default() }
     }
 
-    /// Whether more events are expected.
+    /// Returns true if more events are expected.
     pub fn is_running(&self) -> bool {
         self.state == StreamState::Running
     }
 
-    /// The number of clients, if the machine has reported it.
+    /// Returns the number of clients, if the machine has reported it.
     pub fn clients(&self) -> Option<u64> {
         let planned = || self.hello.as_ref()?.1.plan.get("clients")?.as_u64();
         self.connected.map(|(_, connected)| connected.clients.0).or_else(planned)
     }
 
-    /// Sums over the seconds of a phase.
+    /// Returns the sums over the seconds of a phase.
     pub fn sums(&self, phase: Phase) -> PhaseSums {
         self.sums[phase as usize]
     }
@@ -114,7 +114,7 @@ impl MachineStream {
         self.began.map_or(t, |began| t - began.t)
     }
 
-    /// A phase begins.
+    /// Notes that a phase begins.
     pub fn begin_phase(&mut self, t: f64, start: &PhaseStart) -> Result<(), LineError> {
         let position = Position::beginning(start.phase);
         if position < self.next {
@@ -125,7 +125,7 @@ impl MachineStream {
         Ok(())
     }
 
-    /// A second is over. Returns the tasks that failed in it.
+    /// Notes that a second is over. Returns the tasks that failed in it.
     pub fn end_second(&mut self, tick: &TickRecord) -> Result<Vec<FailedTask>, LineError> {
         let position = Position::of_second(tick.phase, tick.second);
         if tick.phase != self.next.phase || self.began.is_none() || position < self.next {
@@ -138,7 +138,7 @@ impl MachineStream {
         Ok(self.take_tasks())
     }
 
-    /// A task has failed in the second that is not yet over.
+    /// Adds a task that has failed in the second that is not yet over.
     pub fn add_task(&mut self, mut task: TaskRecord) {
         let arrived = self.since_start(task.arrived_s);
         let ended = arrived + task.waited_s + task.served_s;
@@ -151,7 +151,7 @@ impl MachineStream {
         std::mem::take(&mut self.tasks)
     }
 
-    /// The run is over on this machine. Rejects sums that differ from those of the seconds.
+    /// Notes that the run is over on this machine. Rejects sums that differ from those of the seconds.
     pub fn finish(&mut self, t: f64, done: Box<Done>) -> Result<(), LineError> {
         let of = |summary: &Option<Summary>| summary.as_ref().map_or(0, |phase| phase.counts.transactions.0);
         for (phase, reported) in [
@@ -170,7 +170,7 @@ impl MachineStream {
     }
 }
 
-/// The phase's name in events.
+/// Returns the phase's name in events.
 pub fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::Warmup => "warmup",

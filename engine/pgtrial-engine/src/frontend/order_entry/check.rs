@@ -1,4 +1,4 @@
-//! `check`: whether the consistency conditions hold.
+//! The command `check`, which finds out whether the consistency conditions hold.
 
 use super::options::ORDER_ENTRY;
 use crate::frontend::common::connection::{session, target};
@@ -9,13 +9,13 @@ use tables::order_entry::conditions::{CONDITIONS, Condition, Violation, begin};
 use tables::order_entry::find;
 use wire::params::Given;
 
-/// Exit status if a condition does not hold.
+/// The exit status if a condition does not hold.
 const VIOLATED: u8 = 2;
 
-/// What the connection is for.
+/// The purpose of the connection, for messages.
 const PURPOSE: &str = "checking";
 
-/// Checks all conditions and prints a line for each; the exit status.
+/// Checks all conditions and prints a line for each. Returns the exit status.
 pub fn run(server: &Given) -> Result<u8, Failure> {
     let target = target(server, "pgtrial order-entry", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
@@ -38,7 +38,7 @@ pub fn run(server: &Given) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// What is wrong: the number, the place, and both values.
+/// Returns what is wrong as a sentence: the number, the place, and both values.
 fn sentence(condition: &Condition, violation: &Violation) -> String {
     let Violation { place, left, right, places } = violation;
     format!(

@@ -16,24 +16,24 @@ use wire::statement::QueryMode;
 use workload::order_entry::sizes::MOST_WAREHOUSES;
 use workload::order_entry::{TransactionMix, TransactionStyle};
 
-/// The most clients, threads or connections.
+/// The greatest number of clients, threads or connections.
 const MOST: u32 = 1_000_000;
 
-/// How long a run takes if neither a time nor a number of transactions is given, seconds.
+/// The length of a run if neither a time nor a number of transactions is given, seconds.
 const DEFAULT_TIME_S: u32 = 60;
 
 /// The seed of the rows unless another is given: two loads have the same rows.
 const DEFAULT_SEED_OF_LOAD: u64 = 1;
 
-/// This front end in its messages.
+/// The front end `order-entry` in its messages.
 pub const ORDER_ENTRY: FrontEnd = FrontEnd::new(NAME);
 
-/// What is to be done.
+/// The command that the command line asks for.
 #[derive(Debug)]
 pub enum OrderEntryCommand {
     Load(TableOptions),
     Run(Box<OrderEntryRun>),
-    /// Of the tables on this server.
+    /// The conditions of the tables on this server are checked.
     Check(Given),
 }
 
@@ -42,14 +42,14 @@ pub enum OrderEntryCommand {
 pub struct TableOptions {
     pub server: Given,
     pub warehouses: u32,
-    /// Percent.
+    /// The fillfactor, percent.
     pub fillfactor: u32,
     pub foreign_keys: bool,
-    /// Of the rows.
+    /// The seed of the rows.
     pub seed: u64,
-    /// Connections; `None`: one for each processor, but few.
+    /// The number of connections; `None`: one for each processor, but few.
     pub jobs: Option<usize>,
-    /// Whether the stored procedures are made, too.
+    /// True if the stored procedures are made, too.
     pub procedures: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct TableOptions {
 pub struct OrderEntryRun {
     pub run: RunOptions,
     pub mix: TransactionMix,
-    /// How transactions are sent.
+    /// The way in which transactions are sent.
     pub style: TransactionStyle,
 }
 
@@ -76,7 +76,7 @@ const COMMANDS: [(&str, CommandWord); 3] =
 /// The options as they are given, each checked by itself.
 #[derive(Debug, Default)]
 struct Arguments {
-    /// Those that pgbench has too.
+    /// The options that pgbench has too.
     run: RunArguments,
     warehouses: Option<u32>,
     fillfactor: Option<u32>,
@@ -99,7 +99,7 @@ impl AsMut<Given> for Arguments {
     }
 }
 
-/// Where the help lists an option, and the commands that take it.
+/// The section of the help that lists an option, and the commands that take it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     Load,
@@ -129,7 +129,7 @@ impl Section {
         }
     }
 
-    /// The commands, as a message names them.
+    /// Returns the commands, as a message names them.
     fn commands(self) -> &'static str {
         match self {
             Self::Load => "load",
@@ -213,7 +213,7 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", About, "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// What it is, and its options.
+/// Returns the description of the front end and its options.
 pub fn manual() -> Manual {
     Manual {
         about: "\
@@ -306,7 +306,7 @@ impl Arguments {
     }
 }
 
-/// The five weights of a mix.
+/// Reads the five weights of a mix.
 fn mix(text: &str) -> Option<TransactionMix> {
     let weights: Vec<u32> = text
         .split(',')

@@ -10,18 +10,18 @@ use latency::Latencies;
 use tables::order_entry::{Made, Space};
 use workload::order_entry::{MOST_NEW_ORDERS_PER_WAREHOUSE, TransactionKind, TransactionMix, TransactionStyle};
 
-/// What a report is about.
+/// The results that a report is about.
 pub struct Results<'a> {
     pub plan: &'a Plan,
     pub made: Made,
     pub mix: TransactionMix,
     pub style: TransactionStyle,
     pub outcome: &'a Outcome,
-    /// What the tables take after the run, if that is known.
+    /// The space that the tables take after the run, if that is known.
     pub space: Option<Space>,
 }
 
-/// The whole report.
+/// Returns the whole report.
 pub fn report(results: &Results<'_>) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
@@ -68,7 +68,7 @@ impl Results<'_> {
         self.plan.load.of().is_some_and(|closed: &ClosedPlan| closed.thinks)
     }
 
-    /// A row for each kind, and one for all.
+    /// Writes a row for each kind, and one for all.
     fn write_table(&self, out: &mut String, total: &Tally) -> Result {
         writeln!(out)?;
         writeln!(
@@ -177,7 +177,7 @@ mod tests {
         Plan { mode: QueryMode::Prepared, ..Plan::new(None, part, seeds, Load::new(Arc::new(workload), load)) }
     }
 
-    /// 99 new-orders and one that is rolled back, 90 payments, of which one failed.
+    /// Returns an outcome of 99 new-orders and one that is rolled back, and of 90 payments, of which one failed.
     fn outcome() -> Outcome {
         let mut scripts = vec![ScriptAccount::default(); 6];
         let mut outcome = Outcome { elapsed_s: 30.0, warmup_s: 2.0, ..Outcome::default() };

@@ -1,4 +1,4 @@
-//! `run`: from the options to the exit status.
+//! The command `run`, from the options to the exit status.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,13 +21,13 @@ use wire::session::Session;
 use wire::target::Target;
 use workload::order_entry::{OrderEntry, TransactionStyle};
 
-/// Exit status of a run in which clients were given up.
+/// The exit status of a run in which clients were given up.
 const ABORTED: u8 = 2;
 
-/// What the first connection is for.
+/// The purpose of the first connection, for messages.
 const PURPOSE: &str = "setup";
 
-/// Runs the load; the exit status.
+/// Runs the load. Returns the exit status.
 pub fn run(command: &OrderEntryRun) -> Result<u8, Failure> {
     let (clock, origin) = (Clock::start(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
     let OrderEntryRun { run, mix, style } = command;
@@ -62,7 +62,7 @@ pub fn run(command: &OrderEntryRun) -> Result<u8, Failure> {
     Ok(finish(command, &plan, made, &outcome, &mut events, &target))
 }
 
-/// Writes everything that is known at the end; the exit status.
+/// Writes everything that is known at the end. Returns the exit status.
 fn finish(
     command: &OrderEntryRun,
     plan: &Plan,
@@ -89,7 +89,7 @@ fn finish(
     status
 }
 
-/// What the tables take now. A server that is gone is no reason to lose the report.
+/// Returns the space that the tables take now. A server that is gone is no reason to lose the report.
 fn space_now(target: &Arc<Target>) -> Option<Space> {
     let mut session = Session::connect(target).ok()?;
     space(&mut session).ok()?

@@ -1,4 +1,4 @@
-//! What is printed while a run goes on: progress, clients that are given up, notes.
+//! The lines that are printed while a run goes on: progress, clients that are given up, notes.
 
 use super::options::ORDER_ENTRY;
 use crate::frontend::common::elapsed::Elapsed;
@@ -9,19 +9,19 @@ use drive::{Abortion, Began, Observer, Tick};
 use ground::clock::Phase;
 use workload::order_entry::TransactionKind;
 
-/// Observes a run.
+/// The observer of a run, which prints the lines.
 pub struct OrderEntryObserver {
-    /// Seconds between progress lines.
+    /// The time between progress lines, seconds.
     every: Option<u64>,
     clients: usize,
     elapsed: Elapsed,
-    /// What has happened since the last progress line, and how long that is.
+    /// The counts since the last progress line, and the time for which they were counted.
     since: Tally,
     since_s: f64,
 }
 
 impl OrderEntryObserver {
-    /// Prints a progress line every so many seconds of the measured part.
+    /// Makes an observer that prints a progress line every `every` seconds of the measured part.
     pub fn new(every: Option<u32>, plan: &Plan) -> Self {
         let elapsed = Elapsed::new(plan);
         Self { every: every.map(u64::from), clients: plan.clients, elapsed, since: Tally::default(), since_s: 0.0 }
@@ -59,7 +59,7 @@ impl Observer for OrderEntryObserver {
     }
 }
 
-/// A progress line.
+/// Returns a progress line.
 fn line(time: f64, seconds: f64, tally: &Tally) -> String {
     let counts = &tally.counts;
     let tps = if seconds > 0.0 { counts.transactions() as f64 / seconds } else { 0.0 };

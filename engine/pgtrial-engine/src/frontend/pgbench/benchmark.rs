@@ -21,13 +21,13 @@ use ground::interrupt;
 use ground::output::{OutputFile, print_stdout};
 use wire::target::Target;
 
-/// Exit status of a run in which clients were given up.
+/// The exit status of a run in which clients were given up.
 const ABORTED: u8 = 2;
 
-/// What the first connection is for.
+/// The purpose of the first connection, for messages.
 const PURPOSE: Purpose = "setup";
 
-/// Runs the benchmark; the exit status is pgbench's.
+/// Runs the benchmark. Returns pgbench's exit status.
 pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
     let clock = Clock::start();
     let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -85,12 +85,12 @@ pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
     Ok(finish(&benchmark, &plan, &facts, &outcome, &mut events, histogram))
 }
 
-/// Variables that are set unless the command line defines them.
+/// Returns the variables that are set unless the command line defines them.
 fn automatic(benchmark: &Benchmark, scale: u32) -> [(&'static str, i64); 2] {
     [("scale", scale.into()), ("random_seed", benchmark.run.load.seed as i64)]
 }
 
-/// Writes everything that is known at the end; the exit status.
+/// Writes everything that is known at the end. Returns the exit status.
 fn finish(
     benchmark: &Benchmark,
     plan: &Plan,
@@ -140,7 +140,7 @@ fn exit_status(outcome: &Outcome) -> u8 {
     }
 }
 
-/// pgbench's line of what it is about to do.
+/// Returns pgbench's line of what it is about to do.
 fn describe_run(benchmark: &Benchmark, target: &Target) -> String {
     let (host, port) = target
         .params

@@ -3,7 +3,7 @@
 use drive::ledger::Tally;
 use drive::ledger::tasks::PooledTasks;
 
-/// The lines.
+/// Returns the lines of the file.
 pub fn text(measured: &Tally) -> String {
     let mut text = format!("latency {}\n", measured.latencies.encode());
     if let Some(pace) = &measured.pace {

@@ -1,4 +1,4 @@
-//! `pgbench -i`.
+//! The command `pgbench -i`, which makes pgbench's tables.
 
 use std::sync::Arc;
 use std::thread;
@@ -16,16 +16,16 @@ use ground::interrupt::{self, SignalError};
 use tables::{Backends, InitStep, LoadError};
 use wire::session::CopyError;
 
-/// Exit status when an interrupt finds nothing to cancel.
+/// The exit status when an interrupt finds nothing to cancel.
 const INTERRUPTED: i32 = 1;
 
-/// What the connections are for.
+/// The purpose of the connections, for messages.
 const PURPOSE: Purpose = "initialization";
 
-/// The cancel request is repeated: a session that was between two statements was not cancelled by the first one.
+/// The pause between two cancel requests: a session that was between two statements was not cancelled by the first one.
 const REPEAT_AFTER: Duration = Duration::from_millis(100);
 
-/// Makes the tables.
+/// Makes the tables. Returns the exit status.
 pub fn run(initialization: &Initialization) -> Result<u8, Failure> {
     let target = target(&initialization.server, "pgbench", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;

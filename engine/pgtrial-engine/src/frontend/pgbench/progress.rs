@@ -1,4 +1,4 @@
-//! What pgbench writes while a run goes on: progress lines, clients that are given up, and the events.
+//! The lines that pgbench writes while a run goes on: progress lines, clients that are given up, and the events.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -18,22 +18,22 @@ use workload::AbortReason;
 /// Observes a run for pgbench.
 pub struct PgbenchObserver {
     clock: Clock,
-    /// With `--exit-on-abort` only the first client that is given up is reported: with it the run ends.
+    /// True if only the first client that is given up is reported, with `--exit-on-abort`: with it the run ends.
     only_first_abortion: bool,
     abortions: usize,
-    /// Seconds between progress lines.
+    /// The time between progress lines, seconds.
     every: Option<u64>,
     columns: Columns,
     /// The origin of the run's clock since 1970, if lines name the time of day.
     timestamps: Option<Duration>,
-    /// What has happened since the last progress line, and how long that is.
+    /// The counts since the last progress line, and the time for which they were counted.
     since: Tally,
     since_s: f64,
     elapsed: Elapsed,
     clients: usize,
 }
 
-/// Which parts a progress line has beside those that it always has.
+/// The parts that a progress line has besides those that it always has.
 #[derive(Debug, Clone, Copy, Default)]
 struct Columns {
     lag: bool,
@@ -42,7 +42,7 @@ struct Columns {
 }
 
 impl PgbenchObserver {
-    /// Prints what the options ask for. `origin` is that of the run's clock since 1970.
+    /// Makes an observer that prints what the options ask for. `origin` is that of the run's clock since 1970.
     pub fn new(options: &OutputOptions, plan: &Plan, clock: Clock, origin: Duration) -> Self {
         let lag = plan.interval_ns().is_some();
         let ScriptOptions { latency_limit, tries, .. } = plan.options();
@@ -107,7 +107,7 @@ impl Observer for PgbenchObserver {
     }
 }
 
-/// pgbench's progress line.
+/// Returns pgbench's progress line.
 fn progress_line(time: &str, since_s: f64, tally: &Tally, columns: Columns) -> String {
     // The clients of one slice may all be at the transactions of an earlier one.
     let tps = if since_s > 0.0 { tally.counts.transactions() as f64 / since_s } else { 0.0 };
@@ -128,7 +128,7 @@ fn progress_line(time: &str, since_s: f64, tally: &Tally, columns: Columns) -> S
     line
 }
 
-/// pgbench's message for a client that is given up. It does not say why a connection broke; the events do.
+/// Returns pgbench's message for a client that is given up. It does not say why a connection broke; the events do.
 fn describe(abortion: &Abortion) -> Failure {
     const DIED: &str = "perhaps the backend died while processing";
     let Abortion { client, script, command, cause } = abortion;
@@ -164,7 +164,7 @@ fn describe(abortion: &Abortion) -> Failure {
     }
 }
 
-/// What went wrong in a script, after the client's number.
+/// Returns what went wrong in a script, after the client's number.
 fn describe_trouble(client: usize, script: usize, trouble: &AbortReason) -> Failure {
     match trouble {
         AbortReason::Command { command, word, reason, detail } => {
@@ -181,7 +181,7 @@ fn describe_trouble(client: usize, script: usize, trouble: &AbortReason) -> Fail
     }
 }
 
-/// An error after the one that says why, if there is one.
+/// Returns an error after the one that says why, if there is one.
 fn after(detail: Option<&str>, error: String) -> Failure {
     match detail {
         Some(detail) => Failure::error(detail).and(error),

@@ -17,7 +17,7 @@ use ground::shard::ClientShare;
 use latency::{Latencies, Moments};
 use workload::ScriptInfo;
 
-/// The whole report.
+/// Returns the whole report.
 pub fn report(output: &OutputOptions, plan: &Plan, facts: &Facts, outcome: &Outcome) -> String {
     let mut total = outcome.measure.clone();
     total.merge(&outcome.drain);
@@ -39,7 +39,7 @@ struct Report<'a> {
     scripts: Vec<ScriptInfo>,
 }
 
-/// Transactions that were executed or skipped.
+/// Returns the number of transactions that were executed or skipped.
 fn all(counts: &Counts) -> u64 {
     counts.transactions() + counts.skipped + counts.failed()
 }
@@ -108,7 +108,7 @@ impl<'a> Report<'a> {
         writeln!(out, "number of transactions actually processed: {committed}")
     }
 
-    /// The times that tasks spent waiting for the pool, and with their connections.
+    /// Writes the times that tasks spent waiting for the pool, and with their connections.
     fn write_waits(&mut self, tasks: &Tasks) -> Result {
         let out = &mut self.out;
         let all = tasks.completed() + tasks.failed();
@@ -164,7 +164,7 @@ impl<'a> Report<'a> {
         )
     }
 
-    /// The time in which all clients together did what is reported.
+    /// Returns the time in which all clients together did what is reported, seconds.
     fn seconds(&self) -> f64 {
         self.total.turn_s(self.plan.clients).unwrap_or(self.outcome.elapsed_s)
     }
@@ -283,7 +283,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// In place of the clients' transactions.
+/// Writes the pools in place of the clients' transactions.
 fn write_pools(out: &mut String, pools: &PoolPlan, committed: u64) -> Result {
     let PoolPlan { tasks, arrival, size, timeout, lifetime, .. } = pools;
     writeln!(out, "pool of each application: {size} connections, time-out {} s", timeout.as_secs_f64())?;

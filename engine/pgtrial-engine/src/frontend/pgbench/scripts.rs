@@ -13,10 +13,10 @@ use workload::pgbench::builtin;
 use workload::pgbench::builtin::Builtin;
 use workload::pgbench::{Parsed, Scripts, drawn, is_variable_name, listed, parse};
 
-/// How many scripts a run may have.
+/// The greatest number of scripts of a run.
 const MAX_SCRIPTS: usize = 128;
 
-/// The built-in script whose name starts with `name`.
+/// Returns the built-in script whose name starts with `name`.
 pub fn named(name: &str) -> Result<&'static Builtin, Failure> {
     builtin::find(name).map_err(|message| Failure::error(message).plain(&builtin::listing()))
 }
@@ -66,7 +66,7 @@ pub fn add_values(arguments: &mut Arguments, text: &str) -> Result<(), Failure> 
     Ok(())
 }
 
-/// The value of a text: a number if it is written as numbers are, else the text itself.
+/// Returns the value of a text: a number if it is written as numbers are, else the text itself.
 fn value(text: &[u8]) -> Value {
     let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
     match number {
@@ -111,7 +111,7 @@ fn add(arguments: &mut Arguments, script: Parsed) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A name and the weight after its last `@`, 1 without one.
+/// Splits a name from the weight after its last `@`, which is 1 without one.
 fn split_weight(text: &str) -> Result<(&str, u64), Failure> {
     match text.rsplit_once('@') {
         Some((name, digits)) => Ok((name, weight(digits)?)),
@@ -119,7 +119,7 @@ fn split_weight(text: &str) -> Result<(&str, u64), Failure> {
     }
 }
 
-/// A weight after `@`, as C's `strtol` reads it.
+/// Reads a weight after `@` as C's `strtol` does.
 fn weight(text: &str) -> Result<u64, Failure> {
     let number = c_numbers::integer(text.as_bytes())
         .map_err(|_| Failure::error(format!("invalid weight specification: @{text}")))?;

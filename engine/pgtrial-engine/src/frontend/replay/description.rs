@@ -1,4 +1,4 @@
-//! What messages, events and the report call a replay and its templates.
+//! The names that messages, events and the report have for a replay and its templates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use workload::replay::Replay;
 const LONGEST_TEXT: usize = 200;
 const LONGEST_NAME: usize = 60;
 
-/// What messages call the statements of each account.
+/// Returns the names that messages have for the statements of each account.
 pub fn names(replay: &Replay) -> Arc<[String]> {
     let named = replay.templates().map(|template| {
         format!("a statement of template {} ({})", template.id, shortened(&template.text, LONGEST_NAME))
@@ -20,7 +20,7 @@ pub fn names(replay: &Replay) -> Arc<[String]> {
     named.chain([format!("a statement of one of {} other templates", replay.other_templates())]).collect()
 }
 
-/// What is known of the replay before it begins.
+/// Returns the facts about the replay that are known before it begins.
 pub fn describe(options: &ReplayOptions, replay: &Replay) -> ReplayDescription {
     let survey = replay.survey();
     let speed = match options.pace() {
@@ -47,7 +47,7 @@ pub fn describe(options: &ReplayOptions, replay: &Replay) -> ReplayDescription {
     }
 }
 
-/// A text in one line, without the blanks of its layout, cut to so many characters.
+/// Returns a text in one line, without the blanks of its layout, cut to `most` characters.
 pub fn shortened(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(most) {

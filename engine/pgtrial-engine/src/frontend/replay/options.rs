@@ -20,7 +20,7 @@ use workload::replay::Choice;
 
 const NAME: &str = "pgtrial-engine replay";
 
-/// This front end in its messages.
+/// The front end `replay` in its messages.
 pub const REPLAY: FrontEnd = FrontEnd::new(NAME);
 
 const MOST_CONNECTIONS: u32 = 1_000_000;
@@ -30,10 +30,10 @@ const MOST_LINES: u32 = 100_000;
 /// The highest speed: a day in less than a tenth of a second.
 const HIGHEST_SPEED: f64 = 1e6;
 
-/// What is replayed where, and what is written about it.
+/// The options of a replay: what is replayed where, and what is written about it.
 #[derive(Debug)]
 pub struct ReplayOptions {
-    /// Of the capture.
+    /// The directory of the capture.
     pub directory: PathBuf,
     pub server: Given,
     speed: Option<f64>,
@@ -47,10 +47,10 @@ pub struct ReplayOptions {
     pub time: Option<Duration>,
     pub start: Option<StartAt>,
     pub events: Option<Events>,
-    /// How many templates the report lists.
+    /// The number of templates that the report lists.
     pub listed: usize,
     pub hashes_results: bool,
-    /// In place of a replay, an example of each of these templates is printed.
+    /// The templates of which an example is printed, in place of a replay.
     pub examples: BTreeSet<u32>,
 }
 
@@ -75,7 +75,7 @@ impl ReplayOptions {
         }
     }
 
-    /// When statements start.
+    /// Returns the times at which statements start.
     pub fn pace(&self) -> ReplayPace {
         if self.is_back_to_back {
             return ReplayPace::BackToBack;
@@ -83,17 +83,17 @@ impl ReplayOptions {
         ReplayPace::Recorded { speed: self.speed.unwrap_or(1.0) }
     }
 
-    /// Which sessions are replayed.
+    /// Returns the choice of the sessions that are replayed.
     pub fn choice(&self) -> Choice {
         Choice { share: self.sample / 100.0, seed: self.seed, copies: self.copies }
     }
 
-    /// Whether standard output belongs to the events.
+    /// Returns true if standard output belongs to the events.
     pub fn has_only_events(&self) -> bool {
         self.events == Some(Events::Stdout)
     }
 
-    /// The seed of the draw of sessions.
+    /// Returns the seed of the draw of sessions.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -105,7 +105,7 @@ impl AsMut<Given> for ReplayOptions {
     }
 }
 
-/// The heading of the help under which an option is listed.
+/// A row of the table of options; the text is the heading of the help under which the option is listed.
 type Row = OptionRow<ReplayOptions, Failure, &'static str>;
 
 const SESSIONS: &str = "Replay:";
@@ -168,7 +168,7 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// What it is, and its options.
+/// Returns the description of the front end and its options.
 pub fn manual() -> Manual {
     Manual {
         about: "pgtrial-engine replay runs the sessions of a capture against a server.",
@@ -205,7 +205,7 @@ pub fn parse(args: Vec<String>) -> Result<ReplayOptions, Stop<Failure>> {
     Ok(ReplayOptions { server: with_database(options.server, positional)?, ..options })
 }
 
-/// Why an option is none of a replay's. Those of shards and slices have no meaning for it.
+/// Returns why an option is none of a replay's. Those of shards and slices have no meaning for it.
 fn refusal(error: GetoptError) -> Failure {
     let written = match &error {
         GetoptError::Unrecognized(written) => written.as_str(),
@@ -221,7 +221,7 @@ fn refusal(error: GetoptError) -> Failure {
     }
 }
 
-/// Above 0 up to 100, with or without the sign.
+/// Reads a share above 0 up to 100 percent, with or without the sign.
 fn percent(value: &Argument<'_>) -> Result<f64, ValueError> {
     let digits = value.text.trim();
     let number = digits.strip_suffix('%').unwrap_or(digits).trim_end().parse::<f64>().ok();
@@ -229,7 +229,7 @@ fn percent(value: &Argument<'_>) -> Result<f64, ValueError> {
     number.ok_or_else(|| ValueError::unexpected(value, "a share above 0% and up to 100%"))
 }
 
-/// Numbers with commas between them.
+/// Reads numbers with commas between them.
 fn templates(value: &Argument<'_>) -> Result<BTreeSet<u32>, ValueError> {
     let numbers: Option<_> = value.text.split(',').map(|word| word.trim().parse::<u32>().ok()).collect();
     numbers.ok_or_else(|| ValueError::unexpected(value, "numbers of templates with commas between them"))

@@ -11,10 +11,10 @@ use drive::ledger::{Failures, Tally};
 use drive::plan::Plan;
 use latency::{Latencies, Moments};
 
-/// The longest text of a template in the table, characters.
+/// The greatest length of a template's text in the table, characters.
 const LONGEST_TEXT: usize = 80;
 
-/// The whole report, with so many templates.
+/// Returns the whole report, with `listed` templates.
 pub fn report(plan: &Plan, described: &ReplayDescription, outcome: &Outcome, listed: usize) -> String {
     let mut total = outcome.measure.clone();
     total.merge(&outcome.drain);
@@ -42,7 +42,8 @@ struct Row<'a> {
     account: &'a ReplayAccount,
 }
 
-/// How often statements of a template failed with an SQLSTATE. The order is that of the table, from its end.
+/// The number of times that statements of a template failed with an SQLSTATE. The order is that of the table, from its
+/// end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct StatementErrors {
     new: u64,
@@ -52,7 +53,7 @@ struct StatementErrors {
 }
 
 impl Row<'_> {
-    /// Its errors with SQLSTATE and statement, without those that follow from others.
+    /// Returns the template's errors with SQLSTATE and statement, without those that follow from others.
     fn errors(&self) -> Vec<(StatementErrors, String)> {
         let ReplayAccount { expected, unexpected, missing, consequences, .. } = self.account;
         let kinds: BTreeSet<&String> = [expected, unexpected, missing].into_iter().flat_map(Failures::keys).collect();
@@ -152,7 +153,8 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Errors by statement and SQLSTATE, new ones first. What follows from an error is counted with that one.
+    /// Writes errors by statement and SQLSTATE, new ones first. An error that follows from another is counted with that
+    /// one.
     fn write_errors(&mut self, listed: usize) -> Result {
         let mut errors: Vec<(StatementErrors, String)> = self.rows().iter().flat_map(Row::errors).collect();
         errors.sort_by(|(one, _), (other, _)| other.cmp(one));
@@ -173,7 +175,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// The templates that took the most time in total.
+    /// Writes the templates that took the most time in total.
     fn write_templates(&mut self, listed: usize) -> Result {
         let mut rows = self.rows();
         let all = rows.len();
@@ -210,7 +212,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Those with statements.
+    /// Returns the rows of templates with statements.
     fn rows(&self) -> Vec<Row<'_>> {
         let names = self.described.templates.iter().map(|template| {
             let text = shortened(&template.text, LONGEST_TEXT);
@@ -222,7 +224,7 @@ impl Report<'_> {
     }
 }
 
-/// How many failures there are of each kind.
+/// Returns the number of failures of each kind, as a text.
 fn kinds(failures: &Failures) -> String {
     let kinds: Vec<_> = failures.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
     if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) }

@@ -26,13 +26,13 @@ use wire::target::Target;
 use workload::replay::{Replay, Survey};
 use workload::seeds::Seeds;
 
-/// Captures are in this encoding, whatever that of the recorded database was.
+/// The encoding of captures, whatever that of the recorded database was.
 const ENCODING: &str = "UTF8";
 
-/// Exit status of a replay that could not read its capture to the end.
+/// The exit status of a replay that could not read its capture to the end.
 const UNREADABLE: u8 = 2;
 
-/// Replays the capture; the exit status.
+/// Replays the capture. Returns the exit status.
 pub fn run(options: &ReplayOptions) -> Result<u8, Failure> {
     if !options.examples.is_empty() {
         examples::print(&options.directory, &options.examples).map_err(Failure::error)?;
@@ -68,7 +68,7 @@ pub fn run(options: &ReplayOptions) -> Result<u8, Failure> {
     Ok(finish(options, &plan, &described, &outcome, &mut events))
 }
 
-/// Writes everything that is known at the end; the exit status.
+/// Writes everything that is known at the end. Returns the exit status.
 fn finish(
     options: &ReplayOptions,
     plan: &Plan,
@@ -103,7 +103,7 @@ fn check_statements(replay: &Replay, directory: &Path) -> Result<(), Failure> {
     Err(Failure::error(message))
 }
 
-/// How many connections the replay may have at the same time.
+/// Returns how many connections the replay may have at the same time.
 fn connections(options: &ReplayOptions, survey: &Survey, session: &mut Session) -> Result<usize, Failure> {
     let recorded = survey.most_at_once;
     let wanted = options.max_connections.unwrap_or(recorded);
@@ -123,7 +123,7 @@ fn connections(options: &ReplayOptions, survey: &Survey, session: &mut Session) 
     }
 }
 
-/// What the user should know of the capture before its results.
+/// Warns of what the user should know of the capture before its results.
 fn warn_of_differences(replay: &Replay, target: &Target) {
     let databases: Vec<_> = replay.survey().databases.iter().map(String::as_str).collect();
     if databases.len() > 1 {
@@ -152,7 +152,8 @@ fn plan(options: &ReplayOptions, replay: &Arc<Replay>, target: Arc<Target>, clie
     }
 }
 
-/// Prints what happens while the replay goes on. What several threads report is printed once.
+/// The observer that prints what happens while the replay goes on. A message that several threads report is printed
+/// once.
 #[derive(Default)]
 struct Messages {
     printed: HashSet<String>,

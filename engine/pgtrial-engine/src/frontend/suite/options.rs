@@ -18,23 +18,23 @@ use wire::params::Given;
 
 const NAME: &str = "pgtrial-engine suite";
 
-/// This front end in its messages.
+/// The front end `suite` in its messages.
 pub const SUITE: FrontEnd = FrontEnd::new(NAME);
 
 const MOST_RUNS: u32 = 1_000_000;
 
-/// What runs where, and what is written about it.
+/// The options of a suite: what runs where, and what is written about it.
 #[derive(Debug)]
 pub struct SuiteOptions {
     files: Vec<PathBuf>,
     pub server: Given,
-    /// Measured runs of each query.
+    /// The number of measured runs of each query.
     pub runs: u32,
-    /// Whether all queries run once before, unmeasured.
+    /// True if all queries run once before, unmeasured.
     pub warms_up: bool,
     pub limit: Duration,
     pub seed: u64,
-    /// Whether the engine waits before each query.
+    /// True if the engine waits before each query.
     pub pauses: bool,
     pub events: Option<Events>,
 }
@@ -53,12 +53,12 @@ impl SuiteOptions {
         }
     }
 
-    /// Whether standard output belongs to the events.
+    /// Returns true if standard output belongs to the events.
     pub fn has_only_events(&self) -> bool {
         self.events == Some(Events::Stdout)
     }
 
-    /// Reads the queries.
+    /// Reads the queries from their files.
     pub fn queries(&self) -> Result<Vec<Query>, Failure> {
         if self.files.is_empty() {
             return Err(Failure::misuse("name one or more files of queries (-f)"));
@@ -80,10 +80,10 @@ impl SuiteOptions {
     }
 }
 
-/// A query.
+/// A query of the suite.
 #[derive(Debug)]
 pub struct Query {
-    /// Its file's, without the ending.
+    /// The name of the query's file, without the ending.
     pub name: String,
     pub text: Vec<u8>,
 }
@@ -94,7 +94,7 @@ impl AsMut<Given> for SuiteOptions {
     }
 }
 
-/// The heading of the help under which an option is listed.
+/// A row of the table of options; the text is the heading of the help under which the option is listed.
 type Row = OptionRow<SuiteOptions, Failure, &'static str>;
 
 const QUERIES: &str = "Queries:";
@@ -130,7 +130,7 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// What it is, and its options.
+/// Returns the description of the front end and its options.
 pub fn manual() -> Manual {
     Manual {
         about: "pgtrial-engine suite runs queries one after the other and times each.",

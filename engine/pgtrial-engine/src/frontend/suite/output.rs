@@ -1,4 +1,4 @@
-//! What is written of a run: the events, or a line for each query.
+//! The output of a run: the events, or a line for each query.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,12 +11,12 @@ use events::{
 use ground::clock::{Clock, Phase, seconds};
 use ground::output::{CouldNot, OutputFile, print_stdout};
 
-/// Where the run is reported.
+/// The destination of the reports on the run.
 pub struct Output {
     events: Option<OutputFile>,
     clock: Clock,
     prints: bool,
-    /// Whether an event could not be written. It was reported, and no later one is tried.
+    /// True if an event could not be written. It was reported, and no later one is tried.
     pub is_lost: bool,
     has_begun: bool,
 }
@@ -44,12 +44,12 @@ impl Output {
         }
     }
 
-    /// The first connection is there.
+    /// Reports that the first connection is there.
     pub fn connected(&mut self, connect_s: f64) {
         self.write(Event::Connected(Connected { clients: 1.into(), connect_s }));
     }
 
-    /// A phase begins.
+    /// Reports that a phase begins.
     pub fn phase(&mut self, phase: Phase) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let at = (!self.has_begun).then_some(now);
@@ -57,12 +57,12 @@ impl Output {
         self.write(Event::Phase(PhaseStart { phase, at, planned_at: None }));
     }
 
-    /// The engine waits before a query.
+    /// Reports that the engine waits before a query.
     pub fn pause(&mut self, pause: PauseRecord) {
         self.write(Event::Pause(pause));
     }
 
-    /// A query has ended.
+    /// Reports that a query has ended.
     pub fn query(&mut self, query: QueryRecord) {
         if self.prints {
             print_stdout(line_of(&query));
@@ -70,13 +70,13 @@ impl Output {
         self.write(Event::Query(query));
     }
 
-    /// The connection is lost.
+    /// Reports that the connection is lost.
     pub fn error(&mut self, error: ClientError) {
         SUITE.error(&error.message);
         self.write(Event::Error(error));
     }
 
-    /// The run is over.
+    /// Reports that the run is over.
     pub fn done(&mut self, done: Done) {
         if let Some(measured) = done.measure.as_ref().filter(|_| self.prints) {
             let failed: u64 = measured.counts.failures.values().map(|count| count.0).sum();
@@ -124,7 +124,7 @@ fn hello(options: &SuiteOptions, queries: &[Query], server: &str) -> Hello {
     }
 }
 
-/// A query for people.
+/// Returns the line about a query for people.
 fn line_of(query: &QueryRecord) -> String {
     let QueryRecord { query: name, phase, rows, .. } = query;
     let unmeasured = if *phase == Phase::Warmup { " (not counted)" } else { "" };

@@ -1,4 +1,4 @@
-//! The run: the queries of each pass in random order, and what became of each.
+//! The run of a suite: the queries of each pass in random order, and the outcome of each.
 
 use std::io;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use wire::session::Session;
 use wire::target::Target;
 use wire::{QueryKind, Rows};
 
-/// What the connection is for.
+/// The purpose of the connection, for messages.
 const PURPOSE: Purpose = "queries";
 
-/// Exit status when the connection is lost.
+/// The exit status when the connection is lost.
 const LOST: u8 = 2;
 
 /// The kind of failure of a file without a statement.
 const EMPTY: &str = "empty";
 
-/// Runs the queries; the exit status.
+/// Runs the queries. Returns the exit status.
 pub fn run(options: &SuiteOptions) -> Result<u8, Failure> {
     let clock = Clock::start();
     let queries = options.queries()?;
@@ -55,13 +55,13 @@ pub fn run(options: &SuiteOptions) -> Result<u8, Failure> {
     Ok(runner.finish(warmup.flatten(), measure.flatten(), connect_s))
 }
 
-/// What a phase has measured.
+/// The measurements of a phase.
 #[derive(Default)]
 struct Measured {
     measurement: Measurement,
     /// The time of all queries together.
     spent: Duration,
-    /// CPU time of the engine in that.
+    /// The CPU time of the engine in `spent`.
     cpu: CpuTime,
 }
 
@@ -73,18 +73,18 @@ struct Runner<'a> {
     session: Option<Session>,
     output: Output,
     random: Random,
-    /// Of the last phase.
+    /// The measurements of the last phase.
     measured: Measured,
     lost: bool,
 }
 
-/// What became of a query.
+/// The outcome of a query.
 struct Ended {
     took: Duration,
     outcome: Result<Answer, QueryFailure>,
-    /// Whether it was cancelled at the limit.
+    /// True if the query was cancelled at the limit.
     over_limit: bool,
-    /// Whether its session goes on.
+    /// True if the query's session goes on.
     is_usable: bool,
 }
 
@@ -94,7 +94,7 @@ struct Answer {
 }
 
 struct QueryFailure {
-    /// SQLSTATE, or another kind.
+    /// The SQLSTATE, or another kind of failure.
     kind: String,
     message: String,
     is_lost: bool,
@@ -105,7 +105,7 @@ impl Runner<'_> {
         self.lost || self.output.is_lost || self.target.is_interrupted() == Some(true)
     }
 
-    /// Passes over all queries, each in an order of its own. The summary; `None` without a query.
+    /// Passes over all queries, each time in an order of its own. Returns the summary; `None` without a query.
     fn phase(&mut self, phase: Phase, runs: u32) -> Option<Summary> {
         self.output.phase(phase);
         self.measured = Measured::default();
@@ -121,7 +121,7 @@ impl Runner<'_> {
         (!spent.is_zero()).then(|| measurement.summary(spent.as_secs_f64()))
     }
 
-    /// The indexes of all queries in random order (Fisher-Yates).
+    /// Returns the indexes of all queries in random order (Fisher-Yates).
     fn order(&mut self) -> Vec<usize> {
         let mut order: Vec<_> = (0..self.queries.len()).collect();
         for last in (1..order.len()).rev() {
@@ -206,7 +206,7 @@ impl Runner<'_> {
         self.output.error(ClientError { client: 0, script, command: None, kind, sqlstate, message });
     }
 
-    /// Reports the end; the exit status.
+    /// Reports the end. Returns the exit status.
     fn finish(mut self, warmup: Option<Summary>, measure: Option<Summary>, connect_s: f64) -> u8 {
         let interrupted = self.target.is_interrupted() == Some(true);
         let status = match (interrupted, self.lost) {
@@ -278,7 +278,7 @@ fn lost(error: &ConnectionError) -> QueryFailure {
     QueryFailure { kind: error.sqlstate().to_owned(), message: error.to_string(), is_lost: true }
 }
 
-/// Waits for a line on standard input; `false` if that has ended.
+/// Waits for a line on standard input; returns `false` if that has ended.
 fn wait_for_line() -> bool {
     io::stdin().read_line(&mut String::new()).is_ok_and(|read| read > 0)
 }

@@ -24,7 +24,7 @@ use workload::settings::Settings;
 use workload::statistics::Hooks;
 use workload::{AbortReason, StagedActions, Workload, oltp};
 
-/// What the commands of a test work with.
+/// The data that the commands of a test work with.
 pub struct CommandContext<'a> {
     pub test: &'a Test,
     pub settings: Arc<Settings>,
@@ -43,7 +43,8 @@ impl CommandContext<'_> {
         }
     }
 
-    /// Several engines share a load, or making the tables; only a load has a start, and only making tables marks.
+    /// Checks the options that only some commands take: several engines share a load or the making of tables, only a
+    /// load has a start, and only the making of tables marks.
     fn check_options(&self, command: &str) -> Result<(), SysbenchError> {
         if self.settings.text("shard").is_some() && !matches!(command, "run" | "prepare") {
             return Err(SysbenchError::fatal("--shard is for the commands 'run' and 'prepare' only"));
@@ -57,7 +58,7 @@ impl CommandContext<'_> {
         Ok(())
     }
 
-    /// A test of the machine has nothing to prepare.
+    /// Executes a command of a test of the machine, which has nothing to prepare.
     fn host(&mut self, test: &HostTest, command: &str) -> Result<u8, SysbenchError> {
         match command {
             "help" => self.describe(),
@@ -107,7 +108,7 @@ impl CommandContext<'_> {
         Ok(0)
     }
 
-    /// A script's own commands come before those that all scripts have.
+    /// Executes a command of a script. A script's own commands come before those that all scripts have.
     fn script(&mut self, script: &LuaScript, command: &str) -> Result<u8, SysbenchError> {
         if let Some(is_parallel) = script.is_parallel(command) {
             return self.perform(script, command, is_parallel);
@@ -133,7 +134,7 @@ impl CommandContext<'_> {
         }
     }
 
-    /// The workload of a load, which lists its statements if the options ask for that.
+    /// Returns the workload of a load, which lists its statements if the options ask for that.
     fn listed(
         &self,
         workload: Arc<dyn Workload<StagedActions>>,
@@ -155,14 +156,14 @@ impl CommandContext<'_> {
         SysbenchError::error(format_args!("'{}' test does not implement the '{command}' command.", self.test.name))
     }
 
-    /// The line of the original when it starts threads for a command.
+    /// Writes the line of the original when it starts threads for a command.
     fn announce_threads(&mut self) {
         if self.settings.int("threads") > 1 {
             self.log.text(Level::Notice, "Initializing worker threads...\n");
         }
     }
 
-    /// The server, if the options ask for one of ours.
+    /// Returns the server, if the options ask for one of ours.
     fn target(&self) -> Result<Arc<Target>, SysbenchError> {
         match self.settings.text("db_driver") {
             None | Some("pgsql") => {}
@@ -216,7 +217,8 @@ impl CommandContext<'_> {
     }
 }
 
-/// SIGINT and SIGTERM end what the sessions of a command do on the server, and so the command.
+/// Sets the handlers by which SIGINT and SIGTERM end what the sessions of a command do on the server, and so the
+/// command.
 fn end_by_signal(target: &Target) -> Result<(), SysbenchError> {
     target.obey(&interrupt::catch().map_err(SysbenchError::fatal)?);
     Ok(())
@@ -226,7 +228,7 @@ fn unknown(command: &str) -> SysbenchError {
     SysbenchError::error(format_args!("Unknown command: {command}"))
 }
 
-/// Logs why clients of a command were given up.
+/// The observer that logs why clients of a command were given up.
 struct Failures<'a> {
     log: &'a mut Log,
 }

@@ -13,13 +13,13 @@ use thiserror::Error;
 /// A line that sets an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigLine {
-    /// Counts from 1.
+    /// The number of the line, counted from 1.
     pub number: usize,
     pub name: String,
     pub words: Vec<String>,
 }
 
-/// What is wrong with a file.
+/// The error in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
     #[error("unexpected EOL on line {0}")]

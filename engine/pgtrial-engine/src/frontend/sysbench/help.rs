@@ -23,7 +23,7 @@ const GROUPS: [(&str, Group); 7] = [
     ("\npgsql options:\n", Group::Pgsql),
 ];
 
-/// sysbench's help, with what pgtrial adds kept apart at the end.
+/// Returns sysbench's help, with what pgtrial adds kept apart at the end.
 pub fn text() -> String {
     let mut text = String::from(
         "Usage:\n  sysbench [options]... [testname] [command]\n\nCommands implemented by most tests: prepare run cleanup help\n",
@@ -48,7 +48,7 @@ pub fn text() -> String {
     text + "\nThis is sysbench for PostgreSQL as pgtrial has it.\n"
 }
 
-/// What it is, and its options.
+/// Returns the description of the front end and its options.
 pub fn manual() -> Manual {
     let mut options = Vec::new();
     let later = [("Options of later versions of sysbench:", Group::Later), ("Options that pgtrial adds:", Group::Own)];
@@ -88,7 +88,7 @@ fn entry(known: &'static SysbenchOption, title: &'static str) -> OptionEntry {
     }
 }
 
-/// The options of a test.
+/// Returns the help on the options of a test.
 pub fn test_options(test: &str, specs: &[OptionSpec]) -> String {
     let lines = specs.iter().map(|spec| HelpLine {
         name: &spec.name,
@@ -118,7 +118,7 @@ struct HelpLine<'a> {
     default: Option<String>,
 }
 
-/// One option a line, the descriptions below each other.
+/// Returns the table of options, one on each line, the descriptions below each other.
 fn table(lines: &[HelpLine<'_>]) -> String {
     let width = |line: &HelpLine<'_>| line.name.len() + line.kind.placeholder().len();
     let widest = lines.iter().map(width).max().unwrap_or(0);

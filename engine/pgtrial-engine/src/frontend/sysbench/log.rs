@@ -11,7 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use workload::Fatal;
 use workload::lua::Voice;
 
-/// How important a line is; the number is the least verbosity that shows it.
+/// The importance of a line; the number is the least verbosity that shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Fatal = 0,
@@ -45,13 +45,13 @@ impl Log {
         Self::to(io::stdout())
     }
 
-    /// The output of scripts, in whichever thread they run.
+    /// Returns the output of scripts, in whichever thread they run.
     pub fn voice(&self) -> Arc<dyn Voice> {
         Arc::new(self.clone())
     }
 }
 
-/// Writes to the same lines.
+/// Makes a log that writes to the same lines.
 impl<W: Write> Clone for Log<W> {
     fn clone(&self) -> Self {
         Self { lines: Arc::clone(&self.lines) }
@@ -64,12 +64,12 @@ impl<W: Write> Log<W> {
         Self { lines: Arc::new(Mutex::new(lines)) }
     }
 
-    /// From now on, lines of higher levels are left out and repetitions are counted instead of shown.
+    /// Leaves out lines of higher levels from now on; repetitions are counted instead of shown.
     pub fn limit(&mut self, verbosity: i64) {
         self.lines().verbosity = Some(verbosity);
     }
 
-    /// From now on standard output belongs to the events: warnings and errors go to standard error, the rest is dropped.
+    /// Leaves standard output to the events from now on: warnings and errors go to standard error, the rest is dropped.
     pub fn stand_aside(&mut self) {
         self.lines().is_aside = true;
     }
@@ -125,7 +125,7 @@ impl<W: Write> Log<W> {
 
 #[cfg(test)]
 impl Log<Vec<u8>> {
-    /// What has been written.
+    /// Returns what has been written.
     pub fn written(self) -> Vec<u8> {
         self.lines().out.clone()
     }
@@ -136,11 +136,11 @@ impl Log<Vec<u8>> {
 struct LogState<W: Write> {
     out: W,
     verbosity: Option<i64>,
-    /// `None` before the first line, which no line repeats.
+    /// The last line; `None` before the first one.
     last: Option<String>,
-    /// How often the last line came again.
+    /// The number of times that the last line was repeated.
     repeated: u32,
-    /// Whether standard output belongs to the events.
+    /// True if standard output belongs to the events.
     is_aside: bool,
 }
 
@@ -163,7 +163,7 @@ impl<W: Write> LogState<W> {
         self.verbosity.is_none_or(|verbosity| level as i64 <= verbosity)
     }
 
-    /// A closed pipe ends the program; other errors of writing are ignored.
+    /// Writes a line. A closed pipe ends the program; other errors of writing are ignored.
     fn print(&mut self, level: Level, text: std::fmt::Arguments<'_>) {
         if !self.is_aside {
             let _ = heed_closed_pipe(self.out.write_fmt(text).and_then(|()| self.out.flush()));
@@ -173,29 +173,29 @@ impl<W: Write> LogState<W> {
     }
 }
 
-/// Why sysbench does not do what it was asked for; its exit status is 1.
+/// The reason for which sysbench does not do what it was asked for; its exit status is 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SysbenchError {
-    /// On standard error, as it is.
+    /// The text is written to standard error, as it is.
     Error(String),
-    /// On standard output, as it is.
+    /// The text is written to standard output, as it is.
     Plain(String),
-    /// In the log, each line as a fatal one.
+    /// The lines are written to the log, each as a fatal one.
     Fatal(Vec<String>),
 }
 
 impl SysbenchError {
-    /// One line on standard error.
+    /// Makes an error with one line on standard error.
     pub fn error(line: impl Display) -> Self {
         Self::Error(line.to_string())
     }
 
-    /// One fatal line.
+    /// Makes an error with one fatal line.
     pub fn fatal(line: impl Display) -> Self {
         Self::Fatal(vec![line.to_string()])
     }
 
-    /// Writes it where it belongs.
+    /// Writes the error to its destination.
     pub fn write<W: Write>(&self, log: &mut Log<W>) {
         match self {
             Self::Error(line) => (USER.tell)(line),

@@ -1,4 +1,4 @@
-//! From options to what the event loop runs: the server, and the plan of a load or of a command.
+//! The way from options to what the event loop runs: the server, and the plan of a load or of a command.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -25,20 +25,21 @@ use workload::seeds::Seeds;
 use workload::settings::Settings;
 use workload::{Executors, StagedActions, Workload};
 
-/// As many clients have a thread each. The system shares the processors out by threads, and where these are scarce, few
-/// clients that share threads get less than those of sysbench, which has one for each.
+/// The number of clients up to which each has a thread of its own. The system shares the processors out by threads, and
+/// where these are scarce, few clients that share threads get less than those of sysbench, which has one for each.
 const ALONE: usize = 12;
 
-/// How many events may wait with `--rate`: sysbench's ring has room for 131,072 and leaves one free.
+/// The greatest number of events that can wait with `--rate`: sysbench's ring has room for 131,072 and leaves one free.
 const LONGEST_QUEUE: u64 = 131_071;
 
-/// The server that the options name; what they leave open is libpq's: the password from `PGPASSWORD` or the password file.
+/// Returns the server that the options name. What they leave open is decided as by libpq: the password comes from
+/// `PGPASSWORD` or the password file.
 pub fn target(settings: &Settings) -> Result<Arc<Target>, SysbenchError> {
     let failed = |error| SysbenchError::fatal(format_args!("Connection to database failed: {error}\n"));
     find(settings).map_err(failed)
 }
 
-/// The same, without the program's words around what is wrong.
+/// Finds the server as [`target`] does. Its error is without the program's words around it.
 fn find(settings: &Settings) -> Result<Arc<Target>, ParamsError> {
     let text = |name| settings.text(name).map(str::to_owned);
     let given = Given {
@@ -56,12 +57,12 @@ fn find(settings: &Settings) -> Result<Arc<Target>, ParamsError> {
     Target::of(&given, USER)
 }
 
-/// Which of several engines this is.
+/// Returns the number of this engine among several.
 pub fn shard(settings: &Settings) -> Result<Shard, SysbenchError> {
     settings.text("shard").map_or(Ok(Shard::WHOLE), sharing::shard).map_err(SysbenchError::fatal)
 }
 
-/// The part of the load that is this engine's.
+/// Returns the part of the load that is this engine's.
 pub fn part(settings: &Settings) -> Result<ClientShare, SysbenchError> {
     let shard = shard(settings)?;
     let clients = usize::try_from(settings.int("threads")).unwrap_or(1).max(1);
@@ -72,7 +73,7 @@ pub fn part(settings: &Settings) -> Result<ClientShare, SysbenchError> {
     Ok(ClientShare::of_clients(shard, clients))
 }
 
-/// The plan of a load: that of a command with the options of loads.
+/// Returns the plan of a load: that of a command with the options of loads.
 pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
     let seconds = |name| Duration::from_secs(count(settings, name));
     let (events, time) = (count(settings, "events"), seconds("time"));
@@ -95,7 +96,7 @@ pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
     Ok(plan)
 }
 
-/// The engine's slices; warm-up and measured part are whole rounds of them.
+/// Returns the engine's slices; warm-up and measured part must be whole rounds of them.
 fn slices(
     settings: &Settings,
     has_start: bool,
@@ -120,13 +121,13 @@ fn slices(
     Ok(slices)
 }
 
-/// The part of a command that is this engine's: of all clients if it runs in `parallel`, else of one.
+/// Returns the part of a command that is this engine's: of all clients if it runs in `parallel`, else of one.
 pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<ClientShare, SysbenchError> {
     if parallel { part(settings) } else { Ok(ClientShare::of_clients(shard(settings)?, 1)) }
 }
 
-/// What carries out what a script asks of the server while no client runs it: at its top level, in `init`, in `done` and in
-/// the hooks of reports.
+/// Returns the executors of what a script asks of the server while no client runs it: at its top level, in `init`, in
+/// `done` and in the hooks of reports.
 pub fn executors(settings: &Arc<Settings>) -> Executors {
     let settings = Arc::clone(settings);
     Box::new(move || {
@@ -144,12 +145,12 @@ pub fn executors(settings: &Arc<Settings>) -> Executors {
     })
 }
 
-/// How a script's statements travel.
+/// Returns how a script's statements travel.
 pub fn mode_of_scripts(settings: &Settings) -> QueryMode {
     if settings.text("db_ps_mode") == Some("disable") { QueryMode::Simple } else { QueryMode::Prepared }
 }
 
-/// Whether the server is asked for the columns of what prepared statements return.
+/// Returns true if the server is asked for the columns of what prepared statements return.
 fn describes(settings: &Settings) -> bool {
     !settings.is_on("no_describe")
 }
@@ -176,13 +177,13 @@ pub fn command(
     }
 }
 
-/// One for each client, or for more than [`ALONE`] two for each processor, but four at least: many clients keep few threads
-/// busy, which then change places less often.
+/// Returns the number of threads: one for each client, or for more clients than [`ALONE`] two for each processor, but
+/// four at least. Many clients keep few threads busy, which then change places less often.
 fn threads_for(clients: usize, processors: usize) -> usize {
     if clients <= ALONE { clients } else { clients.min((2 * processors).max(4)) }
 }
 
-/// A plan without limits, of what clients do before the load.
+/// Returns a plan without limits, of what clients do before the load.
 pub fn staged(
     settings: &Settings,
     part: ClientShare,
@@ -199,7 +200,7 @@ fn count(settings: &Settings, name: &str) -> u64 {
     u64::try_from(settings.int(name)).unwrap_or(0)
 }
 
-/// `--rand-seed`; for 0 it is the time, in nanoseconds.
+/// Returns the value of `--rand-seed`; for 0 it is the time, in nanoseconds.
 fn seed(settings: &Settings) -> u64 {
     match settings.int("rand_seed") {
         0 => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64,

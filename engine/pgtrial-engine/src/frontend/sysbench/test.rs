@@ -23,9 +23,9 @@ pub struct Test {
     pub program: TestProgram,
 }
 
-/// What runs the test.
+/// The program that runs the test.
 pub enum TestProgram {
-    /// Of the machine, without a server.
+    /// The test is one of the machine, without a server.
     Host(host::MachineTest),
     Native(oltp::OltpTest),
     Script(Box<LuaScript>),
@@ -68,7 +68,7 @@ impl Test {
         Ok(Self { name: base_name(name).to_owned(), program })
     }
 
-    /// The options that the test declares, in the order of its help.
+    /// Returns the options that the test declares, in the order of its help.
     pub fn options(&self) -> Vec<OptionSpec> {
         let mut options = match &self.program {
             TestProgram::Host(test) => return (test.options)(),
@@ -79,7 +79,7 @@ impl Test {
         options
     }
 
-    /// How the test's whole numbers may be written.
+    /// Returns how the test's whole numbers may be written.
     pub fn numbers(&self) -> Numbers {
         match &self.program {
             TestProgram::Host(_) => Numbers::Plain,
@@ -88,7 +88,7 @@ impl Test {
         }
     }
 
-    /// Whether there are options to be described.
+    /// Returns true if there are options to be described.
     pub fn declares_options(&self) -> bool {
         match &self.program {
             TestProgram::Host(_) => true,
@@ -97,7 +97,7 @@ impl Test {
         }
     }
 
-    /// What becomes of options that neither the test nor sysbench declares.
+    /// Returns the treatment of options that neither the test nor sysbench declares.
     pub fn unknown_options(&self) -> Unknown {
         match &self.program {
             TestProgram::Script(script) if script.options().is_none() => Unknown::Taken,
@@ -106,7 +106,7 @@ impl Test {
         }
     }
 
-    /// The commands of a built-in test of the database.
+    /// Returns the commands of a built-in test of the database.
     pub fn commands(test: &oltp::OltpTest) -> &'static [&'static str] {
         if test.is_modern() {
             &["prepare", "prewarm", "run", "cleanup", "help"]
@@ -118,7 +118,7 @@ impl Test {
     }
 }
 
-/// The last part of a path.
+/// Returns the last part of a path.
 fn base_name(name: &str) -> &str {
     let trimmed = name.trim_end_matches('/');
     match trimmed.rsplit('/').next() {
@@ -127,7 +127,7 @@ fn base_name(name: &str) -> &str {
     }
 }
 
-/// What a name stands for.
+/// The test that a name stands for.
 enum Found {
     FileTest,
     Host(host::MachineTest),
@@ -138,10 +138,10 @@ enum Found {
     Nothing,
 }
 
-/// What the search depends on.
+/// The machine on which the search depends.
 struct Machine<'a> {
     is_file: &'a dyn Fn(&Path) -> bool,
-    /// `HOME` and `LUA_PATH`.
+    /// The values of `HOME` and `LUA_PATH`.
     home: Option<String>,
     lua_path: Option<String>,
 }

@@ -17,18 +17,18 @@ use ground::shard::Shard;
 use tables::tasks::{NAME, STEPS, Shape, are_steps};
 use wire::params::Given;
 
-/// The published application's numbers: three applications of 5000 tasks, and the default pool size of its driver.
+/// The numbers of the published application: three applications of 5000 tasks, and the default pool size of its driver.
 const PUBLISHED: PoolArguments =
     PoolArguments { apps: Some(3), tasks: Some(5000), size: Some(100), arrival: None, timeout: None, lifetime: None };
 
-/// The most rows of a thread in the table, and the most threads.
+/// The greatest number of rows of a thread in the table, and of threads.
 const MAX_ROWS: u32 = 100_000_000;
 const MAX_THREADS: u32 = 10_000;
 
-/// This front end in its messages.
+/// The front end `tasks` in its messages.
 pub const TASKS: FrontEnd = FrontEnd::new(NAME);
 
-/// What is to be done.
+/// The command that the command line asks for.
 #[derive(Debug)]
 pub enum TasksCommand {
     /// The table is made and no task runs.
@@ -36,13 +36,13 @@ pub enum TasksCommand {
     Run(Box<TasksRun>),
 }
 
-/// What is made of the table.
+/// The steps that make the table.
 #[derive(Debug)]
 pub struct TableSteps {
     pub shape: Shape,
-    /// Letters of [`STEPS`].
+    /// The letters of the steps, as in [`STEPS`].
     pub steps: String,
-    /// Whose rows are made.
+    /// The shard whose rows are made.
     pub shard: Shard,
 }
 
@@ -50,20 +50,20 @@ pub struct TableSteps {
 #[derive(Debug)]
 pub struct TasksRun {
     pub run: RunOptions,
-    /// Whether the table is made before.
+    /// The steps that make the table before, if it is made.
     pub table: Option<TableSteps>,
-    /// What the table has to have: values of thread_id, and rows of each.
+    /// The size that the table must have, if options name it: the number of values of thread_id, and of rows of each.
     pub threads_in_table: Option<u32>,
     pub rows: Option<u32>,
     pub lines: LineOptions,
 }
 
-/// Where the lines of the tasks go.
+/// The destination of the lines of the tasks.
 #[derive(Debug, Default)]
 pub struct LineOptions {
     /// A file in place of standard output.
     pub log: Option<String>,
-    /// Whether there are none on standard output.
+    /// True if there are no lines on standard output.
     pub quiet: bool,
     pub csv: Option<String>,
 }
@@ -93,7 +93,7 @@ impl AsMut<Given> for Arguments {
     }
 }
 
-/// The heading of the help under which an option is listed.
+/// A row of the table of options; the text is the heading of the help under which the option is listed.
 type Row = OptionRow<Arguments, Failure, &'static str>;
 
 const TABLE: &str = "Table:";
@@ -161,7 +161,7 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(manual().help()))),
 ];
 
-/// What it is, and its options.
+/// Returns the description of the front end and its options.
 pub fn manual() -> Manual {
     Manual {
         about: "pgtrial-engine tasks runs an application's tasks on bounded pools of connections.",

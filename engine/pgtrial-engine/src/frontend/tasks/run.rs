@@ -24,11 +24,11 @@ use wire::session::Session;
 use wire::target::Target;
 use workload::pgbench::parse;
 
-/// What the report and the events call the script.
+/// The name of the script in the report and the events.
 const DESCRIPTION: &str = "<builtin: tasks>";
 
-/// One task. The record keeps its value, so that every record is there for every task of every run; the server writes
-/// the new version of the row all the same.
+/// The script of a task. The record keeps its value, so that every record is there for every task of every run; the
+/// server writes the new version of the row all the same.
 const SCRIPT: &str = "\
 \\set thread_id random(1, :threads)
 \\set a_value random(1, :rows)
@@ -38,17 +38,17 @@ SELECT a_value FROM table_a WHERE thread_id = :thread_id AND a_value = :a_value;
 UPDATE table_a SET a_value = :a_value WHERE thread_id = :thread_id AND a_value = :a_value;
 ";
 
-/// What the connection outside the run is for.
+/// The purpose of the connection outside the run, for messages.
 const PURPOSE: Purpose = "setup";
 
-/// Makes the table; the exit status.
+/// Makes the table. Returns the exit status.
 pub fn initialize(server: &Given, table: &TableSteps) -> Result<u8, Failure> {
     let (target, mut session, _interrupt) = connect(server)?;
     make(&mut session, table, &target)?;
     Ok(0)
 }
 
-/// Makes the table if asked to, and runs the tasks on it; the exit status.
+/// Makes the table if asked to, and runs the tasks on it. Returns the exit status.
 pub fn run(command: TasksRun) -> Result<u8, Failure> {
     let TasksRun { run, table, threads_in_table, rows, .. } = &command;
     let (target, mut session, interrupt) = connect(&run.server)?;
@@ -90,7 +90,7 @@ pub fn run(command: TasksRun) -> Result<u8, Failure> {
     Ok(finish(&outcome, &mut events, writer.has_lost, only_events))
 }
 
-/// A session outside the run on a server that may be written to, and the flag of interrupts.
+/// Opens a session outside the run on a server that may be written to. Returns also the flag of interrupts.
 fn connect(server: &Given) -> Result<(Arc<Target>, Session, Arc<AtomicBool>), Failure> {
     let target = target(server, "pgtrial tasks", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
@@ -104,7 +104,7 @@ fn make(session: &mut Session, table: &TableSteps, target: &Target) -> Result<()
     Ok(tasks::make(session, table.shape, &table.steps, table.shard, target)?)
 }
 
-/// Writes everything that is known at the end; the exit status.
+/// Writes everything that is known at the end. Returns the exit status.
 fn finish(outcome: &Outcome, events: &mut RunEvents<'_>, has_lost_lines: bool, only_events: bool) -> u8 {
     let warnings = self_check::warnings(outcome, "-j");
     let status = if outcome.interrupted { interrupt::STATUS } else { 0 };
@@ -134,10 +134,10 @@ fn open_lines(TasksRun { run, lines: options, .. }: &TasksRun, origin: SystemTim
     Ok(lines)
 }
 
-/// Writes the lines of the tasks while they run.
+/// The observer that writes the lines of the tasks while they run.
 struct TaskWriter {
     lines: Vec<TaskLines>,
-    /// Whether some could not be written; they were not tried again.
+    /// True if some lines could not be written; they were not tried again.
     has_lost: bool,
 }
 

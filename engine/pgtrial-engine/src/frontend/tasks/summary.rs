@@ -10,7 +10,7 @@ use latency::{Latencies, Moments};
 const CLASSES: [&str; 4] =
     ["up to 0.1 s (instant)", "up to 1 s (flow kept)", "up to 10 s (attention kept)", "longer (attention lost)"];
 
-/// The whole summary; empty for a run without tasks.
+/// Returns the whole summary; empty for a run without tasks.
 pub fn summary(outcome: &Outcome) -> String {
     let mut out = String::new();
     if let Some(tasks) = outcome.own.get() {
@@ -40,7 +40,7 @@ fn write_all(out: &mut String, outcome: &Outcome, tasks: &Tasks) -> Result {
     Ok(())
 }
 
-/// How many failures there are of each kind.
+/// Returns the number of failures of each kind, as a text.
 fn kinds(tasks: &Tasks) -> String {
     let kinds: Vec<_> = tasks.failures.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
     if kinds.is_empty() { String::new() } else { format!("   ({})", kinds.join(", ")) }

@@ -8,11 +8,11 @@ use crate::order_entry::population::{Population, RandomStream};
 use crate::order_entry::text;
 use crate::row::{RowBuffer, RowSource};
 
-/// What each customer has paid, cents.
+/// The payment of each customer, cents.
 const PAID: i64 = 1000;
 
-/// c_w_id, c_d_id, c_id, c_first, c_middle, c_last, the address, c_phone, c_since, c_credit, c_credit_lim, c_discount,
-/// c_balance, c_ytd_payment, c_payment_cnt, c_delivery_cnt, c_data
+/// Returns the rows of `customer`: c_w_id, c_d_id, c_id, c_first, c_middle, c_last, the address, c_phone, c_since,
+/// c_credit, c_credit_lim, c_discount, c_balance, c_ytd_payment, c_payment_cnt, c_delivery_cnt, c_data.
 pub fn customers(population: Population) -> RowSource {
     let mut places = population.places(CUSTOMERS);
     let mut random = population.random(RandomStream::Customers, 0, 0);
@@ -49,7 +49,7 @@ pub fn customers(population: Population) -> RowSource {
     })
 }
 
-/// h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data
+/// Returns the rows of `history`: h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_amount, h_data.
 pub fn history(population: Population) -> RowSource {
     let mut places = population.places(CUSTOMERS);
     let mut random = population.random(RandomStream::History, 0, 0);

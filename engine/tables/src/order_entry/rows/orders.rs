@@ -6,7 +6,7 @@ use workload::order_entry::sizes::{FIRST_NEW_ORDER, ITEMS, ORDERS};
 use crate::order_entry::population::{Population, RandomStream, RowPlace, order_size};
 use crate::row::{RowBuffer, RowSource};
 
-/// o_w_id, o_d_id, o_id, o_c_id, o_carrier_id, o_ol_cnt, o_all_local, o_entry_d
+/// Returns the rows of `orders`: o_w_id, o_d_id, o_id, o_c_id, o_carrier_id, o_ol_cnt, o_all_local, o_entry_d.
 pub fn orders(population: Population) -> RowSource {
     let mut places = population.places(ORDERS);
     let mut random = population.random(RandomStream::Orders, 0, 0);
@@ -26,7 +26,8 @@ pub fn orders(population: Population) -> RowSource {
     })
 }
 
-/// ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, ol_quantity, ol_amount, ol_dist_info
+/// Returns the rows of `order_line`: ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d,
+/// ol_quantity, ol_amount, ol_dist_info.
 pub fn order_lines(population: Population) -> RowSource {
     let mut places = population.places(ORDERS);
     let mut random = population.random(RandomStream::OrderLines, 0, 0);
@@ -56,7 +57,7 @@ pub fn order_lines(population: Population) -> RowSource {
     })
 }
 
-/// no_w_id, no_d_id, no_o_id
+/// Returns the rows of `new_order`: no_w_id, no_d_id, no_o_id.
 pub fn new_orders(population: Population) -> RowSource {
     let mut places = population.places(ORDERS - FIRST_NEW_ORDER + 1);
     Box::new(move |out| {
@@ -71,7 +72,7 @@ fn is_delivered(order: i64) -> bool {
     order < FIRST_NEW_ORDER
 }
 
-/// The customers of a district in random order: each has one order.
+/// Returns the customers of a district in random order: each has one order.
 fn permutation(random: &mut Random) -> Vec<i64> {
     let mut customers: Vec<_> = (1..=ORDERS).collect();
     for last in (1..customers.len()).rev() {

@@ -1,4 +1,5 @@
-//! Rows as the server reads them, by the contents that the specification gives. The server's tests count all of them.
+//! Tests of the rows as the server reads them, by the contents that the specification gives. The server's tests count
+//! all of them.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use crate::row::RowSource;
 
 const POPULATION: Population = Population { warehouses: 1, seed: 5, now: 0 };
 
-/// All rows of a table but NULLs, which the reader does not know.
+/// Returns all rows of a table without NULLs, which the reader does not know.
 fn rows_of(table: fn(Population) -> RowSource) -> Vec<Vec<Vec<u8>>> {
     read_back(table(POPULATION)).1
 }

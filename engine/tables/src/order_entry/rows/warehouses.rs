@@ -6,13 +6,13 @@ use crate::order_entry::population::{Population, RandomStream};
 use crate::order_entry::text;
 use crate::row::{RowBuffer, RowSource};
 
-/// The highest tax, ten-thousandths.
+/// The highest tax, in ten-thousandths.
 const HIGHEST_TAX: i64 = 2000;
 
-/// What each district has earned, cents: 10.00 of each customer.
+/// The earnings of each district, cents: 10.00 of each customer.
 const DISTRICT_YTD: i64 = 1000 * CUSTOMERS;
 
-/// i_id, i_im_id, i_price, i_name, i_data
+/// Returns the rows of `item`: i_id, i_im_id, i_price, i_name, i_data.
 pub fn items(population: Population) -> RowSource {
     let mut random = population.random(RandomStream::Items, 0, 0);
     let mut ids = 1..=ITEMS;
@@ -30,7 +30,7 @@ pub fn items(population: Population) -> RowSource {
     })
 }
 
-/// w_id, w_name, the address, w_tax, w_ytd
+/// Returns the rows of `warehouse`: w_id, w_name, the address, w_tax, w_ytd.
 pub fn warehouses(population: Population) -> RowSource {
     let mut ids = 1..=population.warehouses;
     Box::new(move |out| {
@@ -47,7 +47,7 @@ pub fn warehouses(population: Population) -> RowSource {
     })
 }
 
-/// d_w_id, d_id, d_name, the address, d_tax, d_ytd, d_next_o_id
+/// Returns the rows of `district`: d_w_id, d_id, d_name, the address, d_tax, d_ytd, d_next_o_id.
 pub fn districts(population: Population) -> RowSource {
     let mut places = population.places(1);
     Box::new(move |out| {
@@ -66,7 +66,8 @@ pub fn districts(population: Population) -> RowSource {
     })
 }
 
-/// s_w_id, s_i_id, s_quantity, s_dist_01 to s_dist_10, s_ytd, s_order_cnt, s_remote_cnt, s_data
+/// Returns the rows of `stock`: s_w_id, s_i_id, s_quantity, s_dist_01 to s_dist_10, s_ytd, s_order_cnt, s_remote_cnt,
+/// s_data.
 pub fn stock(population: Population) -> RowSource {
     let mut rows = 0..population.warehouses * ITEMS;
     let mut random = population.random(RandomStream::Stock, 0, 0);

@@ -84,7 +84,7 @@ pub const TABLES: [Table; 7] = [
     },
 ];
 
-/// Table, columns and the table that they refer to.
+/// The foreign keys: table, columns and the table that they refer to.
 pub const FOREIGN_KEYS: [(&str, &str, &str); 8] = [
     ("people", "place_id", "places"),
     ("people", "referrer_id", "people"),

@@ -5,14 +5,14 @@ use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::{RowDraws, TableDraws};
 use crate::suites::population::{Population, numbered};
 
-/// Numbers of the tables for their draws.
+/// The numbers of the tables for their draws.
 const PRODUCTS: u64 = 1;
 const COUPONS_TABLE: u64 = 6;
 
-/// Brands of each category.
+/// The number of brands of each category.
 const BRANDS: i64 = 8;
 
-/// What sales need of products.
+/// The facts about products that sales need.
 #[derive(Debug, Clone, Copy)]
 pub struct Assortment {
     table: TableDraws,
@@ -28,24 +28,25 @@ impl Assortment {
         self.table.row(product)
     }
 
-    /// From 0 (columns 0 and 1).
+    /// Returns the category of a product, counted from 0 (columns 0 and 1).
     fn category(self, product: i64) -> i64 {
         self.draws(product).zipf(0, DEPARTMENTS_OF_SHOP.len() as i64 * CATEGORIES) - 1
     }
 
-    /// From 0.
+    /// Returns the department of a product, counted from 0.
     pub fn department(self, product: i64) -> i64 {
         self.category(product) / CATEGORIES
     }
 
-    /// Cents (column 3): later departments are dearer.
+    /// Returns the price of a product, cents (column 3): later departments are dearer.
     pub fn price(self, product: i64) -> i64 {
         let base = (self.department(product) + 1) * 1000;
         base + self.draws(product).below(3, base)
     }
 }
 
-/// product_id, department, category (0, 1), brand (2), price (3), launched_on, ended_on (4, 5)
+/// Returns the rows of products: product_id, department, category (0, 1), brand (2), price (3), launched_on, ended_on
+/// (4, 5).
 ///
 /// A brand is of one category, which is of one department. Only the older half of the products can have ended.
 pub fn product_rows(population: Population) -> RowSource {
@@ -69,7 +70,7 @@ pub fn product_rows(population: Population) -> RowSource {
     })
 }
 
-/// coupon_id, department, percent (0), valid_from
+/// Returns the rows of coupons: coupon_id, department, percent (0), valid_from.
 pub fn coupon_rows(population: Population) -> RowSource {
     let table = population.draws(COUPONS_TABLE);
     numbered(COUPONS, move |id, out| {

@@ -7,14 +7,15 @@ use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::{RowDraws, spread};
 use crate::suites::population::{Population, numbered};
 
-/// Numbers of the tables for their draws.
+/// The numbers of the tables for their draws.
 const SALES: u64 = 3;
 const VISITS: u64 = 4;
 const REVIEWS: u64 = 5;
 
 const CHANNELS: [&str; 4] = ["app", "phone", "store", "web"];
 
-/// sale_id, person_id (0, 1), product_id (2 to 5), sold_on (6), channel (7, 8), quantity (9), amount, coupon_id (10, 11)
+/// Returns the rows of sales: sale_id, person_id (0, 1), product_id (2 to 5), sold_on (6), channel (7, 8), quantity
+/// (9), amount, coupon_id (10, 11).
 ///
 /// Frequent people buy frequent products, nearly always through a channel of theirs. A coupon is of the product's
 /// department.
@@ -44,7 +45,7 @@ pub fn sale_rows(population: Population) -> RowSource {
     })
 }
 
-/// In three of five sales the product's octave is in proportion to the person's.
+/// Returns the product of a sale. In three of five sales the product's octave is in proportion to the person's.
 fn product(draws: RowDraws, rank_of_person: i64, people: i64, products: i64) -> i64 {
     let octaves = |count: i64| i64::from(count.ilog2()) + 1;
     let rank = if draws.is_one_of(2, 60) {
@@ -56,7 +57,8 @@ fn product(draws: RowDraws, rank_of_person: i64, people: i64, products: i64) -> 
     spread(rank, products)
 }
 
-/// visit_id, person_id (0, 1), visited_on (2), pages (3, 4), campaign (5): the one of the day, or none
+/// Returns the rows of visits: visit_id, person_id (0, 1), visited_on (2), pages (3, 4), campaign (5), which is the one
+/// of the day, or none.
 pub fn visit_rows(population: Population) -> RowSource {
     let (table, people) = (population.draws(VISITS), people(&population));
     numbered(visits(&population), move |id, out| {
@@ -75,7 +77,8 @@ pub fn visit_rows(population: Population) -> RowSource {
     })
 }
 
-/// review_id, product_id (0, 1), person_id (2, 3), stars (4 to 6), written_on, flagged (7, 8)
+/// Returns the rows of reviews: review_id, product_id (0, 1), person_id (2, 3), stars (4 to 6), written_on, flagged (7,
+/// 8).
 ///
 /// A third of the products is bad. Only reviews of one star can be flagged.
 pub fn review_rows(population: Population) -> RowSource {

@@ -6,11 +6,11 @@ use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::{RowDraws, TableDraws};
 use crate::suites::population::{Population, numbered};
 
-/// Numbers of the tables for their draws.
+/// The numbers of the tables for their draws.
 const PARTS: u64 = 2;
 const OFFERS: u64 = 3;
 
-/// What purchases need of parts.
+/// The facts about parts that purchases need.
 #[derive(Debug, Clone, Copy)]
 pub struct Catalog {
     parts: TableDraws,
@@ -27,12 +27,13 @@ impl Catalog {
         self.parts.row(part)
     }
 
-    /// Cents, from 1.00 to 2000.00 (column 8).
+    /// Returns the price of a part, cents, from 1.00 to 2000.00 (column 8).
     pub fn price(self, part: i64) -> i64 {
         self.part(part).between(8, 100, 200_000)
     }
 
-    /// The supplier of offer number `offer`, from 0: the first one is drawn (9), and so is the distance to the next (10).
+    /// Returns the supplier of offer number `offer`, counted from 0: the first one is drawn (9), and so is the distance
+    /// to the next (10).
     pub fn supplier(self, part: i64, offer: i64) -> i64 {
         let draws = self.part(part);
         let step = 1 + draws.below(10, (self.suppliers - 1) / (OFFERS_OF_PART - 1));
@@ -40,7 +41,8 @@ impl Catalog {
     }
 }
 
-/// part_id, part (0 to 2), maker (3), brand (4), kind (5, 6), size (7), packing (11, 12), price (8), remark (13, 14)
+/// Returns the rows of parts: part_id, part (0 to 2), maker (3), brand (4), kind (5, 6), size (7), packing (11, 12),
+/// price (8), remark (13, 14).
 pub fn part_rows(population: Population) -> RowSource {
     let catalog = Catalog::new(&population);
     numbered(catalog.count, move |id, out| {
@@ -60,7 +62,8 @@ pub fn part_rows(population: Population) -> RowSource {
     })
 }
 
-/// part_id, supplier_id, available (0), cost (1): 40 to 95% of the price, remark (2 to 4)
+/// Returns the rows of offers: part_id, supplier_id, available (0), cost (1), which is 40 to 95% of the price, remark
+/// (2 to 4).
 pub fn offer_rows(population: Population) -> RowSource {
     let (catalog, table) = (Catalog::new(&population), population.draws(OFFERS));
     numbered(catalog.count * OFFERS_OF_PART, move |number, out| {

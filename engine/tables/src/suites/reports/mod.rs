@@ -95,7 +95,7 @@ pub const TABLES: [Table; 8] = [
     },
 ];
 
-/// Table, columns and the table that they refer to.
+/// The foreign keys: table, columns and the table that they refer to.
 pub const FOREIGN_KEYS: [(&str, &str, &str); 8] = [
     ("nations", "region_id", "regions"),
     ("suppliers", "nation_id", "nations"),

@@ -6,18 +6,18 @@ use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::RowDraws;
 use crate::suites::population::{Population, numbered};
 
-/// Numbers of the tables for their draws.
+/// The numbers of the tables for their draws.
 const SUPPLIERS: u64 = 1;
 const BUYERS: u64 = 4;
 
-/// region_id, region
+/// Returns the rows of regions: region_id, region.
 pub fn region_rows(_: Population) -> RowSource {
     numbered(REGIONS.len() as i64, |id, out| {
         RowBuffer::new(out, 2).int(id).text(REGIONS[id as usize - 1].as_bytes());
     })
 }
 
-/// nation_id, region_id, nation
+/// Returns the rows of nations: nation_id, region_id, nation.
 pub fn nation_rows(_: Population) -> RowSource {
     numbered(NATIONS_COUNT, |id, out| {
         let region = (id - 1) % REGIONS.len() as i64 + 1;
@@ -25,7 +25,8 @@ pub fn nation_rows(_: Population) -> RowSource {
     })
 }
 
-/// supplier_id, supplier (0, 1), nation_id (2), address (3 to 5), phone (6), balance (7), remark (8, 9)
+/// Returns the rows of suppliers: supplier_id, supplier (0, 1), nation_id (2), address (3 to 5), phone (6), balance
+/// (7), remark (8, 9).
 pub fn supplier_rows(population: Population) -> RowSource {
     let table = population.draws(SUPPLIERS);
     numbered(suppliers(&population), move |id, out| {
@@ -36,7 +37,8 @@ pub fn supplier_rows(population: Population) -> RowSource {
     })
 }
 
-/// buyer_id, buyer (0, 1), nation_id (2), address (3 to 5), phone (6), balance (7), segment (10), remark (8, 9)
+/// Returns the rows of buyers: buyer_id, buyer (0, 1), nation_id (2), address (3 to 5), phone (6), balance (7), segment
+/// (10), remark (8, 9).
 pub fn buyer_rows(population: Population) -> RowSource {
     let table = population.draws(BUYERS);
     numbered(buyers(&population), move |id, out| {
@@ -49,7 +51,8 @@ pub fn buyer_rows(population: Population) -> RowSource {
     })
 }
 
-/// nation_id; address; phone, which begins with the nation's code; balance from -1000.00 to 9999.99
+/// Appends the fields that suppliers and buyers have in common: nation_id; address; phone, which begins with the
+/// nation's code; balance from -1000.00 to 9999.99.
 fn party(row: RowBuffer<'_>, draws: RowDraws) -> RowBuffer<'_> {
     let nation = draws.between(2, 1, NATIONS_COUNT);
     let (house, street, way) = (draws.between(3, 1, 999), draws.one(4, &STREETS), draws.one(5, &WAYS));

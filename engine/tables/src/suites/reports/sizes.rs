@@ -1,23 +1,24 @@
-//! How many rows there are, and the days of the purchases.
+//! The numbers of rows of the tables, and the days of the purchases.
 
 use crate::suites::population::Population;
 
-/// Rows of nations.
+/// The number of rows of nations.
 pub const NATIONS_COUNT: i64 = 25;
 
-/// Suppliers of each part.
+/// The number of suppliers of each part.
 pub const OFFERS_OF_PART: i64 = 4;
 
-/// The most lines of a purchase.
+/// The greatest number of lines of a purchase.
 pub const MOST_LINES: i64 = 7;
 
-/// 2018-01-01, days since 2000.
+/// The day 2018-01-01, in days since 2000.
 pub const FIRST_DAY: i64 = 6575;
 
-/// Days with purchases: up to 2024-08-02, so that all lines have arrived in 2024.
+/// The number of days with purchases: up to 2024-08-02, so that all lines have arrived in 2024.
 pub const DAYS: i64 = 2406;
 
-/// 2024-03-31, days since 2000: what the tables know of. What is shipped or received later is open.
+/// The day 2024-03-31, in days since 2000, up to which the tables know what happened. What is shipped or received later
+/// is open.
 pub const TODAY: i64 = 8856;
 
 pub fn suppliers(population: &Population) -> i64 {

@@ -7,14 +7,14 @@ use crate::row::{RowBuffer, RowSource};
 use crate::suites::draws::{RowDraws, TableDraws};
 use crate::suites::population::{Population, numbered};
 
-/// Numbers of the tables for their draws.
+/// The numbers of the tables for their draws.
 const PURCHASES: u64 = 5;
 const LINES: u64 = 6;
 
-/// Lines have row numbers of 8 for each purchase.
+/// The number of row numbers that lines have for each purchase.
 const PLACES: i64 = 8;
 
-/// What both tables need.
+/// The draws and parts that both tables need.
 #[derive(Debug, Clone, Copy)]
 struct Trade {
     catalog: Catalog,
@@ -27,13 +27,13 @@ struct Line {
     draws: RowDraws,
     part: i64,
     quantity: i64,
-    /// Cents: the part's price, times the quantity.
+    /// The price of the line, cents: the part's price, times the quantity.
     price: i64,
-    /// Percent.
+    /// The discount, percent.
     discount: i64,
-    /// Percent.
+    /// The tax, percent.
     tax: i64,
-    /// Days since 2000.
+    /// The day on which the line is shipped, in days since 2000.
     shipped: i64,
 }
 
@@ -42,7 +42,7 @@ impl Line {
         self.shipped > TODAY
     }
 
-    /// Cents, rounded: the price less the discount, with the tax.
+    /// Returns the charge, cents, rounded: the price less the discount, with the tax.
     fn charge(&self) -> i64 {
         (self.price * (100 - self.discount) * (100 + self.tax) + 5000) / 10_000
     }
@@ -54,17 +54,18 @@ impl Trade {
         Self { catalog: Catalog::new(population), purchases, lines }
     }
 
-    /// Days since 2000 (column 1).
+    /// Returns the day of a purchase, in days since 2000 (column 1).
     fn day(self, purchase: i64) -> i64 {
         FIRST_DAY + self.purchases.row(purchase).below(1, DAYS)
     }
 
-    /// The number of lines (column 2).
+    /// Returns the number of lines of a purchase (column 2).
     fn size(self, purchase: i64) -> i64 {
         self.purchases.row(purchase).between(2, 1, MOST_LINES)
     }
 
-    /// Line number `line`, from 1: part (0), quantity (1), discount (2), tax (3), days until it is shipped (4).
+    /// Returns line number `line`, counted from 1: part (0), quantity (1), discount (2), tax (3), days until it is
+    /// shipped (4).
     fn line(self, purchase: i64, day: i64, line: i64) -> Line {
         let draws = self.lines.row(purchase * PLACES + line);
         let part = draws.between(0, 1, self.catalog.count);
@@ -81,7 +82,7 @@ impl Trade {
     }
 }
 
-/// How many lines there are.
+/// Returns the number of lines.
 pub fn lines(population: &Population) -> i64 {
     let trade = Trade::new(population);
     (1..=purchases(population)).map(|purchase| trade.size(purchase)).sum()

@@ -1,10 +1,10 @@
-//! Any input is merged, or rejected with a sentence.
+//! Checks that any input is merged, or rejected with a sentence.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What goes wrong with a line.
+/// The harm that is done to a line.
 #[derive(Debug, Clone)]
 enum Harm {
     Replaced(usize, Vec<u8>),

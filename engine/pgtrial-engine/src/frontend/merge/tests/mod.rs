@@ -16,7 +16,7 @@ use latency::Latencies;
 
 pub const PHASES: [Phase; 3] = [Phase::Warmup, Phase::Measure, Phase::Drain];
 
-/// A transaction of a run: when it ended, how long it took, whether it failed.
+/// A transaction of a run: the time of its end, its duration, and whether it failed.
 #[derive(Debug, Clone, Copy)]
 pub struct MergedTransaction {
     pub phase: usize,
@@ -52,7 +52,7 @@ pub fn extend(object: &mut Value, other: Value) {
     object.extend(other);
 }
 
-/// The events that the merger has made since the last call.
+/// Returns the events that the merger has made since the last call.
 pub fn events(merger: &mut Merger) -> Vec<MergedEvent> {
     let event = |line: EventLine| {
         let Value::Object(mut body) = serde_json::to_value(&line).unwrap() else { panic!("{line:?}") };
@@ -93,7 +93,7 @@ fn measurement(of: &[&MergedTransaction], paced: bool) -> Measurement {
     sum
 }
 
-/// The events of an engine with these transactions, whose clock was at `clock` seconds when the load began.
+/// Returns the events of an engine with these transactions, whose clock was at `clock` seconds when the load began.
 pub fn engine(of: &[MergedTransaction], clients: u64, clock: f64, paced: bool) -> Vec<Vec<u8>> {
     let mut lines = vec![hello(json!({ "scripts": ["s"], "clients": clients, "duration_s": 4.0 }))];
     lines.push(line("connected", clock - 0.01, json!({ "clients": clients, "connect_s": 0.5 })));
@@ -145,7 +145,7 @@ pub fn merged(
     Ok((events(&mut merger), status))
 }
 
-/// The same in turns.
+/// Merges streams, a line of each in turn.
 pub fn in_turns(streams: &[Vec<Vec<u8>>]) -> Result<(Vec<MergedEvent>, u8), MergeError> {
     let mut turn = 0;
     merged(streams, |_| {

@@ -1,4 +1,4 @@
-//! Sums over the machines.
+//! Tests of the sums over the machines.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -13,7 +13,8 @@ fn parsed(lines: &[Vec<u8>], kind: &str) -> Vec<Value> {
     all.filter(|event| event["event"] == kind).collect()
 }
 
-/// Whether both say the same: counts, histograms and percentiles to the letter, sums of numbers to their last digits.
+/// Checks that both say the same: counts, histograms and percentiles to the letter, sums of numbers to their last
+/// digits.
 fn assert_alike(found: &Value, expected: &Value) -> Result<(), TestCaseError> {
     for (key, expected) in expected.as_object().into_iter().flatten() {
         let found = &found[key];

@@ -6,7 +6,7 @@ use crate::frontend::common::plan::ScriptSources;
 use tables::{InitOptions, PartitionMethod};
 use wire::params::Given;
 
-/// What is given, each option checked by itself. [`Arguments::new`] has pgbench's defaults.
+/// The options that are given, each checked by itself. [`Arguments::new`] has pgbench's defaults.
 #[derive(Debug, Default)]
 pub struct Arguments {
     pub run: RunArguments,
@@ -15,19 +15,19 @@ pub struct Arguments {
     pub vacuum_all: bool,
     pub init: InitArguments,
     pub sources: ScriptSources,
-    /// Whether a built-in script is among them, which needs pgbench's tables.
+    /// True if a built-in script is among them, which needs pgbench's tables.
     pub needs_tables: bool,
-    /// Whether a script is read from standard input.
+    /// True if a script is read from standard input.
     pub reads_stdin: bool,
-    /// Whether the commands of the scripts are listed, and nothing is run.
+    /// True if the commands of the scripts are listed, and nothing is run.
     pub lists_commands: bool,
     pub uses_additions: bool,
 }
 
-/// What `-i` does.
+/// The options of `-i`.
 #[derive(Debug, Default)]
 pub struct InitArguments {
-    /// Whether the tables are to be made; otherwise a benchmark runs.
+    /// True if tables are made, false if a benchmark runs.
     pub is_asked_for: bool,
     /// The letters of `--init-steps`.
     pub steps: String,
@@ -36,7 +36,7 @@ pub struct InitArguments {
     pub tables: InitOptions,
 }
 
-/// What pgbench is to do.
+/// The command that pgbench carries out.
 #[derive(Debug)]
 pub enum PgbenchCommand {
     Initialize(Box<Initialization>),
@@ -58,7 +58,7 @@ pub struct Benchmark {
     pub run: RunOptions,
     pub sources: ScriptSources,
     pub needs_tables: bool,
-    /// Whether the commands of the scripts are listed, and nothing is run.
+    /// True if the commands of the scripts are listed, and nothing is run.
     pub lists_commands: bool,
     pub scale: Option<u32>,
     pub no_vacuum: bool,
@@ -67,7 +67,7 @@ pub struct Benchmark {
 }
 
 impl Arguments {
-    /// Those of a command line without options.
+    /// Returns the arguments of a command line without options.
     pub fn new(seed: u64) -> Self {
         let init = InitArguments { steps: "dtgvp".to_owned(), ..InitArguments::default() };
         Self { init, run: RunArguments::new(seed), ..Self::default() }

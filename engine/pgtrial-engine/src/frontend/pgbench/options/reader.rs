@@ -52,7 +52,7 @@ pub fn parse(args: Vec<String>) -> Result<PgbenchCommand, Stop<Failure>> {
     Ok(settle(arguments, &given, getopt.into_positional())?)
 }
 
-/// What it is and its options, those that pgtrial adds in a section of their own.
+/// Returns the description of pgbench and its options, those that pgtrial adds in a section of their own.
 pub fn manual() -> Manual {
     let mut options = entries(OPTIONS, |group| group.title());
     // pgbench takes these two as the first argument only.
@@ -75,7 +75,7 @@ pub fn manual() -> Manual {
     }
 }
 
-/// What `--version` prints.
+/// Returns the text of `--version`.
 fn version() -> String {
     format!("pgbench (PostgreSQL) {VERSION} (pgtrial {})\n", env!("CARGO_PKG_VERSION"))
 }

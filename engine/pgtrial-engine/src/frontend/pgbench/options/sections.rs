@@ -1,6 +1,6 @@
-//! Where the help lists an option, and the mode of pgbench that the option is for.
+//! The section of the help that lists an option, and the mode of pgbench that the option is for.
 
-/// Where the help lists an option.
+/// The section of the help that lists an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HelpSection {
     Initialization,
@@ -30,7 +30,7 @@ impl HelpSection {
         }
     }
 
-    /// Whether its options are for this mode, which is `Initialization` or `Benchmarking`.
+    /// Returns true if the section's options are for this mode, which is `Initialization` or `Benchmarking`.
     pub fn is_for(self, wanted: OptionMode) -> bool {
         let mode = match self {
             Self::Initialization => OptionMode::Initialization,

@@ -24,7 +24,7 @@ const EXCLUDED: [(&str, &str); 10] = [
     ("wait-for-server", "a pool replaces what breaks, and tasks wait as --pool-timeout says"),
 ];
 
-/// What pgbench is to do by its arguments, of which `given` are the options of the command line.
+/// Returns what pgbench does by its arguments, of which `given` are the options of the command line.
 pub fn settle(
     arguments: Arguments,
     given: &[&PgbenchOption],

@@ -1,4 +1,4 @@
-//! What an option of sysbench is, and how its value is checked.
+//! The options of sysbench as a type, and the checks of their values.
 
 use super::command_line::CommandLine;
 use super::values::{OptionKind, Written, evaluate};
@@ -9,17 +9,17 @@ use workload::settings::{OptionValue, Settings};
 #[derive(Debug, Clone, Copy)]
 pub struct SysbenchOption {
     pub group: Group,
-    /// With dashes.
+    /// The name of the option, with dashes.
     pub name: &'static str,
     pub kind: OptionKind,
-    /// As it would be written; `None` where there is no default.
+    /// The default as it would be written; `None` where there is none.
     pub default: Option<&'static str>,
     pub description: &'static str,
     /// Checks the value and keeps it among the settings.
     pub check: Check,
 }
 
-/// Where an option stands in the help text.
+/// The place of an option in the help text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     General,
@@ -29,17 +29,17 @@ pub enum Group {
     Database,
     Mysql,
     Pgsql,
-    /// What later versions of sysbench have.
+    /// The options that later versions of sysbench have.
     Later,
-    /// What only pgtrial has: tests do not see these.
+    /// The options that only pgtrial has: tests do not see these.
     Own,
 }
 
-/// Checks the value of an option.
+/// The function that checks the value of an option.
 pub type Check = fn(&mut Checks<'_>, &SysbenchOption) -> Result<(), SysbenchError>;
 
 impl SysbenchOption {
-    /// The value without the option; for an option without a default the empty text.
+    /// Returns the value without the option; for an option without a default the empty text.
     pub fn default(&self) -> OptionValue {
         let written = self.default.map_or_else(|| Written::Words(Vec::new()), |text| Written::Text(text.to_owned()));
         evaluate(self.kind, &written).unwrap_or(OptionValue::Text(None))
@@ -50,7 +50,7 @@ impl SysbenchOption {
 pub struct Checks<'a> {
     pub line: &'a CommandLine,
     pub settings: Settings,
-    /// Gets warnings of deprecated and odd options, in order and before any error.
+    /// The function that gets warnings of deprecated and odd options, in order and before any error.
     pub warn: &'a mut dyn FnMut(&str),
 }
 
@@ -72,7 +72,7 @@ impl Checks<'_> {
         Ok(self.settings.text(&option.name.replace('-', "_")).map(str::to_owned))
     }
 
-    /// Keeps a list.
+    /// Keeps a list of texts.
     pub fn list(&mut self, option: &SysbenchOption) -> Result<Vec<String>, SysbenchError> {
         Ok(if let OptionValue::List(items) = self.keep(option)? { items } else { Vec::new() })
     }
@@ -97,12 +97,12 @@ impl Checks<'_> {
     }
 }
 
-/// sysbench's error for a number out of range.
+/// Returns sysbench's error for a number out of range.
 pub fn invalid_number(name: &str, number: i64) -> SysbenchError {
     SysbenchError::fatal(format_args!("Invalid value for --{name}: {number}.\n"))
 }
 
-/// sysbench's error for a text that an option does not take.
+/// Returns sysbench's error for a text that an option does not take.
 pub fn invalid_text(name: &str, text: &str) -> SysbenchError {
     SysbenchError::fatal(format_args!("Invalid value for --{name}: '{text}'"))
 }

@@ -24,7 +24,7 @@ pub const TEST_IS_DEPRECATED: &str = "WARNING: the --test option is deprecated. 
 pub struct GivenOption {
     pub name: String,
     pub written: Written,
-    /// As it was written, for messages; in a file with its place.
+    /// The option as it was written, for messages; in a file with its place.
     pub shown: String,
 }
 
@@ -36,7 +36,7 @@ pub struct CommandLine {
     pub given: Vec<GivenOption>,
 }
 
-/// Reads files by their names.
+/// The function that reads files by their names.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> io::Result<Vec<u8>>;
 
 impl CommandLine {
@@ -65,7 +65,7 @@ impl CommandLine {
         Ok(line)
     }
 
-    /// A word that is no option: the test, then the command.
+    /// Takes a word that is no option: the test, then the command.
     fn word(&mut self, word: &str) -> Result<(), SysbenchError> {
         let place = match (&self.test, &self.command) {
             (None, _) => &mut self.test,
@@ -76,7 +76,7 @@ impl CommandLine {
         Ok(())
     }
 
-    /// The options of a file, which come where the file is named.
+    /// Adds the options of a file, which come where the file is named.
     fn file(&mut self, option: &GivenOption, read_file: ReadFile<'_>) -> Result<(), SysbenchError> {
         let Written::Text(file) = &option.written else { return Err(wrong(OptionKind::File, option)) };
         if file.is_empty() {
@@ -96,36 +96,36 @@ impl CommandLine {
         Ok(())
     }
 
-    /// What was last given for an option.
+    /// Returns what was last given for an option.
     pub fn last(&self, name: &str) -> Option<&GivenOption> {
         self.given.iter().rfind(|given| same_name(&given.name, name))
     }
 
-    /// Whether a general switch is on. Another value than a switch's is rejected when the test is known.
+    /// Returns true if a general switch is on. Another value than a switch's is rejected when the test is known.
     pub fn is_on(&self, name: &str) -> bool {
         let value = self.last(name).and_then(|given| evaluate(OptionKind::Bool, &given.written));
         value == Some(OptionValue::Bool(true))
     }
 
-    /// Whether a general option was given with this text.
+    /// Returns true if a general option was given with this text.
     pub fn is_text(&self, name: &str, text: &str) -> bool {
         self.last(name).is_some_and(|given| given.written.shown() == text)
     }
 
-    /// The value of a general option; `None` if it was not given.
+    /// Returns the value of a general option; `None` if it was not given.
     pub fn value(&self, name: &str, kind: OptionKind) -> Result<Option<OptionValue>, SysbenchError> {
         let evaluated = |given: &GivenOption| evaluate(kind, &given.written).ok_or_else(|| wrong(kind, given));
         self.last(name).map(evaluated).transpose()
     }
 }
 
-/// Whether two names differ at most in dashes and underscores.
+/// Returns true if two names differ at most in dashes and underscores.
 pub fn same_name(one: &str, other: &str) -> bool {
     let folded = |byte: u8| if byte == b'-' { b'_' } else { byte };
     one.bytes().map(folded).eq(other.bytes().map(folded))
 }
 
-/// The error for a value that is not of the option's kind.
+/// Returns the error for a value that is not of the option's kind.
 pub fn wrong(kind: OptionKind, given: &GivenOption) -> SysbenchError {
     if kind == OptionKind::Bool {
         return SysbenchError::error(format_args!("invalid option: {}", given.shown));
@@ -137,7 +137,7 @@ pub fn wrong(kind: OptionKind, given: &GivenOption) -> SysbenchError {
     ))
 }
 
-/// An option as it was written.
+/// Returns an option as it was written.
 fn shown(name: &str, written: &Written, dashes: &str) -> String {
     match written {
         Written::Nothing => format!("{dashes}{name}"),
@@ -145,7 +145,7 @@ fn shown(name: &str, written: &Written, dashes: &str) -> String {
     }
 }
 
-/// A value for messages. Passwords are not shown, nor is what has a name like one's.
+/// Returns a value for messages. Passwords are not shown, nor is what has a name like one's.
 fn shown_value(name: &str, written: &Written) -> String {
     if name.to_ascii_lowercase().contains("pas") { "***".to_owned() } else { written.shown() }
 }

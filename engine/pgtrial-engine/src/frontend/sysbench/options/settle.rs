@@ -1,4 +1,4 @@
-//! The command line's options checked: the general ones, and when the test is known its own.
+//! The check of the command line's options: first of the general ones, and when the test is known of its own.
 
 use super::checks::{Checks, Group};
 use super::command_line::{CommandLine, GivenOption, same_name, wrong};
@@ -8,13 +8,13 @@ use super::values::{Numbers, OptionKind, Written, evaluate, evaluate_for_test};
 use crate::frontend::sysbench::log::SysbenchError;
 use workload::settings::{OptionSpec, OptionValue, Settings};
 
-/// How options are handled that neither the test nor sysbench declares.
+/// The treatment of options that neither the test nor sysbench declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
     Refused,
-    /// The test gets them as texts: scripts from before options were declared.
+    /// The test gets the options as texts: scripts from before options were declared.
     Taken,
-    /// They have no effect, and a warning names them.
+    /// The options have no effect, and a warning names them.
     Ignored,
 }
 
@@ -29,9 +29,10 @@ pub struct Declared<'a> {
 /// All options with their values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chosen {
-    /// For the engine. An option of a test does not change the engine's of the same name.
+    /// The options for the engine. An option of a test does not change the engine's option of the same name.
     pub all: Settings,
-    /// For a script: with its own options in place of others of the same names, and without what only pgtrial has.
+    /// The options for a script: with its own options in place of others of the same names, and without what only
+    /// pgtrial has.
     pub script: Settings,
     /// Options without an effect, as they were written.
     pub ignored: Vec<String>,
@@ -128,8 +129,8 @@ impl Chosen {
     }
 }
 
-/// Reads a command line whose options may name files, all with this `content`. Returns whether a test with an option `tables`
-/// accepts it.
+/// Reads a command line whose options may name files, all with this `content`. Returns true if a test with an option
+/// `tables` accepts it.
 pub fn accepts(args: &[String], content: &[u8]) -> bool {
     let Ok(line) = CommandLine::read(args, &|_| Ok(content.to_vec()), &mut |_| {}) else { return false };
     let Ok(checked) = check(&line, &mut |_| {}) else { return false };

@@ -1,4 +1,4 @@
-//! Every option that does not belong to a test, one row each: its name, kind, default, description and check.
+//! The table of every option that does not belong to a test: its name, kind, default, description and check.
 
 use std::fmt::Display;
 
@@ -10,7 +10,7 @@ use crate::frontend::sysbench::log::SysbenchError;
 use drive::start_at::StartAt;
 use workload::settings::OptionValue;
 
-/// The most points in time that `--report-checkpoints` may have.
+/// The greatest number of points in time that `--report-checkpoints` may have.
 const MAX_CHECKPOINTS: usize = 256;
 
 /// The options that sysbench checks before it looks for the test, in its order; all others are checked after that.
@@ -32,7 +32,7 @@ const fn option(
     SysbenchOption { group, name, kind, default, description, check }
 }
 
-/// Any value of the option's kind.
+/// Accepts any value of the option's kind.
 const ANY: Check = |checks, option| checks.keep(option).map(drop);
 
 const NOT_NEGATIVE: Check = |checks, option| checks.number(option, 0).map(drop);
@@ -178,12 +178,12 @@ pub const OPTIONS: &[SysbenchOption] = &[
         |checks, option| check_text(checks, option, |text| StartAt::read(text).map(drop).map_err(|error| error.to_string()))),
 ];
 
-/// The option of this name, in which dashes and underscores are the same.
+/// Returns the option of this name, in which dashes and underscores are the same.
 pub fn find(name: &str) -> Option<&'static SysbenchOption> {
     OPTIONS.iter().find(|known| same_name(known.name, name))
 }
 
-/// Any text that `read` takes, if there is one.
+/// Accepts any text that `read` takes, if there is one.
 fn check_text<E: Display>(
     checks: &mut Checks<'_>,
     option: &SysbenchOption,
@@ -192,7 +192,7 @@ fn check_text<E: Display>(
     checks.text(option)?.map_or(Ok(()), |text| read(&text).map_err(SysbenchError::fatal))
 }
 
-/// Whether `--forced-shutdown` may have this value: `off`, seconds, or a percentage of `--time`.
+/// Returns true if `--forced-shutdown` may have this value: `off`, seconds, or a percentage of `--time`.
 fn is_forced_shutdown(text: &str) -> bool {
     text.eq_ignore_ascii_case("off") || text.strip_suffix('%').unwrap_or(text).parse::<u32>().is_ok()
 }
@@ -211,7 +211,7 @@ fn check_checkpoints(checks: &mut Checks<'_>, option: &SysbenchOption) -> Result
     Ok(())
 }
 
-/// With `--compat=master` the default is `uniform`.
+/// Checks the distribution, whose default with `--compat=master` is `uniform`.
 fn check_distribution(checks: &mut Checks<'_>, option: &SysbenchOption) -> Result<(), SysbenchError> {
     checks.keep(option)?;
     if checks.settings.text("compat") == Some("master") && checks.line.last(option.name).is_none() {

@@ -3,22 +3,22 @@
 use ground::c_numbers;
 use workload::settings::OptionValue;
 
-/// What an option takes.
+/// The kind of value that an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionKind {
     Bool,
     Int,
-    /// Bytes, with K, M, G or T for powers of 1024.
+    /// The value is a number of bytes, with K, M, G or T for powers of 1024.
     Size,
     Double,
     Text,
     List,
-    /// The name of a file with more options.
+    /// The value is the name of a file with more options.
     File,
 }
 
 impl OptionKind {
-    /// The kind of an option with this default.
+    /// Returns the kind of an option with this default.
     pub fn of(default: &OptionValue) -> Self {
         match default {
             OptionValue::Bool(_) => Self::Bool,
@@ -30,7 +30,7 @@ impl OptionKind {
         }
     }
 
-    /// How the value is shown behind an option's name.
+    /// Returns the placeholder of the value behind an option's name.
     pub fn placeholder(self) -> &'static str {
         match self {
             Self::Bool => "[=on|off]",
@@ -43,19 +43,19 @@ impl OptionKind {
     }
 }
 
-/// What was written for an option.
+/// The value of an option as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// The name alone: `--debug`.
+    /// The name was written alone: `--debug`.
     Nothing,
-    /// What follows the first equals sign on the command line.
+    /// The text follows the first equals sign on the command line.
     Text(String),
-    /// The words of a line in a file.
+    /// The words are those of a line in a file.
     Words(Vec<String>),
 }
 
 impl Written {
-    /// As a message shows it.
+    /// Returns the value as a message shows it.
     pub fn shown(&self) -> String {
         match self {
             Self::Nothing => String::new(),
@@ -64,7 +64,7 @@ impl Written {
         }
     }
 
-    /// The one word that it is, empty for nothing; `None` if there are several.
+    /// Returns the one word that the value is, empty for nothing; `None` if there are several.
     fn single(&self) -> Option<&str> {
         match self {
             Self::Nothing => Some(""),
@@ -77,7 +77,7 @@ impl Written {
         }
     }
 
-    /// The elements of a list; a text is split at commas, and empty elements are none.
+    /// Returns the elements of a list; a text is split at commas, and empty elements are left out.
     fn list(&self) -> Vec<String> {
         match self {
             Self::Nothing => Vec::new(),
@@ -87,7 +87,7 @@ impl Written {
     }
 }
 
-/// The value of an option of this kind; `None` if the text is not one.
+/// Returns the value of an option of this kind; `None` if the text is not one.
 pub fn evaluate(kind: OptionKind, written: &Written) -> Option<OptionValue> {
     if kind == OptionKind::List {
         return Some(OptionValue::List(written.list()));
@@ -105,18 +105,18 @@ pub fn evaluate(kind: OptionKind, written: &Written) -> Option<OptionValue> {
     }
 }
 
-/// How a test's whole numbers may be written.
+/// The ways in which a test's whole numbers may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
-    /// By digits.
+    /// Numbers are written by digits.
     Plain,
-    /// As doubles too, such as `1e6`: sysbench's tests in Lua take them so.
+    /// Numbers may be written as doubles too, such as `1e6`: sysbench's tests in Lua take them so.
     Doubles,
-    /// As doubles and sizes, such as `64K`: scripts do not say which of their numbers are sizes.
+    /// Numbers may be written as doubles and sizes, such as `64K`: scripts do not say which of their numbers are sizes.
     Sizes,
 }
 
-/// The value of a test's option. A size stays as it was written: the test itself rejects a wrong one.
+/// Returns the value of a test's option. A size stays as it was written: the test itself rejects a wrong one.
 pub fn evaluate_for_test(default: &OptionValue, written: &Written, numbers: Numbers) -> Option<OptionValue> {
     if let OptionValue::Size(_) = default {
         return Some(OptionValue::Size(written.single()?.to_owned()));
@@ -138,7 +138,7 @@ fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// A whole number of 32 bits.
+/// Reads a whole number of 32 bits.
 fn integer(text: &str) -> Option<i64> {
     let number = c_numbers::integer(text.as_bytes()).ok()?;
     i32::try_from(number).ok().map(i64::from)
@@ -148,12 +148,12 @@ fn double(text: &str) -> Option<f64> {
     c_numbers::double(text.as_bytes()).ok().filter(|number| number.is_finite())
 }
 
-/// The whole number that a double is, below 2^53.
+/// Returns the whole number that a double is, below 2^53.
 fn whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0).then_some(number as i64)
 }
 
-/// A value as it would be written, for help texts; `None` for a text that is not there.
+/// Returns a value as it would be written, for help texts; `None` for a text that is not there.
 pub fn show(value: &OptionValue) -> Option<String> {
     match value {
         OptionValue::Bool(true) => Some("on".to_owned()),

@@ -1,4 +1,4 @@
-//! `--forced-shutdown`: a run whose clients do not end by themselves is ended.
+//! The option `--forced-shutdown`: a run whose clients do not end by themselves is ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ pub struct ForcedEnd {
 }
 
 impl ForcedEnd {
-    /// After this time sets `forced` and `stop`, unless the run is being stopped already.
+    /// Sets `forced` and `stop` after this time, unless the run is being stopped already.
     pub fn start(after: Duration, stop: &Arc<AtomicBool>, forced: &Arc<AtomicBool>) -> Option<Self> {
         let (dropped, signal) = channel::<()>();
         let (stop, forced) = (Arc::clone(stop), Arc::clone(forced));

@@ -11,10 +11,10 @@ const BUCKETS: f64 = 1024.0;
 const FIRST_MS: f64 = 1e-3;
 const LAST_MS: f64 = 1e5;
 
-/// Stars of the longest bar.
+/// The number of stars of the longest bar.
 const WIDTH: usize = 40;
 
-/// One line for each bucket that is not empty, under a heading. Ours are finer.
+/// Returns a line for each bucket that is not empty, under a heading. The engine's own buckets are finer.
 pub fn lines(latencies: &Latencies) -> String {
     let mut counts = BTreeMap::<usize, u64>::new();
     for (ns, count) in latencies.buckets() {
@@ -31,7 +31,7 @@ pub fn lines(latencies: &Latencies) -> String {
     lines
 }
 
-/// Buckets by the natural logarithm of milliseconds.
+/// Returns the number of buckets by the natural logarithm of milliseconds.
 fn scale() -> f64 {
     (BUCKETS - 1.0) / (LAST_MS.ln() - FIRST_MS.ln())
 }

@@ -1,4 +1,4 @@
-//! `--thread-init-timeout`: clients that take too long to be ready end the run.
+//! The option `--thread-init-timeout`: clients that take too long to be ready end the run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -8,20 +8,21 @@ use std::time::Duration;
 
 use super::status::OVERDUE;
 
-/// How long the run has to end by itself before the process is ended. Long enough for a busy machine to end all threads and
-/// to write the last events.
+/// The time that the run has to end by itself before the process is ended. It is long enough for a busy machine to end
+/// all threads and to write the last events.
 const EXIT_AFTER: Duration = Duration::from_secs(10);
 
 /// Limits the time until all clients are ready.
 pub struct InitTimeout {
     /// Dropping it ends the thread that waits.
     _dropped: Sender<()>,
-    /// Whether the clients were ready in time. What comes first decides: the clients are ready, or the time is over.
+    /// True if the clients were ready in time. The first of two events decides: the clients are ready, or the time is
+    /// over.
     in_time: Arc<OnceLock<bool>>,
 }
 
 impl InitTimeout {
-    /// After `timeout` seconds writes an error by `report` and sets `stop`; a while after that ends the process.
+    /// Writes an error by `report` and sets `stop` after `timeout` seconds, and ends the process a while after that.
     pub fn start(timeout: Option<u64>, stop: &Arc<AtomicBool>, report: fn(&str)) -> Option<Self> {
         let timeout = timeout?;
         let (dropped, signal) = channel::<()>();
@@ -46,12 +47,12 @@ impl InitTimeout {
         Some(Self { _dropped: dropped, in_time })
     }
 
-    /// The clients are ready: the time is no longer limited. False if it was over before.
+    /// Ends the limit of the time, since the clients are ready. Returns false if the time was over before.
     pub fn clients_are_ready(&self) -> bool {
         *self.in_time.get_or_init(|| true)
     }
 
-    /// Whether the time was over before the clients were ready.
+    /// Returns true if the time was over before the clients were ready.
     pub fn has_expired(&self) -> bool {
         self.in_time.get() == Some(&false)
     }

@@ -1,4 +1,4 @@
-//! What sysbench's `run` prints, and its exit status.
+//! The output of sysbench's `run`, and its exit status.
 
 mod forced_end;
 mod histogram;

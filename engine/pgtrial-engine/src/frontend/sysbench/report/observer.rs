@@ -1,4 +1,5 @@
-//! Observes a run: what sysbench writes while it goes on, and its status at the end.
+//! The observer of a run: it writes what sysbench writes while the run goes on, and determines the exit status at the
+//! end.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use workload::settings::Settings;
 use workload::statistics::{Hooks, Statistics};
 use workload::{AbortReason, Fatal};
 
-/// What the original says of a run that it ends.
+/// The message of the original about a run that it ends.
 pub const EXPIRED: &str = "The --max-time limit has expired, forcing shutdown...";
 
 /// A load, with what its reports need.
@@ -42,38 +43,38 @@ pub struct RunObserver<'a, W: Write> {
     options: &'a ReportOptions,
     init_timeout: Option<InitTimeout>,
     stop: &'a Arc<AtomicBool>,
-    /// Whether all clients became ready.
+    /// True if all clients became ready.
     pub has_started: bool,
-    /// Clients that were given up.
+    /// The number of clients that were given up.
     pub aborted: usize,
-    /// Whether the run was stopped because the grace after its end was over.
+    /// True if the run was stopped because the grace after its end was over.
     was_forced: Arc<AtomicBool>,
     forced_end: Option<ForcedEnd>,
-    /// Length of the measured part so far.
+    /// The length of the measured part so far.
     elapsed: Elapsed,
-    /// Of what came after its scheduled end, whole seconds.
+    /// The whole seconds of what came after the scheduled end of the measured part.
     drained_s: u64,
     interval: Period,
     since_checkpoint: Period,
 }
 
-/// What has happened since the last report of a kind.
+/// The counts since the last report of a kind.
 #[derive(Default)]
 struct Period {
     tally: Tally,
-    /// Its begin in the measured part, seconds.
+    /// The beginning of the period in the measured part, seconds.
     begin_s: f64,
 }
 
 impl Period {
-    /// Ends at `now_s`, where the next one begins.
+    /// Ends the period at `now_s`, where the next one begins.
     fn end(&mut self, now_s: f64) -> Period {
         std::mem::replace(self, Period { tally: Tally::default(), begin_s: now_s })
     }
 }
 
 impl<'a, W: Write> RunObserver<'a, W> {
-    /// Prints what `options` ask for; sets `stop` to end the run early.
+    /// Makes an observer that prints what `options` ask for; it sets `stop` to end the run early.
     pub fn new(
         run: LoadRun<'a, W>,
         options: &'a ReportOptions,
@@ -96,7 +97,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
         }
     }
 
-    /// The exit status that a run with this outcome has.
+    /// Returns the exit status that a run with this outcome has.
     pub fn status(&self, outcome: &Outcome) -> u8 {
         let was_late = self.init_timeout.as_ref().is_some_and(InitTimeout::has_expired);
         if outcome.aborted > 0 {
@@ -177,7 +178,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
         statistics(&period.tally, percentile, threads_running, seconds, now_s)
     }
 
-    /// Whether the test reports in its own way. Its errors are logged; the run goes on.
+    /// Returns true if the test reports in its own way. Its errors are logged; the run goes on.
     fn is_reported(&mut self, hook: impl FnOnce(&dyn Hooks) -> Result<bool, Fatal>) -> bool {
         hook(self.run.test).unwrap_or_else(|fatal| {
             self.run.log.fatal(&fatal.lines);
@@ -237,7 +238,8 @@ impl<W: Write> Observer for RunObserver<'_, W> {
         }
     }
 
-    /// Reports when an interval or the way to a checkpoint is full; for the rest of an interval at the end there is no line.
+    /// Reports when an interval or the way to a checkpoint is full; there is no line for the rest of an interval at the
+    /// end.
     fn tick(&mut self, tick: &Tick) {
         if tick.phase == Phase::Warmup {
             return;

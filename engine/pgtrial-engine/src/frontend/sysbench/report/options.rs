@@ -6,29 +6,29 @@ use workload::settings::{OptionValue, Settings};
 /// The options of the reports. Times are in seconds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReportOptions {
-    /// Between reports on intervals.
+    /// The time between reports on intervals.
     pub interval: Option<u64>,
-    /// In ascending order.
+    /// The times of the checkpoints, in ascending order.
     pub checkpoints: Vec<u64>,
-    /// The one that all reports have; 0 for none.
+    /// The percentile that all reports have; 0 for none.
     pub percentile: u32,
-    /// Those that the report on the whole has beside it, as given.
+    /// The percentiles that the report on the whole has in addition, as given.
     pub percentiles: Vec<String>,
     pub histogram: bool,
     pub debug: bool,
-    /// With a rate, reports have a line on the queue.
+    /// True if the load has a rate: reports then have a line on the queue.
     pub paced: bool,
-    /// How long clients may go on after the end before they are stopped.
+    /// The time for which clients may go on after the end before they are stopped.
     pub grace: Option<u64>,
-    /// How long clients may take to be ready.
+    /// The time that clients may take to be ready.
     pub init_timeout: Option<u64>,
     pub events: Option<Events>,
-    /// Whether the user has asked for something that only we have.
+    /// True if the user has asked for something that only pgtrial has.
     pub uses_additions: bool,
 }
 
 impl ReportOptions {
-    /// Reads what has been checked before.
+    /// Reads options that have been checked before.
     pub fn read(settings: &Settings) -> Self {
         let number = |name| u64::try_from(settings.int(name)).unwrap_or(0);
         let some = |name| Some(number(name)).filter(|number| *number > 0);
@@ -60,7 +60,8 @@ fn list<'a>(settings: &'a Settings, name: &str) -> &'a [String] {
     if let Some(OptionValue::List(items)) = settings.get(name) { items } else { &[] }
 }
 
-/// `--forced-shutdown`: seconds, a share of the run's `time` in percent, or a twentieth of it where there is no value.
+/// Returns the value of `--forced-shutdown`: seconds, a share of the run's `time` in percent, or a twentieth of it
+/// where there is no value.
 fn grace(settings: &Settings, time: u64) -> Option<u64> {
     if time == 0 {
         return None;

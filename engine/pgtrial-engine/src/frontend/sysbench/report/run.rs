@@ -1,4 +1,4 @@
-//! sysbench's `run`: from the opening to the last line of the report, and the exit status.
+//! The run of sysbench, from the opening to the last line of the report, and the exit status.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use drive::{Outcome, RunError};
 use ground::interrupt;
 use ground::output::{CouldNot, print_stdout};
 
-/// Runs the load; the exit status: 0, 1 for a failure, 2 for a forced shutdown or clients that were not ready in time, 130
-/// for an interrupt.
+/// Runs the load. Returns the exit status: 0, 1 for a failure, 2 for a forced shutdown or clients that were not ready
+/// in time, 130 for an interrupt.
 pub fn run_test<W: Write>(run: LoadRun<'_, W>) -> u8 {
     match interrupt::catch() {
         Ok(interrupt) => run_until(run, &interrupt),
@@ -30,7 +30,7 @@ pub fn run_test<W: Write>(run: LoadRun<'_, W>) -> u8 {
     }
 }
 
-/// The same with a flag that ends the run.
+/// Runs the load as [`run_test`] does, with a flag that ends the run.
 fn run_until<W: Write>(run: LoadRun<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
     let (plan, clock, test) = (run.plan, run.clock, run.test);
     let options = ReportOptions::read(run.settings);
@@ -72,7 +72,7 @@ fn run_until<W: Write>(run: LoadRun<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
     status
 }
 
-/// Reports on a run that is over; the exit status.
+/// Reports on a run that is over. Returns the exit status.
 fn finish<W: Write>(
     plan: &Plan,
     options: &ReportOptions,
@@ -132,7 +132,7 @@ fn describe(error: &RunError) -> String {
     }
 }
 
-/// The events, if there are to be some.
+/// Opens the events, if the options ask for some.
 fn open_events<'a, W: Write + 'a>(
     run: &LoadRun<'_, W>,
     options: &ReportOptions,

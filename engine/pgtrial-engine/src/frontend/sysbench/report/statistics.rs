@@ -4,8 +4,8 @@ use drive::ledger::{ClientTotals, PerClient, Tally};
 use latency::Latencies;
 use workload::statistics::Statistics;
 
-/// What happened in a part of the run; `time_interval` and `time_total` are in seconds. The percentile is not rounded to a
-/// bucket of sysbench's histogram: it is within a thousandth.
+/// Returns the statistics of a part of the run; `time_interval` and `time_total` are in seconds. The percentile is not
+/// rounded to a bucket of sysbench's histogram: it is within a thousandth.
 pub fn statistics(tally: &Tally, percentile: f64, threads_running: usize, interval: f64, total: f64) -> Statistics {
     let moments = &tally.counts.moments;
     Statistics {
@@ -24,19 +24,19 @@ pub fn statistics(tally: &Tally, percentile: f64, threads_running: usize, interv
     }
 }
 
-/// A percentile of the latency, milliseconds; 0 without latencies, or for the percentile 0. None is above the longest
-/// latency.
+/// Returns a percentile of the latency, milliseconds; 0 without latencies, or for the percentile 0. No percentile is
+/// above the longest latency.
 pub fn percentile_ms(tally: &Tally, percentile: f64) -> f64 {
     let found = |latencies: &Latencies| latencies.percentile(percentile).unwrap_or_default();
     if percentile > 0.0 { found(&tally.latencies).min(tally.counts.moments.max) / 1e3 } else { 0.0 }
 }
 
-/// What each client did, in the order of their numbers.
+/// Returns the totals of each client, in the order of their numbers.
 pub fn of_clients(tally: &Tally) -> &[ClientTotals] {
     tally.own.get().map_or(&[], PerClient::totals)
 }
 
-/// Mean and deviation (divisor n) of a value over `clients` clients: how evenly they share the work.
+/// Returns mean and deviation (divisor n) of a value over `clients` clients: how evenly they share the work.
 pub fn spread(tally: &Tally, clients: usize, value: impl Fn(&ClientTotals) -> f64) -> (f64, f64) {
     let n = clients.max(1) as f64;
     let values: Vec<_> = of_clients(tally).iter().map(value).collect();

@@ -104,16 +104,16 @@ pub fn intermediate<W: Write>(log: &mut Log<W>, statistics: &Statistics, options
     }
 }
 
-/// What a report on the whole run, or on the time since the last checkpoint, is about.
+/// The period that a report is about: the whole run, or the time since the last checkpoint.
 pub struct ReportedPeriod<'a> {
     pub statistics: &'a Statistics,
     pub tally: &'a Tally,
     pub clients: usize,
     /// The number of the first client in the whole run.
     pub first_client: usize,
-    /// Whether the test has used the database.
+    /// True if the test has used the database.
     pub has_queries: bool,
-    /// Transactions that a forced shutdown cut off.
+    /// The number of transactions that a forced shutdown cut off.
     pub unfinished: usize,
 }
 
@@ -203,7 +203,7 @@ fn client_lines(part: &ReportedPeriod<'_>) -> Vec<String> {
     lines.collect()
 }
 
-/// A name, and its value in the column of values.
+/// Returns a line with a name, and its value in the column of values.
 fn value(name: &str, value: impl Display) -> String {
     format!("{name:<41}{value}")
 }

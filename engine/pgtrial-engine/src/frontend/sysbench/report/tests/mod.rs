@@ -1,4 +1,4 @@
-//! What is printed, line for line.
+//! Tests of what is printed, line for line.
 
 mod texts;
 mod watching;
@@ -8,7 +8,7 @@ use crate::frontend::sysbench::log::Log;
 use drive::ledger::{Own, PerClient, Tally};
 use workload::queries::Queries;
 
-/// What is written to a log of this verbosity.
+/// Returns what is written to a log of this verbosity.
 fn logged(verbosity: i64, act: impl FnOnce(&mut Log<Vec<u8>>)) -> String {
     let mut log = Log::to(Vec::new());
     log.limit(verbosity);
@@ -16,7 +16,7 @@ fn logged(verbosity: i64, act: impl FnOnce(&mut Log<Vec<u8>>)) -> String {
     String::from_utf8(log.written()).unwrap()
 }
 
-/// Two clients: one with 3 transactions of 1, 2 and 3 ms, one with a transaction of 10 ms.
+/// Returns the tally of two clients: one with 3 transactions of 1, 2 and 3 ms, one with a transaction of 10 ms.
 fn tally() -> Tally {
     let (mut tally, mut clients) = (Tally::default(), PerClient::new(0, 2));
     for (client, ms) in [(0, 1), (0, 2), (0, 3), (1, 10)] {

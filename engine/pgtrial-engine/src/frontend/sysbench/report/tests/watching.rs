@@ -1,4 +1,4 @@
-//! The observer of a run, called second by second.
+//! Tests of the observer of a run, which is called second by second.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ fn tick(phase: Phase, second: u32) -> Tick {
     Tick { phase, second, seconds: 1.0, slice: None, tally: tally() }
 }
 
-/// Whether the run was told to stop, and what was written.
+/// Returns whether the run was told to stop, and what was written.
 fn watched(
     options: &ReportOptions,
     test: &dyn Hooks,
@@ -81,7 +81,7 @@ fn watched(
     watched_of(&plan(), options, test, act)
 }
 
-/// The same of another plan.
+/// Returns, for another plan, whether the run was told to stop, and what was written.
 fn watched_of(
     plan: &Plan,
     options: &ReportOptions,
@@ -97,7 +97,7 @@ fn watched_of(
     (stop.load(Ordering::Relaxed), text)
 }
 
-/// The lines that begin with one of these, without what follows the first number.
+/// Returns the lines that begin with one of these, without what follows the first number.
 fn lines(text: &str, beginnings: &[&str]) -> Vec<String> {
     let wanted = text.lines().filter(|line| beginnings.iter().any(|beginning| line.starts_with(beginning)));
     wanted.map(|line| line.split(" tps").next().unwrap_or_default().trim().to_owned()).collect()
