@@ -57,7 +57,7 @@ class ArmFacts:
     def take_answers(self, answers: Mapping[str, ArmAnswers]) -> None:
         """Keeps the compared answers of the arms' scripts, and tells the user at once if they are not the same.
 
-        They become facts with the others.
+        The answers become facts with the others.
         """
         self._answers = answers
         self._tell(Audit(findings=findings_on_answers(self._study.plan, answers)))
@@ -65,7 +65,7 @@ class ArmFacts:
     def compare_rows(self, arms: Mapping[str, Arm]) -> None:
         """Reads the rows of the user's data on all arms, and tells the user at once if they are not the same.
 
-        They become facts with the others. Raises StudyError and ArmError.
+        The rows become facts with the others. Raises StudyError and ArmError.
         """
         plan = self._study.plan
         if self.are_known:
@@ -123,7 +123,7 @@ class ArmFacts:
     def _facts_of(self, arm: Arm, target: Target, *, measure: bool) -> Facts | None:
         """Returns the facts of an arm; None, with a notice, if its server or its host does not answer.
 
-        Facts can come with another trial; the one that has just ended must not be lost for them.
+        Facts can be collected with another trial; the one that has just ended must not be lost for want of them.
         """
         try:
             facts = facts_of_server(arm, target, measure=measure)

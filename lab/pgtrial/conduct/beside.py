@@ -1,6 +1,7 @@
 """The load beside a job: it runs from before the job's start, and after its end until it has caught up.
 
-What the job held up is still waiting at its end: a load that ended then would leave out the longest response times.
+Transactions that the job held up are still waiting at its end: a load that ended then would leave out the longest
+response times.
 """
 
 from __future__ import annotations

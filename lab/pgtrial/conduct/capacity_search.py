@@ -1,7 +1,7 @@
 """The load of a trial that looks for the capacity of an arm: a closed loop as its warm-up, then probes at chosen rates.
 
-Where the search begins and which rate follows depends on what was measured, by the same rule for all arms; in a block
-all arms begin at the same rate, from the second block on.
+What was measured decides where the search begins and which rate follows, by the same rule for all arms. From the second
+block on, all arms of a block begin at the same rate.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Several given servers of one product in each arm: how the blocks are distributed over them.
 
-A block runs on one deployment of each arm, all of the same number. Where the verdict counts pairs of deployments
-(verdict/units.py), every pair gets the same number of blocks; those that a look reads have all of theirs
-before it, in rounds, so that no pair has its blocks at one time of day.
+A block runs on one deployment of each arm, and all of them have the same number. If the verdict counts pairs of
+deployments (verdict/units.py), every pair gets the same number of blocks. Pairs that a look reads have all of their
+blocks before it, in rounds, so that no pair has its blocks at one time of day.
 """
 
 from __future__ import annotations

@@ -239,8 +239,9 @@ def _before(spec: StudySpec, overhead_s: float, slices: Sequence[float]) -> _Kno
 def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
     """Returns the lengths with which a verdict is possible within the budget; None if there are none.
 
-    A first look decides only if all blocks agree, so two blocks more are planned where their trials are not too short.
-    A declared percentile comes before these: without the transactions that it takes, no number of blocks decides it.
+    A first look decides only if all blocks agree, so two more blocks are planned if their trials are not too short.
+    Declared percentiles have priority over these blocks: without enough transactions in a trial, no number of blocks
+    decides them.
     """
     fewest, needed_s = _fewest(spec), least_duration(spec)
     if spec.verdict.blocks is not None or are_units(spec):
@@ -313,7 +314,8 @@ def _slices(spec: StudySpec, interleaving: Interleaving | None) -> list[float]:
 def _steps(spec: StudySpec, slices: Sequence[float]) -> _Steps:
     """Returns the steps of trials that alternate in slices of these lengths, of a whole number of seconds each.
 
-    Warm-ups have such steps in sysbench alone, which takes whole seconds. Raises StudyError if there is no such step.
+    Only sysbench needs such steps for warm-ups, since it takes whole seconds. Raises StudyError if there is no such
+    step.
     """
     for seconds in range(1, _LONGEST_STEP_S + 1):
         if all(is_whole(seconds, slice_s) for slice_s in slices):

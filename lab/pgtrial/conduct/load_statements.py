@@ -34,7 +34,7 @@ def statements_of(
 ) -> FindStatements | None:
     """Returns what finds the statements of the load of a trial; None if they are not to be explained.
 
-    `values` are the files of which variables of scripts have values.
+    `values` are the files from which variables of scripts take values.
     """
     load, point = study.spec.load, study.plan.load_points[due.load_point].for_arm(due.arm)
     if not load.observe or not load.kind.has_plans:

@@ -47,7 +47,7 @@ def _check_job(place: str, text: str, what: str) -> None:
 def _check_statements(spec: StudySpec, commands: Mapping[str, Sequence[ScriptCommand]]) -> None:
     """Raises StudyError for a load whose scripts have no statement at all; `commands` are those of each script.
 
-    Of several scripts of a load one may have none, such as a pause of the users.
+    One of several scripts may have none, such as one that is a pause of the users.
     """
     for point in load_points(spec):
         names = scripts_at(spec, point) if point.kind.repeats else point.kind.scripts_beside

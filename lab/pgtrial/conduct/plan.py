@@ -3,9 +3,9 @@
 The order is what makes the verdict exact: in every block, at every load point, each arm runs once, and which one comes
 first is a fair draw of NumPy's Philox generator. The plan is stored before the first trial runs.
 
-A study that has ended can go on. The coin goes on where it stopped, since the order of more blocks begins with the
-order of fewer. So do the looks: those beyond the plan follow from the plan (statistics/p9.py), and each spends the
-next error.
+A study that has ended can go on. The order of more blocks begins with the order of fewer, so the coin continues where
+it stopped. The looks continue too: those beyond the plan follow from it (statistics/p9.py), and each of them spends the
+next part of the error.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def with_lengths(plan: Plan, spec: StudySpec, lengths: TrialLengths) -> Plan:
 def study_estimate(plan: Plan) -> float:
     """Returns the expected wall time of all planned trials and the block before them, seconds.
 
-    Loading comes on top.
+    The time for loading data is not included.
     """
     return plan.trial_estimate_s * len(plan.trials) + preliminary_time(plan)
 

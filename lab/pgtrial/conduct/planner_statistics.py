@@ -95,9 +95,9 @@ def _block_s(spec: StudySpec, plan: Plan, arms: Mapping[str, Arm], listener: Lis
 
 
 def _is_quick(data: Data) -> bool:
-    """Returns whether ANALYZE is known to take too little time to be measured.
+    """True if ANALYZE is known to take too little time to be measured.
 
-    Of rows that the user's SQL makes it is not known: the SQL does not tell how many they are.
+    It is not known for rows that the user's SQL makes, since the SQL does not tell how many they are.
     """
     return data == NO_TABLES or (0 < data.mb <= _QUICK_MB and not data.has_users_rows)
 
@@ -127,7 +127,7 @@ def _timed(arm: Arm, data: Data) -> float:
 def _of_first_arm(spec: StudySpec, arms: Mapping[str, Arm]) -> SameStatistics | None:
     """Returns the statistics of the first arm; None where all arms have them already, by one template.
 
-    Raises StudyError where a server cannot take them.
+    Raises StudyError if a server cannot take them.
     """
     first, *others = arms.values()
     statements: dict[Data, list[str]] = {}

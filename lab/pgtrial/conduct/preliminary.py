@@ -41,7 +41,7 @@ def find_lengths(
 ) -> Plan:
     """Runs the preliminary block, writes the lengths that follow from it into the plan, and returns the plan.
 
-    Raises StudyError if no lengths fit the budget, and as `run_trials`.
+    Raises StudyError if no lengths fit the budget, and what `run_trials` raises.
     """
     if study.plan.lengths is None or study.plan.lengths.preliminary is not None:
         return study.plan

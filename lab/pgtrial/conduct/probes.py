@@ -1,8 +1,8 @@
 """Makes a probe of a capacity from the events of an open-loop run, and the start of a search from stored trials.
 
-Transactions count from their scheduled start. A failed one counts as slower than the limit. So does one that had no
-answer at the end although it was past its start by more than the limit: an engine that is behind its schedule starts
-transactions in the order of the schedule, and the others are no older than the limit.
+Transactions count from their scheduled start. A failed transaction counts as slower than the limit. So does one that
+was unanswered at the end although its start was longer ago than the limit. An engine that is behind its schedule starts
+transactions in the order of the schedule, so the other waiting transactions are not older than the limit.
 """
 
 from __future__ import annotations

@@ -49,7 +49,8 @@ class TrialBegins:
 class Second:
     """One second of load has passed, or one slice of trials that alternate. The tps are provisional.
 
-    Those of a preliminary block come before the first TrialBegins."""
+    Seconds of a preliminary block come before the first TrialBegins.
+    """
 
     arm: str
     phase: str
@@ -98,11 +99,11 @@ class TrialEnds:
 
 @dataclass(frozen=True)
 class BlockEnds:
-    """A block is complete; `decided` at a look.
+    """A block is complete. `decided` is true if a look has decided all comparisons.
 
-    `running` is the difference of each arm so far, a share, and `intervals` has the interval of the last look where it
-    is bounded. It is the verdict's own and stays true while blocks are added, so looking at it misleads nobody.
-    `precision` is what the plan can tell by its end, from the fourth block on.
+    `running` is the difference of each arm so far, as a share. `intervals` has the interval of each arm at the last
+    look, if it is bounded. It is the verdict's own and stays valid while blocks are added, so it misleads nobody who
+    reads it early. `precision` is what the plan can tell by its end; it is known from the fourth block on.
     """
 
     block: int

@@ -38,8 +38,8 @@ def measured_arms(study: StudyDirectory) -> dict[str, ProviderMetrics]:
 def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], now: datetime | None = None) -> list[str]:
     """Fetches the metrics that are missing and settled, and stores them beside each trial.
 
-    Returns one sentence for each reason why something is still missing; whatever goes wrong outside of the study's
-    directory is such a reason. Raises StoreError.
+    Returns one sentence for each reason why something is still missing. A fault outside of the study's directory is
+    such a reason, and is not raised. Raises StoreError.
     """
     moment = now or datetime.now(UTC)
     arms = measured_arms(study)

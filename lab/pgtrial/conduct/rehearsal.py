@@ -1,7 +1,7 @@
 """The rehearsal: before the first trial, whatever the user has written is run once on every arm.
 
-A server that pgtrial makes has a copy of the data for it, which is removed. On a given server nothing is executed: it
-parses each statement, up to the first one that makes objects, which later statements may need.
+A server that pgtrial makes gets a copy of the data for it, which is removed afterwards. A given server executes
+nothing: it parses each statement up to the first one that makes objects, which later statements may need.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _act(
 ) -> list[RehearsalFailure]:
     """Rehearses the load points of some data on an arm. Returns what fails. Raises StudyError.
 
-    `refused` is what failed when the answers were taken; it is told where nothing else fails.
+    `refused` is the failure of taking the answers, which is reported if nothing else fails.
     """
     with as_study_error(stage.arm.name):
         own = [point.for_arm(stage.arm.name) for point in points]

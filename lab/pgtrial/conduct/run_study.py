@@ -73,9 +73,9 @@ def run_study(
 ) -> None:
     """Runs every planned trial that is not stored yet, until the stopping rule or a request to stop ends the study.
 
-    `spec` is the study as the user gave it, with passwords that the frozen one does not hold; with `more` a study that
+    `spec` is the study as the user gave it, with passwords that the frozen one does not hold. With `more` a study that
     has ended goes on. A study that its budget has ended goes on without `more`, up to its next look at the verdict.
-    Raises StudyError and ArmError before the first trial for what can be known then.
+    Raises StudyError and ArmError before the first trial for everything that can be known then.
     """
     given = with_dump(spec or study.spec, study.spec.load.data_files)
     engine_path()
@@ -147,7 +147,7 @@ def run_study(
 def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> RehearsedPlans:
     """Does what a run does before its first trial, and no more. Returns the plans of the load's statements.
 
-    A given server is looked at, and gets no data. Raises StudyError and ArmError.
+    Given servers are looked at, and get no data. Raises StudyError and ArmError.
     """
     spec = filled(spec, os.environ)
     plans = RehearsedPlans()

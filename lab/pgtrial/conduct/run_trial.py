@@ -35,7 +35,7 @@ WhileServed = Callable[[Arm, Target, int | None, str | None], None]
 class RunningTrial:
     """A trial that is under way: `begin`, `hear` for each event of its load, `collect` and `stop`, in this order.
 
-    Several can be under way at the same time. What is found is in the course.
+    Several trials can be under way at the same time. The course gets what they find.
     """
 
     def __init__(self, course: Course, arm: Arm, while_served: WhileServed | None) -> None:

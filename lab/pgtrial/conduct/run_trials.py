@@ -1,7 +1,7 @@
 """The trials that run at the same time: one by itself, or those of all arms at a load point, whose loads alternate.
 
-The servers are started one after the other in the order that was drawn, and stopped in the opposite order. All trials
-are stored together: what alternated is compared with each other, and no block has half of it.
+The servers are started one after the other in the order that was drawn, and stopped in the opposite order. Trials that
+alternated are stored together, since they are compared with each other: no block has only some of them.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def run_unstored(
 ) -> list[Course]:
     """Runs trials of one load point under a load of other lengths, without keeping them. Returns their courses.
 
-    `longest_s` is the longest measured part that may be chosen after them, which bounds the slices. Raises as
-    `run_trials`, and SlicesTooShort.
+    `longest_s` is the longest measured part that may be chosen after them, which bounds the slices. Raises
+    SlicesTooShort, and what `run_trials` raises.
     """
     under_way = _run(
         study,

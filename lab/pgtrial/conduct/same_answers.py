@@ -76,8 +76,8 @@ class SameAnswers:
     ) -> RehearsalFailure | None:
         """Executes the script of an arm, and returns what the server refuses. The baseline is to come first.
 
-        `point` is the load point of this arm; `values` are the files that variables have their values from.
-        Raises StudyError and psycopg.OperationalError.
+        `point` is the load point of this arm. `values` are the files from which variables take values. Raises
+        StudyError and psycopg.OperationalError.
         """
         first = next(iter(self.spec.arms))
         if arm.name in self.by_arm or not self.obstacles.keys().isdisjoint({arm.name, first}):

@@ -1,7 +1,7 @@
-"""Reads the rows of the user's data on all arms before the first trial, where they may not be the same.
+"""Reads the rows of the user's data on all arms before the first trial, if they may differ.
 
-Arms with one template or one given server in common have the same rows, and so have tables that pgtrial's own
-generators fill: those are not read. What a template holds is read once and kept with it.
+Arms that share a template or a given server have the same rows, and so have tables that pgtrial's own generators fill:
+those are not read. The rows of a template are read once, and the result is kept with it.
 """
 
 from __future__ import annotations

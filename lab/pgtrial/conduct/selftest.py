@@ -1,9 +1,9 @@
-"""The self-test of a machine: one study of two arms that are alike and of arms that are slower by a known share.
+"""The self-test of a machine: one study of two equal arms, and of arms that are slower by a known share.
 
-What makes an arm slower is work that its server does in each transaction: it counts as many rows as the setting
-`pgtrial.work` says, in the statement of a point lookup or in a trigger on pgbench_history. A calibration measures how
-much a certain amount of work costs. The time of a transaction grows linearly with the work, so the calibration gives
-the work for each planted share.
+An arm is slower because its server does additional work in each transaction: it counts as many rows as the setting
+`pgtrial.work` says, in the statement of a point lookup or in a trigger on pgbench_history. A calibration measures the
+cost of a certain amount of work. The time of a transaction grows linearly with the work, so the calibration gives the
+work for each planted share.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def next_work(work: int, slower_by: float, attempt: int) -> int | None:
 def lost_share(study: StudyDirectory) -> Interval:
     """Returns the share of the throughput that the second arm lacks, with its 95% interval. Raises StudyError.
 
-    It is that of the mean of the blocks' log-ratios.
+    It follows from the mean of the blocks' log-ratios.
     """
     ratios = Grid(study.plan, study.trials()).ratios(study.plan.arms[1], range(len(study.plan.load_points)))
     known = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]

@@ -48,7 +48,8 @@ Step = PlannedTrial | Stop
 def longest_planned(budget_s: float) -> float:
     """Returns the longest time for which a study is planned once its preliminary block has been measured, seconds.
 
-    Half of what is allowed beyond the budget up to the first look is left to blocks that are slower than that one.
+    Only half of the time that is allowed beyond the budget up to the first look is planned. The rest is left for blocks
+    that are slower than the preliminary one.
     """
     return max(OVERRUN * budget_s, budget_s + _LONGER_TO_FIRST_LOOK_S / 2)
 
@@ -160,7 +161,7 @@ def leaving(plan: Plan, stored: Sequence[Trial], regimes: Callable[[], Regimes] 
     """Returns the arms that leave before the next trial, at a look that has decided all their claims but not those of
     all arms.
 
-    Once every comparison is decided, the rule of the study's end alone says what comes next.
+    Once every comparison is decided, no arm leaves: the stopping rule alone says what comes next.
     """
     if not plan.drop_decided:
         return []

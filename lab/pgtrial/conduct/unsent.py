@@ -1,6 +1,6 @@
 """Finds loads that send no statement: their transactions cost the client something, and the server nothing.
 
-What the text of a script shows is refused at planning (`own_scripts.py`).
+Scripts whose text shows this are refused at planning (`own_scripts.py`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Each transaction of a script that sends a statement is at least one of the serve
 def check_sent(course: Course) -> None:
     """Raises StudyError if transactions were measured, and a statement was sent in none of them.
 
-    sysbench's statements are counted by the engine. pgbench's are not: there all have to stand in branches that the
-    engine does not reach, and the server has to have counted next to no transaction.
+    The engine counts the statements of sysbench, but not those of pgbench. For pgbench there are two conditions: all
+    statements stand in branches that the engine does not reach, and the server has counted next to no transaction.
     """
     measured, point = course.outcome.measured, course.point
     if course.reason is not None or measured is None or measured.transactions == 0 or course.script is None:

@@ -25,7 +25,7 @@ def count_clients(session: Session) -> int:
 def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float = 3.0) -> None:
     """Waits until at most `remaining` client processes are left: each reports its last counters when it ends.
 
-    From then on the cumulative views have them.
+    After that the cumulative views have these counters.
     """
     deadline = time.monotonic() + timeout_s
     while count_clients(session) > remaining and time.monotonic() < deadline:

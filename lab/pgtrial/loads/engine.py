@@ -136,7 +136,7 @@ class EngineRun(LoadRun):
     def begin_at(self, at: float) -> None:
         """Gives an engine that waits for it the instant of its start, a time of time.monotonic().
 
-        The engine has it by this machine's monotonic clock: the other clock may be set meanwhile.
+        The engine gets it by this machine's monotonic clock, since the wall clock may be set meanwhile.
         """
         self.feed(f"monotonic:{at - time.monotonic() + time.clock_gettime(time.CLOCK_MONOTONIC):.6f}\n")
 
@@ -219,9 +219,9 @@ PAUSE = "--pause"
 def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRun, Event | TrialError | None]]:
     """Yields the events of loads that share an inbox, as they arrive; None for the end of the events of a load.
 
-    `deadline` is a time of time.monotonic(); loads still running then are asked to stop, which makes them report what
-    they measured, and killed if they do not. The TrialError for that, or for a line that is not an event, comes in
-    place of an event. Raises StudyError for an engine of another protocol, StoreError when a copy fails.
+    `deadline` is a time of time.monotonic(). Loads that still run then are asked to stop, which makes them report what
+    they measured, and killed if they do not. A TrialError for that, or for a line that is not an event, comes in place
+    of an event. Raises StudyError for an engine of another protocol, StoreError if a copy fails.
     """
     running, overdue = list(runs), False
     while running:

@@ -48,7 +48,7 @@ def missing_program(words: Sequence[str], env: Mapping[str, str]) -> str | None:
 def end_programs(variable: str, value: str) -> None:
     """Ends the processes of a job and the groups that they are in, by force.
 
-    This variable has this value in their environment alone, whatever parent or session they have by now.
+    They are found by this value of this variable in their environment, whatever parent or session they have by now.
     """
     groups = {os.getpgid(0)}
     for process in psutil.process_iter():

@@ -162,8 +162,8 @@ def is_progress(line: str) -> bool:
 def noticing(env: Mapping[str, str]) -> Mapping[str, str]:
     """Returns the variables for the same server, with sessions that end some minutes after it has fallen silent.
 
-    An order has no deadline. libpq has no variables for that, but takes a database's name that is a connection string
-    for one.
+    Without this, an order would wait for ever for a server that is silent, since it has no deadline. libpq has no
+    variables for such parameters, but takes a connection string in place of a database's name.
     """
     host, database = env.get("PGHOST", "/"), env.get("PGDATABASE")
     if database is None or host.startswith(("/", "@")):

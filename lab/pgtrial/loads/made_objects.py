@@ -1,6 +1,6 @@
 """Finds, marks (`marks.py`) and drops what SQL of packs, scripts and sysbench tests makes in a database.
 
-An object is marked in the transaction that makes it, so that a lab that is killed leaves none that nobody knows.
+An object is marked in the transaction that makes it, so that a lab that is killed leaves no object of unknown origin.
 """
 
 from __future__ import annotations
@@ -174,10 +174,10 @@ def copied_objects(session: Session, beginnings: tuple[str, ...]) -> list[str]:
 
 
 def marking_query(session: Session, text: str) -> str:
-    """Returns SQL for another session: within a transaction it returns the statements that mark what that has made.
+    """Returns SQL for another session, which returns the statements that mark what its transaction has made.
 
-    Its one value is those statements, which are to be run before the transaction ends. Objects that were there before,
-    and those of other sessions, get no mark.
+    The result is one value. These statements must run before the transaction ends. Objects that were there before, and
+    those of other sessions, get no mark.
     """
     before = present(session)
     too_many = len(before) > _MOST_NAMED
@@ -292,7 +292,7 @@ def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = 
 def _locked(session: Session, marks: tuple[str, ...]) -> list[MadeObject]:
     """Returns the objects with such marks, whose tables are locked for the session's transaction.
 
-    The marks are read again under the locks: somebody may have put a table of his own in the place of one meanwhile.
+    The marks are read again under the locks, since somebody may have replaced a table by one of their own meanwhile.
     """
     ours = [made for made in _objects(session, "true") if made.mark.is_ours(marks)]
     tables = sorted(made.identity for made in ours if made.letter in TABLES)

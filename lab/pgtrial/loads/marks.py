@@ -1,8 +1,8 @@
 """The marks of pgtrial: comments by which it knows what it has made in a database, each with its object's place.
 
 A place names the server, the database and the object. A restored dump and a copy of a database have the same comments
-on other objects, and an object that somebody has renamed is no longer where its mark says: neither is pgtrial's. The
-engine writes and reads the same form (`engine/tables/src/mark.rs`).
+on other objects, and an object that somebody has renamed is no longer where its mark says: such objects are not
+pgtrial's. The engine writes and reads the same form (`engine/tables/src/mark.rs`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The names of what statements of SQL create and drop, and whether a database has objects of these names.
 
-The statements are read by their first words alone: what a DO block, a function or a program makes has no name here.
+Only the first words of the statements are read: objects that a DO block, a function or a program makes are not found.
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ def only_drops(statement: str) -> bool:
 
 
 def names_of_job(job: Iterable[str], undo: Iterable[str]) -> tuple[Named, ...]:
-    """Returns what a job makes and its undo drops: names that nothing may have before the job.
+    """Returns the names of what a job makes and its undo drops: nothing may have these names before the job.
 
-    What the job itself drops first, and what its undo makes again, is the user's own and is there before.
+    What the job itself drops first, and what its undo makes again, belongs to the user and is there before.
     """
     new: dict[Named, None] = {}
     former: set[Named] = set()

@@ -1,6 +1,6 @@
 """Tables that unqualified names of the load reach, for sessions of the lab's own, which do not search users' schemas.
 
-The search path of the load is data here: its schemas, in turn.
+The lab's sessions do not have the load's search path, so they take its schemas, in turn, as values.
 """
 
 from __future__ import annotations

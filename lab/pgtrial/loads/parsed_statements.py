@@ -26,8 +26,9 @@ _WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/|\()*([A-Za-z]+)", re.DOTA
 def first_refusal(session: Session, commands: Sequence[ScriptCommand], protocol: str) -> ScriptFailure | None:
     """Returns the failure of the first statement that the server refuses to parse. The server executes none.
 
-    What follows a statement that makes something (a temporary table, a setting) is left out: it may need that. So is a
-    text with variables in the simple protocol, where they may stand for any part of it. Raises psycopg.Error.
+    Statements after one that makes something (a temporary table, a setting) are left out, since they may need it. So
+    are texts with variables in the simple protocol, where a variable may stand for any part of the text. Raises
+    psycopg.Error.
     """
     for number, command in enumerate(commands):
         if command.sql is None or (protocol == "simple" and command.variables):

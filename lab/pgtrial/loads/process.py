@@ -44,7 +44,8 @@ def engine_path() -> Path:
 def starting() -> Iterator[str]:
     """Provides the engine's path to the command that starts it.
 
-    Raises StudyError if there is none, or the system rejects it: it is built for another processor or C library.
+    Raises StudyError if there is no engine, or if the system rejects it since it is built for another processor or C
+    library.
     """
     engine = engine_path()
     try:
@@ -65,7 +66,7 @@ def begun(
 ) -> subprocess.Popen[str]:
     """Starts an engine with these words after its path, in the environment of its server.
 
-    Ctrl-C in the terminal is for the lab, which ends it itself.
+    The engine does not get Ctrl-C from the terminal: the lab gets it, and ends the engine.
     """
     with starting() as engine:
         return subprocess.Popen(

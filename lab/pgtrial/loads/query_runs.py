@@ -11,10 +11,9 @@ from pgtrial.model.errors import TrialError
 
 
 def failed_queries(options: Sequence[str], env: Mapping[str, str], longest_s: float) -> dict[str, ScriptFailure]:
-    """Returns the queries that fail, by name; a query that is cancelled at its limit does not. `options` are the
-    engine's.
+    """Returns the queries that fail, by name; a query that is cancelled at its limit does not fail.
 
-    Raises TrialError when the engine cannot go on. Raises StudyError.
+    `options` are those of the engine. Raises StudyError, and TrialError if the engine cannot go on.
     """
     failed: dict[str, ScriptFailure] = {}
     with EngineRun(load_command("suite", options, env), env) as run:

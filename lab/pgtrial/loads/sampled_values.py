@@ -40,7 +40,7 @@ _ABSENT = """SELECT pg_catalog.count(*) FROM pg_catalog.unnest(%s::pg_catalog.te
 def draw_values(session: Session, columns: Mapping[str, str], seed: int) -> dict[str, list[str]]:
     """Returns distinct values of each variable's column, drawn by a seed; `session` is one of `connect_as_load`.
 
-    Raises StudyError for a column that is not there, or without values.
+    Raises StudyError if the column is missing or has no values.
     """
     return {name: _values(session, name, column, seed) for name, column in columns.items()}
 
@@ -50,7 +50,7 @@ def check_values(
 ) -> None:
     """Looks for the values that were drawn on the first arm in the same columns of another arm.
 
-    Raises StudyError where some are missing: statements would find no rows there, and be faster for that.
+    Raises StudyError if some are missing: statements would find no rows for them, and be faster for that reason.
     """
     for name, column in columns.items():
         try:

@@ -35,7 +35,7 @@ class SentText:
 def sent_statements(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[SentText]:
     """Runs a load that ends by itself, and returns what it sent: each text with its first executions.
 
-    Raises StudyError and StoreError as EngineRun does; a load that fails has sent what it sent.
+    Raises StudyError and StoreError as EngineRun does. A load that fails still returns what it sent.
     """
     with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
         file = Path(folder) / "statements.jsonl"

@@ -1,7 +1,7 @@
 """Finds where statements of SQL end, by the rules of psql (psqlscan.l): quotes, comments, parentheses, BEGIN ATOMIC.
 
-A semicolon ends no statement within parentheses (`CREATE RULE ... DO (a; b)`) and within the body of a function or
-procedure in standard SQL (`BEGIN ATOMIC ... END`). The text may come in pieces, as lines of a large file do.
+A semicolon does not end a statement within parentheses (`CREATE RULE ... DO (a; b)`), nor within the body of a function
+or procedure in standard SQL (`BEGIN ATOMIC ... END`). The text may come in pieces, such as the lines of a large file.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ class Target:
     def from_record(cls, fields: Mapping[str, Any]) -> Target:
         """Returns the target of such a record, with the password of PGPASSWORD.
 
-        Raises TypeError for fields that are none of a target.
+        Raises TypeError if the record has fields that a target does not have.
         """
         return cls(**fields, password=os.environ.get("PGPASSWORD"))
 
@@ -244,9 +244,9 @@ class Target:
     def connect(self, **parameters: Any) -> Session:
         """Opens a session of the lab's own, with autocommit. Raises psycopg.OperationalError.
 
-        It ignores the lab's PG* environment. No limit of time is in force in it that is set for the role or the server,
-        and its statements find nothing of a user's schemas: names of tables come from `names.py`, qualified. What the
-        study has written runs in sessions of `connect_as_load`.
+        It ignores the lab's PG* environment. Time limits that are set for the role or the server are not in force in
+        it, and its statements find nothing of a user's schemas: names of tables come from `names.py`, qualified.
+        Statements of the study run in sessions of `connect_as_load`.
         """
         return self._connect(parameters, as_load=False)
 
@@ -381,8 +381,8 @@ def is_pooled(session: Session) -> bool:
 def rows_for_users(session: Session, query: str) -> list[tuple[Any, ...]]:
     """Returns the rows of a query in a session with the values that all others have. Raises psycopg.Error.
 
-    It is one message to the server and one transaction: a limit of milliseconds leaves no time for another. The query
-    runs under the search path of all others, so that all that it names must be qualified.
+    It sends one message to the server, which is one transaction: a limit of milliseconds leaves no time for another.
+    The query runs under the search path of all other sessions, so all names in it must be qualified.
     """
     cursor = psycopg.Cursor(session)
     cursor.execute(b"; ".join((b"RESET ALL", query.encode(), _with_process(_FOR_LAB, session))))
@@ -394,7 +394,7 @@ def values_for_users(session: Session, query: str, names: Iterable[str], *parame
     """Returns the rows of a query, with the values of these settings that all other sessions have. Raises
     psycopg.Error.
 
-    All that it names must be qualified.
+    All names in the query must be qualified.
     """
     cursor = psycopg.ClientCursor(session)
     defaults = "".join(f"SET LOCAL {name} TO DEFAULT; " for name in names)
@@ -416,7 +416,7 @@ def without_pg_environment() -> Iterator[None]:
     """Hides PG* variables from libpq within the context: a stray PGOPTIONS or PGSERVICE must not change what is
     measured.
 
-    PGTRIAL_* stay: another thread may need them just then.
+    PGTRIAL_* stay, since another thread may need them just then.
     """
     with _environment:
         libpqs = [name for name in os.environ if name.startswith("PG") and not name.startswith("PGTRIAL_")]

@@ -1,19 +1,20 @@
 """A bisection from its ends to its answer: which study comes next, what it says of a commit, and when all is known.
 
 First GOOD and BAD are compared: without a difference there is nothing to look for. Then each commit that the search
-names is compared with GOOD, and half that difference, as a log-ratio, tells the two kinds apart: a commit is good if
-its interval lies on GOOD's side of the half, and bad if it is decided in the direction of BAD. If it is undecided, a
-test of the half at `_LEANING` marks it by the side to which it leans, and skips it only where it leans to none. At last
-the commit that is left is compared with its parent by a study of its own: it is named only if it differs by itself.
+names is compared with GOOD. Half of the first difference, as a log-ratio, separates good commits from bad ones: a
+commit is good if its interval lies on GOOD's side of the half, and bad if it is decided in the direction of BAD. An
+undecided commit gets the mark of the side to which a test of the half at `_LEANING` leans; it is skipped only if the
+test leans to neither. At last the remaining commit is compared with its parent by a study of its own, and it is named
+only if that study finds a difference.
 
-The time that the user gives holds some studies more than a search without an undecided commit takes. They go where the
-bisection is open: ends without a difference are compared once more, and so are commits that were skipped since they
-lean to neither side. What is left then is the time of the last study.
+The user's time holds a few studies more than a search without an undecided commit takes. They are spent on open
+questions: ends without a difference are compared once more, and so are commits that were skipped since they lean to
+neither side. The time that is left then goes to the last study.
 
 So each study has the whole error of 5%, and a commit that changes nothing is named in at most 5% of bisections. Which
-commit is left depends on the earlier studies alone. Whatever it is, the order of the trials in the last study is drawn
-by another coin, and by this coin alone a commit that equals its parent differs in at most 5%. A wrong step before costs
-an answer and names nobody.
+commit remains depends on the earlier studies alone. The order of the trials in the last study is drawn independently of
+them, and with this order a commit that equals its parent differs in at most 5% of cases. A wrong earlier step costs an
+answer, but names no innocent commit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The search for the first bad commit, as git bisect does it. Pure: marks in, the next commit out.
 
-With GOOD an ancestor of BAD, the first bad commit is one that BAD reaches and GOOD does not. A bad commit leaves those
-that it reaches, a good one those that it does not reach. The next commit is the one that halves the rest best; one that
-is skipped is passed over for the next best.
+GOOD is an ancestor of BAD, so the first bad commit is one that BAD reaches and GOOD does not. If a commit is bad, the
+suspects that it reaches remain; if it is good, those that it does not reach. The next commit is the one that halves the
+suspects best. If it is skipped, the next best one takes its place.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class ProgramsRehearsal(LoadRehearsal):
 def _one_batch(setup: Server, target: Target) -> tuple[int, int]:
     """Runs one batch of a program. Returns its transactions, and those of them that the server rolled back.
 
-    Transactions of the lab's own session are among the former. Raises what `Program` raises, and psycopg.Error.
+    Transactions of the lab's own session are counted too. Raises what `Program` raises, and psycopg.Error.
     """
     with target.connect() as session:
         clients = count_clients(session)

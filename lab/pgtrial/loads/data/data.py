@@ -97,7 +97,7 @@ class Data(abc.ABC):
         """Returns the tables of others that serve in the place of this data, for people; None if the data is pgtrial's
         own.
 
-        The load runs on them, and nothing else is done to them. Asked after `find` has found it.
+        The load runs on such tables, and pgtrial does nothing else to them. It is called after `find` has found them.
         """
         return None
 
@@ -162,7 +162,7 @@ class MarkedTables(Data):
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Makes the tables, freezes and analyses those that `fill` has marked, and marks them as complete.
 
-        What has no mark was made by somebody else at the same time. Raises what `fill` raises.
+        Tables without a mark were made by somebody else at the same time. Raises what `fill` raises.
         """
         owner = server.for_load  # the tables belong to this role
         with owner.connect() as connection:
@@ -236,8 +236,8 @@ def tables_of_others(connection: Session, tables: str, cure: str, *, copied: boo
 def flush_commits(connection: Session) -> None:
     """Writes all commits so far to the WAL's files, also those that nobody waited for (`synchronous_commit = off`).
 
-    VACUUM takes no page for all-visible while the commit of one of its rows may still be lost, and without such pages
-    no plan has an index-only scan.
+    VACUUM does not mark a page as all-visible while the commit of one of its rows may still be lost, and without such
+    pages no plan has an index-only scan.
     """
     with connection.transaction():
         connection.execute("SET LOCAL synchronous_commit = on")
@@ -267,7 +267,7 @@ def freeze(connection: Session, tables: Iterable[str], clients_before: int) -> N
 def prefilled_wal_mb(data: Data) -> int:
     """Returns the megabytes of WAL segments to keep ready in a template: as many as its data, within 64 to 512.
 
-    New segments cost more than recycled ones; ready-made ones spare the first trials after initdb that cost.
+    New segments cost more than recycled ones. Ready-made segments spare the first trials after initdb that cost.
     """
     return min(512, max(64, data.mb)) // SEGMENT_MB * SEGMENT_MB
 

@@ -1,7 +1,7 @@
 """Finds the relations of a server that the SQL of a load uses: those that it names, and those on which these depend.
 
-PostgreSQL knows what views, and functions with a body BEGIN ATOMIC, depend on. Other functions are texts to it, in
-which names are looked for as in the load's own SQL. A name that a program puts together is not found.
+PostgreSQL knows the dependencies of views, and of functions with a body BEGIN ATOMIC. Other functions are only texts to
+it: names are looked for in them as in the load's own SQL. A name that a program puts together is not found.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class UsedRelations:
 
 
 def used_relations(session: Session, texts: Iterable[str]) -> UsedRelations:
-    """Returns what these texts of SQL use on a server, all of it by their names. Raises psycopg.Error.
+    """Returns the relations that these texts of SQL use on a server, as far as they name them. Raises psycopg.Error.
 
-    The triggers of a relation count where the texts change it.
+    The triggers of a relation count if the texts change it.
     """
     search = _Search(session)
     for text in texts:

@@ -1,8 +1,8 @@
 """Decides for each statement of a dump whether a role without superuser runs it, rewrites it or leaves it out.
 
-Extensions, languages and roles are made by a superuser before the first statement of a dump runs (`DumpNeeds`), when
-the database has no function yet that a dump brings along. What else needs a superuser is left out where the rows do not
-depend on it, and is named. All that remains is run by the role that owns the database, or PostgreSQL refuses it.
+A superuser makes extensions, languages and roles before the first statement of a dump runs (`DumpNeeds`), when the
+database has no function of the dump yet. Other statements that need a superuser are left out, with a notice, if the
+rows do not depend on them. The role that owns the database runs all remaining statements, or PostgreSQL refuses them.
 """
 
 from __future__ import annotations
@@ -139,9 +139,9 @@ class Treated:
 
 
 def treated(text: str, schemas: Iterable[str]) -> Treated:
-    """Returns what the owner of the database runs in place of a statement; `schemas` are there already.
+    """Returns the statement that the owner of the database runs in place of another; `schemas` are there already.
 
-    Who owns what is no part of it: all that a dump brings along belongs to this one role.
+    Owners are not restored: everything that a dump brings belongs to this one role.
     """
     for pattern in (_EVENT, _SUBSCRIPTION, _PUBLICATION):
         if (match := pattern.match(text)) is not None:

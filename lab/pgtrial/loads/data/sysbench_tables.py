@@ -148,8 +148,9 @@ def _named_in(script: str) -> Iterator[str]:
 def _order(server: Target, data: SysbenchTables, folder: Path, engines: int, mark_by: str) -> DataOrder:
     """Returns the order to prepare the tables.
 
-    Threads of a native test are connections: each engine has as many as one has alone. Those of bulk_insert have a
-    table each, and what a script makes may depend on their number: it is that of all engines.
+    Threads of a native test are connections, and each engine gets as many as a single one has. In bulk_insert each
+    thread has a table, and the tables of a script may depend on the number of threads: there all engines together have
+    this number.
     """
     test, env = data.test, server.environment()
     for name, text in data.scripts:

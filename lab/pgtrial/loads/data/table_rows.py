@@ -1,7 +1,7 @@
 """The rows of tables on a server as numbers that can be compared: counts, and digests that do not depend on the order.
 
 The digest of a row is taken from its text, which these settings make the same on PostgreSQL 9.6 to 18. The text comes
-from the output functions of the columns' types, which users may define: it is asked for in sessions of the load's role.
+from the output functions of the columns' types, which users may define: only sessions of the load's role ask for it.
 """
 
 from __future__ import annotations

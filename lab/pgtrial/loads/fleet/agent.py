@@ -171,10 +171,10 @@ class Agent:
             return error.strerror or str(error) or type(error).__name__
 
     def round_trips(self, host: str, port: int, times: int, patience_s: float) -> list[float]:
-        """Returns the microseconds of so many TCP connects, one round trip each; [] if one does not succeed.
+        """Returns the microseconds of `times` TCP connects, one round trip each; [] if one does not succeed.
 
-        The name is looked up before, and of its addresses the first is taken that answers, as clients do. What accepts
-        is the server's kernel: its programs have no part in that time.
+        The name is looked up before. The first of its addresses that answers is taken, as clients do. The kernel of the
+        server accepts the connections, so that its programs have no part in that time.
         """
         with contextlib.suppress(OSError):
             addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -193,8 +193,8 @@ class Agent:
     def begin(self, name: str, order: dict[str, Any]) -> str | None:
         """Starts an engine, which is called `name` from now on. Returns why that is not possible, or None.
 
-        An order has `arguments`, `environment`, `files` (name -> bytes), which lie where it works, `cpus` (numbers, or
-        None for all), and `one_output`: whether messages are lines like all others.
+        An order has `arguments`, `environment`, `files` (name -> bytes), which are put where the engine works, `cpus`
+        (numbers, or None for all), and `one_output`, which is true if messages are lines like all others.
         """
         for ended in [begun for begun, running in list(self._running.items()) if running.is_over]:
             self._running.pop(ended, None)

@@ -67,7 +67,7 @@ def resolved(address: str) -> str:
 def _read_own(noted: Path) -> str:
     """Returns the text of Ray's note of the cluster on this machine.
 
-    Ray lets all accounts write in its directory, so that it is the file's own account that counts. Raises
+    Ray lets all accounts write in its directory, so the account of the file itself is checked. Raises
     FileNotFoundError, and StudyError if another account could have written it.
     """
     try:

@@ -113,9 +113,9 @@ def measure(
 ) -> Offset:
     """Returns the offset by the round trip with the least delay, as NTP has it (RFC 5905, section 8).
 
-    `ask` gives the machine's times of the question's arrival and of the answer's departure, Unix seconds. The error is
-    half the delay: so far the answer can be off if all of the delay was on one of the two ways. More round trips than
-    usual are made until the error is at most `enough_s`.
+    `ask` returns the machine's times of the question's arrival and of the answer's departure, Unix seconds. The error
+    is half of the delay: that is the error of the offset if all of the delay was on one of the two ways. More round
+    trips than usual are made until the error is at most `enough_s`.
     """
     best = _round_trip(ask, now)
     for made in range(1, MOST_ROUND_TRIPS):
@@ -172,7 +172,7 @@ _PATIENCE_S = 1.0
 def round_trips_us(members: Sequence[Member], target: Target) -> list[float | None]:
     """Returns the median of several round trips from each machine, all at once, microseconds.
 
-    None for a Unix socket, which has none, and where it is not known.
+    It is None for a Unix socket, which has no round trip, and if it is not known.
     """
     if target.host.startswith(("/", "@")):
         return [None] * len(members)

@@ -1,6 +1,7 @@
 """The folder of a Ray cluster that was made for one run, and what is left of those whose lab was killed.
 
-It lies in /tmp, since the paths of the sockets in it may have 107 bytes (unix(7)). Its lab holds a lock on it.
+The folder is in /tmp, since the paths of the sockets in it may have at most 107 bytes (unix(7)). Its lab holds a lock
+on it.
 """
 
 from __future__ import annotations

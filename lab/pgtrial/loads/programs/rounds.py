@@ -1,7 +1,7 @@
 """The turns of client programs: slices of batches, in rounds of random order, until all phases are over.
 
-Only a program with a token runs, so that no two run at the same time. A slice ends with the batch that comes closest
-to its length, and a phase with a round, so that all programs have the same number of slices.
+Only a program with a token runs, so that no two run at the same time. A slice ends with the batch that comes closest to
+its length, and a phase ends with a round, so that all programs have the same number of slices.
 """
 
 from __future__ import annotations

@@ -155,9 +155,9 @@ class ProgramRun(LoadRun):
 
 
 def left_out(batches: Sequence[Batch], maker: str, command: str) -> tuple[str | None, str | None]:
-    """Returns what is wrong with the batches of a load that claim little of the time from token to line, and a note.
+    """Returns an error and a note about batches of a load that claim little of the time from token to line.
 
-    Either is None where there is none. `maker` and `command` are the program for these sentences.
+    Either is None if it does not apply. `maker` and `command` are the names of the program in these sentences.
     """
     passed_s = sum(batch.passed_s for batch in batches)
     share = _sums(batches)[0] / passed_s if passed_s else 1.0
