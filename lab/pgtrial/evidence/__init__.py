@@ -1,1 +1,1 @@
-"""What is known of the arms and their trials."""
+"""The evidence on the arms and their trials: facts that are collected, and observations during the trials."""

@@ -1,1 +1,1 @@
-"""Collectors of facts: what an arm is."""
+"""Collectors of facts, which describe what an arm is."""

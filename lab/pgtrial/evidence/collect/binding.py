@@ -1,6 +1,6 @@
-"""What a server that pgtrial starts was bound to at its start: CPUs, memory nodes, and which variables it has.
+"""Collects what a server of pgtrial's own was bound to at its start: CPUs, memory nodes, and environment variables.
 
-An arm's keys `cpus`, `numa` and `environment` ask for it, and here it is seen whether the server got it.
+An arm's keys `cpus`, `numa` and `environment` ask for this; the facts show whether the server got it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BINDING = "bind:"
 
 @collector("cpu", host=True, server=True, files=[_ALL_CPUS])
 def cpus(subject: Subject) -> dict[str, Any]:
-    """`cpus`: those on which the server may run, as the kernel writes lists; null if it may run on all."""
+    """Returns `cpus`: the CPUs on which the server may run, in the kernel's notation; null if it may run on all."""
     if subject.server_process is None or not subject.ours:
         return {}
     allowed = subject.host.fields(f"/proc/{subject.server_process}/status").get("Cpus_allowed_list")
@@ -25,9 +25,10 @@ def cpus(subject: Subject) -> dict[str, Any]:
 
 @collector("server", host=True, server=True)
 def binding(subject: Subject) -> dict[str, Any]:
-    """`numa`: the nodes to which its memory is bound, null if to none. `environment`: the names of its variables.
+    """Returns `numa`, the nodes to which the server's memory is bound (null if to none), and `environment`, the names
+    of its variables. Their values may be secrets.
 
-    Values may be secrets. The postmaster is asked: the others write the title that ps shows over their variables.
+    The variables are those of the postmaster: the other processes overwrite theirs with the title that ps shows.
     """
     if subject.server_process is None or not subject.ours:
         return {}
@@ -40,6 +41,6 @@ def binding(subject: Subject) -> dict[str, Any]:
 
 
 def _nodes(files: Files, process: int) -> str | None:
-    """Returns the nodes of the policy that its first mapping has, numa_maps(5), which is the process's own."""
+    """Returns the nodes of the memory policy of a process: that of its first mapping in numa_maps(5)."""
     words = (files.output("head", "-n", "1", f"/proc/{process}/numa_maps") or "").split()
     return next((word.removeprefix(_BINDING) for word in words if word.startswith(_BINDING)), None)

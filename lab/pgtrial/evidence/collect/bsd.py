@@ -1,4 +1,4 @@
-"""FreeBSD, DragonFly and macOS: what their sysctl, kenv and sw_vers say."""
+"""Collects facts of FreeBSD, DragonFly and macOS, from sysctl and kenv."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _EACH = 'for name do sysctl "$name" 2>/dev/null; done; true'
 
 @collector("hardware", systems=_SYSTEMS)
 def hardware(subject: Subject) -> Group:
-    """DMI by way of the kernel's environment; Apple names its machines by their model."""
+    """Returns the DMI facts from the kernel's environment; on a Mac the model stands for the product."""
     if subject.host.uname.system == "Darwin":
         return {"vendor": "Apple", "product": _sysctl(subject.host).get("hw.model")}
     return hardware_of(parse_kenv(subject.host.output("kenv") or ""))
 
 
 def parse_kenv(text: str) -> Values:
-    """`kenv`: lines of name="value"."""
+    """Returns the variables in the output of `kenv`, which has lines of name="value"."""
     return {name: value.strip('"') for name, value in parse_fields(text, "=").items()}
 
 
 def hardware_of(kenv: Values) -> Group:
-    """From the smbios.* variables that the loader leaves (FreeBSD's kenv(1), DragonFly's smbios.* alike)."""
+    """Returns the facts from the smbios.* variables that the loader sets (kenv(1), on FreeBSD and DragonFly)."""
     return {name: kenv.get(variable) or None for name, variable in NAMES["kenv"].items()}
 
 
 def cpu_of(values: Values) -> Group:
-    """Names as on Linux; absent ones are unknown."""
+    """Returns the facts of the processors by the names that they have on Linux; absent values are unknown."""
     return {
         "model": values.get("machdep.cpu.brand_string") or values.get("hw.model"),
         "logical": number(values.get("hw.logicalcpu") or values.get("hw.ncpu")),
@@ -50,7 +50,7 @@ def cpu_of(values: Values) -> Group:
 
 
 def memory_of(values: Values) -> Group:
-    """Sizes in MB."""
+    """Returns the facts of the memory, with sizes in MB."""
     return {
         "total_mb": _mb(values.get("hw.physmem") or values.get("hw.memsize")),
         "swap_mb": _mb(values.get("vm.swap_total")),
@@ -64,7 +64,7 @@ def memory_of(values: Values) -> Group:
 
 
 def system_of(name: str, values: Values) -> Group:
-    """`name` as platform.system() says it."""
+    """Returns the facts of the operating system; `name` is the one that platform.system() returns."""
     product = values.get("kern.osproductversion")
     release = values.get("kern.osrelease")
     guest = values.get("kern.vm_guest") or values.get("kern.vmm_guest")
@@ -88,7 +88,8 @@ def _mb(text: str | None) -> int | None:
 
 
 def _sysctl(files: Files) -> Values:
-    """Asked one by one: an unknown name ends some systems' sysctl."""
+    """Returns the known variables of sysctl. They are asked for one by one, since some systems' sysctl ends at the
+    first unknown name."""
     return parse_fields(files.output("sh", "-c", _EACH, "sh", *NAMES["sysctl"][files.uname.system]) or "")
 
 
@@ -102,5 +103,5 @@ memory = _told("memory", memory_of)
 
 @collector("os", systems=_SYSTEMS)
 def system(subject: Subject) -> Group:
-    """Release, hypervisor, jail, clock."""
+    """Returns the release, the hypervisor, the jail and the clock."""
     return system_of(subject.host.uname.system, _sysctl(subject.host))

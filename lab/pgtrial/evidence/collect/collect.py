@@ -1,4 +1,4 @@
-"""Collect what an arm is, while its server runs: every collector, and the facts that all of them find."""
+"""Collects the facts of an arm while its server runs, with every collector."""
 
 from __future__ import annotations
 
@@ -42,13 +42,14 @@ GROUPS = (
     "client",
     "probes",
 )
-"""In this order people read them. `settings` holds what is not at its default in this arm, `defaults` all the rest,
-`sources` where the former come from; `probes` are measured, and never twice the same."""
+"""The groups of facts, in the order in which people read them. `settings` has the settings that are not at their
+default in this arm, `sources` where their values come from, and `defaults` all other settings. `probes` are measured,
+so their values vary."""
 
 _FILES = (storage, flush, bsd, hardware, operating_system, limits, network, server, durability, binding, windows)
 
 COLLECTORS = [value for file in _FILES for value in vars(file).values() if isinstance(value, Collector)]
-"""Every collector of these files, in their order: it is that of the facts of a group."""
+"""All collectors of these files. Their order is the order of the facts in a group."""
 
 
 def collect(
@@ -60,13 +61,13 @@ def collect(
     account: str | None = None,
     measure: bool = False,
 ) -> Facts:
-    """The facts of an arm whose server runs at `target`. Raises psycopg.OperationalError if it is not there.
+    """Returns the facts of an arm whose server runs at `target`. Raises psycopg.OperationalError if it is not there.
 
-    `data_directory` is one of the lab's own, which belongs to `account` where the lab is root; of other servers it is
-    asked for. `machine` is where the server runs: without one, and without a directory of the lab's own, it is this one
-    if the server is found here. Facts of the machine are collected where it can be looked into; otherwise their groups
-    are empty. With `measure`, probes take some seconds; without it there are none. Raises HostTrouble where the machine
-    is gone or refuses.
+    `data_directory` is given for a server of the lab's own; it belongs to `account` if the lab is root. Other servers
+    are asked for theirs. `machine` is where the server runs. Without it, it is this machine if the data directory is
+    the lab's own or the server is found here. Facts of the machine are collected if it can be accessed; otherwise their
+    groups are empty. With `measure`, probes measure for some seconds. Raises HostTrouble if the machine is gone or
+    refuses access.
     """
     with ExitStack() as stack:
         connection = stack.enter_context(target.connect())
@@ -82,20 +83,20 @@ def collect(
 
 
 def collect_machine(directory: Path, *, measure: bool = False) -> Facts:
-    """The facts of this machine, without a server; storage is that of `directory`, where probes write if they may."""
+    """Returns the facts of this machine, without a server; storage is that of `directory`, where probes may write."""
     subject = Subject(None, directory, LOCAL, ours=True, measure=measure)
     return Facts(arm="this machine", collected=_now(), facts=facts_of(subject))
 
 
 def _shown_directory(connection: Session, machine: AnyMachine | None) -> Path | None:
-    """The data directory as the server names it, if the machine has it; Windows says that with all the rest."""
+    """Returns the data directory as the server names it, if the machine has it; on Windows that is not checked here."""
     shown = None if machine is None else shown_directory(connection)
     there = shown is not None and (machine is None or isinstance(machine, WindowsHost) or machine.exists(shown))
     return shown if there else None
 
 
 def facts_of(subject: Subject) -> dict[str, dict[str, Any]]:
-    """The facts that all collectors find, by group. Raises HostLost where the machine is gone."""
+    """Returns the facts that all collectors find, by group. Raises HostLost if the machine is gone."""
     subject = replace(
         subject,
         announced_files=tuple(pattern for collector in COLLECTORS for pattern in collector.files),

@@ -1,4 +1,5 @@
-"""What of the load's database may lose acknowledged transactions, beside the settings: its unlogged tables."""
+"""Collects the unlogged tables of the load's database, which may lose acknowledged transactions whatever the settings
+are."""
 
 from __future__ import annotations
 
@@ -13,6 +14,6 @@ _UNLOGGED = """SELECT format('%I.%I', n.nspname, c.relname)
 
 @collector("server", server=True)
 def unlogged_tables(subject: Subject) -> dict[str, Any]:
-    """The tables of the database that write no WAL: a crash of the server empties them."""
+    """Returns the tables of the database that write no WAL: a crash of the server empties them."""
     rows = subject.rows(_UNLOGGED)
     return {"unlogged_tables": None if rows is None else sorted(str(name) for (name,) in rows)}

@@ -1,6 +1,6 @@
-"""What collectors read: the small files of a machine's kernel and the words of its tools; what is not there is None.
+"""Reads for the collectors the small files of a machine's kernel and the output of its tools; absent ones are None.
 
-Of a machine that is far they come in few round trips: what collectors announce is fetched at once.
+On a remote machine this takes few round trips: all files and tools that collectors announce are fetched at once.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from pgtrial.machines.windows import WindowsHost
 from pgtrial.model.resources import filled, resource, table
 
 NAMES: dict[str, Any] = table("names.toml", __package__)
-"""What systems and their tools call the facts, and what their words and numbers mean."""
+"""The names that operating systems and their tools have for the facts, and the meaning of their words and numbers."""
 
 Command = tuple[str, ...]
 
 _TOOL_TIMEOUT_S = 60.0
 _RECORD = "\x1e"
 _FIELD = "\x1f"
-"""What parts records, and the fields of one: no path of a kernel's and no tool's output holds them."""
+"""The characters that separate records, and the fields of a record. No path of a kernel and no tool's output has
+them."""
 
 _UNAME = r"""
 printf '\036uname\n'
@@ -38,15 +39,16 @@ _TOOL = r"""
 said=$({command} 2>/dev/null </dev/null) && printf '\036{number}\n%s\n' "$said"
 """
 _PATHS = resource("paths.sh", __package__)
-"""Without IFS a pattern stays one word, and is still expanded."""
+"""The script that lists paths. Without IFS a pattern stays one word, and is still expanded."""
 
 _IN_TIME = filled(resource("in_time.sh", __package__), patience_s=f"{_TOOL_TIMEOUT_S:.0f}")
-"""Ended on the host itself where it has a tool for that; macOS has none."""
+"""The script that runs a tool and ends it in time on the host itself, if the host has a command for that; macOS has
+none."""
 
 
 @dataclass(frozen=True)
 class Uname:
-    """What uname(1) says, by the names of Python's platform; empty where it says nothing."""
+    """The output of uname(1), by the names of Python's platform; empty strings for unknown values."""
 
     system: str = ""
     release: str = ""
@@ -56,48 +58,52 @@ class Uname:
 
 
 class Files:
-    """The files and tools of one machine: here of one that has neither. No method raises for what is absent."""
+    """The files and tools of a machine; this base class is a machine that has neither. No method raises if a file or a
+    tool is absent."""
 
     local = False
-    """Whether it is the machine that the lab runs on."""
+    """True for the machine that the lab runs on."""
 
     def __init__(self) -> None:
         self._said: dict[Command, str | None] = {}
 
     @property
     def uname(self) -> Uname:
-        """The system."""
+        """Returns the operating system's names."""
         return Uname()
 
     def read(self, path: str | Path) -> str | None:
-        """The text without surrounding space, or None."""
+        """Returns the text of a file without surrounding space, or None."""
         return None
 
     def exists(self, path: str | Path) -> bool:
-        """Whether there is a file or directory, as far as can be seen."""
+        """True if there is a file or directory at the path, as far as pgtrial may see it."""
         return False
 
     def glob(self, pattern: str | Path) -> list[Path]:
-        """What matches an absolute pattern, as the shell understands it, in order."""
+        """Returns the paths that match an absolute pattern of the shell, in order."""
         return []
 
     def resolve(self, path: str | Path) -> Path:
-        """The path without links, as far as can be seen."""
+        """Returns the path without links, as far as pgtrial may see it."""
         return Path(path)
 
     def fetch(self, *patterns: str | Path) -> None:
-        """Have what matches at hand, in one go."""
+        """Reads all files that match the patterns in advance, together."""
 
     def _run(self, command: Command) -> str | None:
-        """What a tool prints, or None."""
+        """Runs a tool and returns its output, or None."""
         return None
 
     def fields(self, path: str | Path) -> dict[str, str]:
-        """`name: value` lines of a file; of a repeated name the first."""
+        """Returns the `name: value` lines of a file; if a name is repeated, the first value counts."""
         return parse_fields(self.read(path) or "")
 
     def output(self, *command: str | Path) -> str | None:
-        """What a tool prints, in English and asked once; None where it is absent, fails, or takes too long."""
+        """Returns the output of a tool, in English; None if the tool is absent, fails, or takes too long.
+
+        Each command runs only once.
+        """
         words = tuple(str(word) for word in command)
         if words not in self._said:
             self._said[words] = self._run(words)
@@ -105,11 +111,11 @@ class Files:
 
 
 class MachineFiles(Files):
-    """Raises HostTrouble where the machine is gone or refuses.
+    """The files and tools of a machine with a shell. Methods raise HostTrouble if it is gone or refuses access.
 
-    The first look fetches what matches `patterns`, where `directories` lead, and what `tools` say; what else is asked
-    for costs a round trip. Directories are not read, also where the servers' account has put a file or a pipe in their
-    place.
+    The first look fetches the files that match `patterns`, the targets of `directories`, and the output of `tools`; any
+    other file or tool costs a round trip. `directories` are never read as files, even if the servers' account has put a
+    file or a pipe in their place.
     """
 
     def __init__(
@@ -124,18 +130,18 @@ class MachineFiles(Files):
         self._machine = machine
         self._known: list[str] = []
         self._seen: dict[Path, Path | None] = {}
-        """What looks have shown; of a directory what it is without links, of a file None."""
+        """The paths that looks have found: a directory with its path without links, a file with None."""
         self._texts: dict[Path, str | None] = {}
-        """Texts of files that were read; None for those that are not there."""
+        """The texts of files that were read; None for files that are not there."""
         self._resolved: dict[Path, Path] = {}
-        """Files that were read, and paths that were resolved, without a look that had shown them."""
+        """The paths that were resolved one by one, because no look had shown them."""
         self._first = [*patterns, *(escape(str(path)) for path in directories)]
         self._directories = frozenset(directories)
         self._tools = list(tools)
 
     @cached_property
     def uname(self) -> Uname:
-        """With the first look."""
+        """Returns the operating system's names, which the first look fetches."""
         scripts = [_TOOL.format(command=shlex.join(tool), number=place) for place, tool in enumerate(self._tools)]
         records = self._look(self._first, _UNAME + "".join(scripts))
         self._said |= {tool: records.get(str(place), "").strip() or None for place, tool in enumerate(self._tools)}
@@ -143,7 +149,7 @@ class MachineFiles(Files):
         return Uname(*("" if line == "unknown" else line for line in lines[:5]))
 
     def fetch(self, *patterns: str | Path) -> None:
-        """Two round trips for all of them."""
+        """Reads all files that match the patterns in advance, in two round trips."""
         self._look_first()
         self._look([str(pattern) for pattern in patterns])
 
@@ -185,15 +191,16 @@ class MachineFiles(Files):
         return done.stdout.strip() or None if done.status == 0 else None
 
     def _look_first(self) -> None:
-        """What was announced is fetched with the system's name, whatever is asked for first."""
+        """Makes the first look, which fetches all announced files and tools together with the system's names."""
         _ = self.uname
 
     def _covered(self, path: Path) -> bool:
-        """Whether a look has shown the path if it is there."""
+        """True if a look would have shown the path if it existed."""
         return any(_matches(path, pattern) for pattern in self._known)
 
     def _look(self, patterns: Sequence[str], script: str = "") -> dict[str, str]:
-        """One round trip for what there is, one for the texts of it. The records of `script` by name."""
+        """Lists the paths that match in one round trip, and reads their texts in another. Returns the records of
+        `script` by name."""
         done = self._machine.looked(["sh", "-c", script + _PATHS, "sh", *patterns])
         named = (record.partition("\n") for record in done.stdout.split(_RECORD)[1:])
         records = {name: text for name, _, text in named}
@@ -207,26 +214,28 @@ class MachineFiles(Files):
 
 
 def _matches(path: Path, pattern: str) -> bool:
-    """Whether an absolute pattern matches, as the shell understands it: where both have as many slashes, no star stands
-    for one. `Path.match` takes both apart each time, some thousand times for the facts of a server."""
+    """True if a path matches an absolute pattern of the shell, in which no star stands for a slash.
+
+    `Path.match` is too slow: it splits both each time, some thousand times for the facts of a server.
+    """
     text = str(path)
     return text.count("/") == pattern.count("/") and fnmatchcase(text, pattern)
 
 
 def number(text: str | None) -> int | None:
-    """The whole number that a text starts with (`2048 kB`), or None."""
+    """Returns the whole number that a text starts with (`2048 kB`), or None."""
     match = re.match(r"-?\d+(?=\s|$)", text or "")
     return int(match[0]) if match else None
 
 
 def scaled(text: str | None, unit: int) -> int | None:
-    """The whole number that a text starts with in units of so many, or None."""
+    """Returns the whole number that a text starts with, divided by `unit`, or None."""
     value = number(text)
     return None if value is None else value // unit
 
 
 def flag(text: str | None) -> bool | None:
-    """Whether a switch is on, which the kernel shows as 1; None where it shows nothing."""
+    """Returns whether a switch is on, which the kernel shows as 1; None if the kernel shows nothing."""
     return None if text is None else text == "1"
 
 
@@ -242,12 +251,13 @@ _READ: dict[str, Callable[[str | None], Any]] = {
 
 
 def read_facts(files: Files, table: Mapping[str, tuple[str, str]], home: Path = Path("/")) -> dict[str, Any]:
-    """The facts of a table: of each a file, below `home` if its path is relative, and how it is read."""
+    """Returns the facts of a table, which has for each fact a file and the way to read it. Relative paths are below
+    `home`."""
     return {fact: _READ[how](files.read(home / path)) for fact, (path, how) in table.items()}
 
 
 def parse_fields(text: str, separator: str = ":") -> dict[str, str]:
-    """`name: value` lines; of a repeated name the first."""
+    """Returns the `name: value` lines of a text; if a name is repeated, the first value counts."""
     fields: dict[str, str] = {}
     for line in text.splitlines():
         name, parted, value = line.partition(separator)
@@ -257,11 +267,14 @@ def parse_fields(text: str, separator: str = ":") -> dict[str, str]:
 
 
 POWERSHELL = ("powershell", "-NoProfile", "-NonInteractive", "-Command")
-"""The words of a command before its script."""
+"""The words of a PowerShell command before its script."""
 
 
 class WindowsFiles(Files):
-    """Raises HostTrouble where the host is gone or refuses. Only a script of PowerShell costs a round trip."""
+    """The tools of a Windows host; its files are not read. Raises HostTrouble if the host is gone or refuses access.
+
+    Only scripts of PowerShell cost a round trip.
+    """
 
     def __init__(self, host: WindowsHost) -> None:
         super().__init__()
@@ -269,7 +282,7 @@ class WindowsFiles(Files):
 
     @property
     def uname(self) -> Uname:
-        """Known without a look; the rest is said by CIM."""
+        """Returns the system's name, which is known without a look; CIM has the other facts."""
         return Uname("Windows")
 
     def _run(self, command: Command) -> str | None:

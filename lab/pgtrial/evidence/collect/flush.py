@@ -1,4 +1,4 @@
-"""The durability probe: how fast the data volume (and that of the WAL) says that 8 kB are safe, on any machine."""
+"""The durability probe: measures how fast the data volume (and that of the WAL) reports that 8 kB are safe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pgtrial.machines.windows import WindowsHost
 
 @collector("probes", measures=True)
 def flush_rates(subject: Subject) -> Rates:
-    """Rates of the data directory's volume; with `wal_` in front those of pg_wal where it lies on another device."""
+    """Returns the rates of the data directory's volume, and with the prefix `wal_` those of pg_wal on another
+    device."""
     files, machine, data = subject.host, subject.machine, subject.data_directory
     if not subject.ours or data is None or machine is None or isinstance(machine, WindowsHost):
         return {}
@@ -31,11 +32,13 @@ def flush_rates(subject: Subject) -> Rates:
 
 
 def flush_rate(machine: Machine, directory: Path, program: Path | None = None, account: str | None = None) -> Rates:
-    """Measure the volume of a directory by GNU dd, else by pg_test_fsync if that is given; None where neither works.
+    """Measures the volume of a directory by GNU dd, or else by pg_test_fsync if that is given. The rates are None if
+    neither works.
 
-    dd makes 2,048 flushes at most; pg_test_fsync takes two seconds, all of them processor time where a flush is fast.
-    Leaves nothing in the directory. The `account` that owns the directory measures, since it can exchange the file, and
-    its server names the program; None: the lab's own. Raises HostLost if the machine is gone.
+    dd makes 2,048 flushes at most; pg_test_fsync takes two seconds, which are all processor time if a flush is fast.
+    Leaves nothing in the directory. The commands run as the `account` that owns the directory, because it can exchange
+    the file and its server names the program; None stands for the lab's own account. Raises HostLost if the machine is
+    gone.
     """
     file = directory / f"pgtrial-flush-{secrets.token_hex(6)}"
     probe = _Probe(machine, file, account)
@@ -60,19 +63,22 @@ def _pg_test_fsync(subject: Subject, files: Files) -> Path | None:
 
 
 PATIENCE_S = 20.0
-"""How long pg_test_fsync is waited for."""
+"""How long the probe waits for pg_test_fsync, seconds."""
 
 _DD_PATIENCE_S = 120.0
-"""dd is waited for as long as a device needs that stalls for seconds at each of its first 20 flushes."""
+"""How long the probe waits for dd, seconds: enough for a device that stalls for seconds at each of its first 20
+flushes."""
 
 _PG_TEST_FSYNC = re.compile(r"fdatasync\s+([\d.]+) ops/sec\s+(\d+) usecs/op")
 
 Rates = dict[str, Any]
-"""flushes_per_s: a whole number from 1 on; flush_us: microseconds of one flush; flush_tool: what measured."""
+"""The result: flushes_per_s, a whole number from 1 on; flush_us, the microseconds of one flush; flush_tool, the
+tool."""
 
 
 def rates_of(flush_s: float, tool: str) -> Rates:
-    """From the seconds of one flush. A device that stalls for seconds has a rate below 1, and not 0: that is none."""
+    """Returns the rates from the seconds of one flush. A device that stalls for seconds has a rate below 1, but not
+    0."""
     rate = 1 / flush_s
     return {
         "flushes_per_s": round(rate) if rate >= 1 else float(f"{rate:.2g}"),
@@ -82,7 +88,7 @@ def rates_of(flush_s: float, tool: str) -> Rates:
 
 
 def parse_pg_test_fsync(text: str) -> Rates | None:
-    """The first line on fdatasync."""
+    """Returns the rates in the first line about fdatasync; None if there is none."""
     per_s = _positive(_PG_TEST_FSYNC, text)
     return None if per_s is None else rates_of(1 / per_s, "pg_test_fsync, fdatasync")
 
@@ -91,40 +97,41 @@ _ASK_PG_TEST_FSYNC = """
 sh -c 'echo "$$"; exec "$0" -s 1 -f "$1" 2>/dev/null' "$1" "$2" |
 { read -r pid && sed '/fdatasync .*ops/q' && kill "$pid" 2>/dev/null; true; }
 """
-"""After the line on fdatasync it is ended, since nobody reads the half minute of its other methods."""
+"""The script that runs pg_test_fsync and ends it after the line about fdatasync: its other methods would take half a
+minute."""
 
 _ALLOCATE = 'dd if=/dev/zero of="$1" bs=1048576 count=16 conv=fsync 2>/dev/null && '
 _DD = 'LC_ALL=C dd if=/dev/zero of="$1" bs=8192 count="$2" conv=notrunc oflag=dsync 2>&1'
 _FEW = 20
 _MOST = 2048
-"""Writes of 8 kB that the file has room for."""
+"""The number of writes of 8 kB for which the file has room."""
 
 _FLUSHING_S = 0.8
 _COPIED = re.compile(r"copied, ([\d.e+-]+) s")
 
 
 def parse_dd(text: str, count: int) -> Rates | None:
-    """GNU dd's last line: `163840 bytes (164 kB, 160 KiB) copied, 0.0123 s, 13.3 MB/s`."""
+    """Returns the rates in GNU dd's last line: `163840 bytes (164 kB, 160 KiB) copied, 0.0123 s, 13.3 MB/s`."""
     taken_s = _positive(_COPIED, text)
     return None if taken_s is None else rates_of(taken_s / count, "dd, dsync")
 
 
 def _positive(pattern: re.Pattern[str], text: str) -> float | None:
-    """The number that a pattern finds; None where it finds none, or zero."""
+    """Returns the number that a pattern finds; None if it finds none, or zero."""
     match = pattern.search(text)
     return (float(match[1]) or None) if match else None
 
 
 @dataclass(frozen=True)
 class _Probe:
-    """Measures with a file, as the account that owns its directory."""
+    """The file with which a probe measures, and the account that owns its directory and runs the commands."""
 
     machine: Machine
     file: Path
     account: str | None
 
     def run(self, *command: str | Path, timeout_s: float = _DD_PATIENCE_S) -> str:
-        """What a command prints. Raises HostError where it cannot be started or does not end in time."""
+        """Runs a command and returns its output. Raises HostError if it cannot be started or does not end in time."""
         return self.machine.run(command, user=self.account, timeout_s=timeout_s).stdout
 
 

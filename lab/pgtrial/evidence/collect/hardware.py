@@ -1,4 +1,4 @@
-"""The hardware: maker and model of the machine, its processors (count, frequency, mitigations) and its memory."""
+"""Collects the hardware: maker and model of the machine, its processors (count, frequency, mitigations), its memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SYSTEM = Path("/sys/devices/system/cpu")
 _NODES = "/sys/devices/system/node/node[0-9]*"
 _GOVERNORS = "cpu[0-9]*/cpufreq/scaling_governor"
 _SHARING = ("cpu[0-9]*/topology/core_cpus_list", "cpu[0-9]*/topology/thread_siblings_list")
-"""Files that name the CPUs of a core: newer and older kernels'."""
+"""The files that name the CPUs of a core, in newer and in older kernels."""
 
 _CPU_FILES = (
     *("smt/control", "smt/active", "online", "isolated", "intel_pstate/no_turbo", "cpufreq/boost"),
@@ -24,7 +24,7 @@ _CPU_FILES = (
 
 @collector("cpu", host=True, files=["/proc/cpuinfo", _NODES, *(f"{_SYSTEM}/{name}" for name in _CPU_FILES)])
 def cpu(subject: Subject) -> dict[str, Any]:
-    """Facts that stay the same while a study runs; no momentary frequency."""
+    """Returns the facts of the processors that stay the same while a study runs, without momentary frequencies."""
     files, read = subject.host, subject.host.read
     info = files.fields("/proc/cpuinfo")
     return {
@@ -51,7 +51,7 @@ def cpu(subject: Subject) -> dict[str, Any]:
 
 
 def _logical(files: Files) -> int | None:
-    """CPUs that are online."""
+    """Returns the number of CPUs that are online."""
     online = files.read(_SYSTEM / "online")
     if online is not None:
         spans = [[int(end) for end in span.split("-")] for span in online.split(",")]
@@ -61,7 +61,7 @@ def _logical(files: Files) -> int | None:
 
 
 def _cores(files: Files) -> int | None:
-    """Cores of the CPUs that are online."""
+    """Returns the number of cores to which the online CPUs belong."""
     for pattern in _SHARING:
         sharing = {files.read(path) for path in files.glob(_SYSTEM / pattern)}
         if sharing:
@@ -70,7 +70,7 @@ def _cores(files: Files) -> int | None:
 
 
 def governor(files: Files, system: Path) -> str | None:
-    """The frequency governor, or all that are in use, where the processors do not share one."""
+    """Returns the frequency governor, or all that are in use if the processors do not share one."""
     names = {files.read(path) for path in files.glob(system / _GOVERNORS)}
     return ", ".join(sorted(name for name in names if name is not None)) or None
 
@@ -81,12 +81,12 @@ def _boost(files: Files) -> bool | None:
 
 
 def _list(files: Files, path: Path) -> str | None:
-    """A list of CPUs, which may be an empty line."""
+    """Returns a list of CPUs in the kernel's notation; `none` for an empty list, None if there is no such file."""
     return files.read(path) or ("none" if files.exists(path) else None)
 
 
 def _mitigations(files: Files) -> dict[str, str] | None:
-    """What the kernel does about each weakness that this processor has."""
+    """Returns the kernel's mitigation of each weakness that this processor has."""
     states = {path.name: files.read(path) or "" for path in files.glob(_SYSTEM / "vulnerabilities/*")}
     return {name: state for name, state in states.items() if state != "Not affected"} if states else None
 
@@ -94,17 +94,18 @@ def _mitigations(files: Files) -> dict[str, str] | None:
 _MODEL = "firmware/devicetree/base/model"
 _HARDWARE_FILES = (*(f"class/dmi/id/{file}" for file in NAMES["dmi"].values()), "class/dmi/id", "firmware/efi", _MODEL)
 _EMPTY = frozenset({"to be filled by o.e.m.", "default string", "not specified", "system product name", "none", "n/a"})
-"""What makers leave in fields that they did not fill."""
+"""The texts that makers leave in DMI fields that they did not fill."""
 
 
 @collector("hardware", host=True, files=[f"/sys/{path}" for path in _HARDWARE_FILES])
 def hardware(subject: Subject) -> dict[str, Any]:
-    """Unknown where the kernel shows no DMI, as in small virtual machines."""
+    """Returns the facts of the machine; unknown if the kernel shows no DMI, as in small virtual machines."""
     return linux_hardware(subject.host, Path("/sys"))
 
 
 def linux_hardware(files: Files, sys: Path) -> dict[str, Any]:
-    """The facts from a sysfs tree (the kernel's Documentation/ABI/testing/sysfs-firmware-dmi-entries, dmi-id)."""
+    """Returns the facts from a sysfs tree (the kernel's Documentation/ABI/testing/sysfs-firmware-dmi-entries,
+    dmi-id)."""
     facts = {name: _filled(files.read(sys / "class/dmi/id" / file)) for name, file in NAMES["dmi"].items()}
     product = facts["product"] or _filled(files.read(sys / _MODEL))
     return facts | {"product": product, "firmware": _firmware(files, sys)}
@@ -134,7 +135,8 @@ _MEMORY_FILES = [path for table in NAMES["memory"].values() for path, _ in table
     files=["/proc/meminfo", *_POOL_FILES, *_MEMORY_FILES],
 )
 def memory(subject: Subject) -> dict[str, Any]:
-    """Sizes in MB, intervals in hundredths of a second; nothing that changes by the minute."""
+    """Returns the facts of the memory: sizes in MB, intervals in hundredths of a second, nothing that changes by the
+    minute."""
     files = subject.host
     info = files.fields("/proc/meminfo")
     return {
@@ -149,13 +151,13 @@ def memory(subject: Subject) -> dict[str, Any]:
 
 
 def _mb(kilobytes: str | None, size: int | None) -> int | None:
-    """From the kernel's line (`2048 kB`), else from a size in bytes."""
+    """Returns the MB of the kernel's line (`2048 kB`), or else of a size in bytes."""
     known = scaled(kilobytes, 2**10)
     return size // 2**20 if known is None and size is not None else known
 
 
 def huge_page_pools(files: Files, directory: Path) -> dict[str, int | None] | None:
-    """Pages reserved of each size that the processor has, by size in kB; None where the kernel lists none."""
+    """Returns the reserved huge pages by their size, such as `2048kB`; None if the kernel lists no sizes."""
     homes = {path.parent.name.removeprefix("hugepages-"): path.parent for path in files.glob(directory / _EACH / _POOL)}
     ordered = {size: homes[size] for size in sorted(homes, key=lambda size: int(size.removesuffix("kB")))}
     return {
@@ -164,6 +166,7 @@ def huge_page_pools(files: Files, directory: Path) -> dict[str, int | None] | No
 
 
 def _kept_pages(total: str | None, surplus: str | None) -> int | None:
-    """Return the pages of a pool without those that go as soon as their users end, which no setting keeps."""
+    """Returns the pages of a pool without surplus pages, which go as soon as their users end, since no setting keeps
+    them."""
     pages = number(total)
     return pages if pages is None else pages - (number(surplus) or 0)

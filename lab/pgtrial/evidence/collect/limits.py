@@ -1,4 +1,4 @@
-"""What the server's control groups allow it, versions 1 and 2; a limit that is not set is "unlimited"."""
+"""Collects the limits of the server's control groups, versions 1 and 2; a limit that is not set is "unlimited"."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from pgtrial.evidence.collect.subject import Subject, collector
 UNLIMITED = "unlimited"
 
 _NO_LIMIT_V1 = 2**60
-"""Version 1 writes "no limit" as the largest multiple of the page size, near 2^63."""
+"""The number of bytes from which a limit of version 1 is none: it writes the largest multiple of the page size, near
+2^63."""
 
 _MEMORY = ("memory.max", "memory.high", "memory.limit_in_bytes")
 _CPUSET = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
 _THROTTLES_V1 = ("read_bps_device", "write_bps_device", "read_iops_device", "write_iops_device")
 _IO = {"io.max": "", **{f"blkio.throttle.{name}": f"{name} " for name in _THROTTLES_V1}}
-"""Files, and what their lines are shown with in front."""
+"""The files with limits of input and output, and the prefixes with which their lines are shown."""
 _FILES = (*_MEMORY, "memory.swap.max", "cpu.max", "cpu.cfs_*_us", *_CPUSET, *_IO)
 _Limit = float | str | None
 
 
 @collector("limits", host=True)
 def limits(subject: Subject) -> dict[str, Any]:
-    """The limits of the server where there is one, else, on this machine, of the lab itself."""
+    """Returns the limits of the server; without a server, those of the lab itself if the machine is the lab's."""
     files, process = subject.host, subject.server_process
     if process is None and not files.local:
         return {}
@@ -34,9 +35,10 @@ def limits(subject: Subject) -> dict[str, Any]:
 
 
 def limits_of(files: Files, groups: str, root: Path) -> dict[str, Any]:
-    """From the lines of /proc/PID/cgroup (cgroups(7)) and the tree mounted at `root`.
+    """Returns the limits from the lines of /proc/PID/cgroup (cgroups(7)) and the tree mounted at `root`.
 
-    memory_mb, swap_mb: MB; cpus: a number of CPUs; cpuset: a list as the kernel writes it; io: the kernel's lines.
+    memory_mb and swap_mb are in MB, cpus is a number of CPUs, cpuset a list in the kernel's notation, and io has the
+    kernel's lines.
     """
     places = _places(files, groups, root)
     read = files.read
@@ -50,9 +52,9 @@ def limits_of(files: Files, groups: str, root: Path) -> dict[str, Any]:
 
 
 def _places(files: Files, groups: str, root: Path) -> Callable[[str], list[Path]]:
-    """Version 1's name of a controller -> the group's directory and those above it, the innermost first.
+    """Returns a function from version 1's name of a controller to the directories of the group and those above it.
 
-    A controller without a line of its own is version 2's.
+    The innermost directory comes first. A controller without a line of its own is in version 2's tree.
     """
     paths: dict[str, str] = {}
     for line in groups.splitlines():
@@ -80,7 +82,7 @@ def _places(files: Files, groups: str, root: Path) -> Callable[[str], list[Path]
 
 
 def _bytes(text: str | None) -> _Limit:
-    """MB."""
+    """Returns a limit of memory in MB, from the kernel's text in bytes; None if the kernel shows none."""
     if text is None:
         return None
     if text == "max" or (text.isdigit() and int(text) >= _NO_LIMIT_V1):
@@ -98,7 +100,7 @@ def _cpus(files: Files, group: Path) -> _Limit:
 
 
 def _io(files: Files, groups: list[Path]) -> list[str] | str | None:
-    """The limits of the innermost group that has any."""
+    """Returns the limits of input and output of the innermost group that has any."""
     known = None
     for group in groups:
         texts = {prefix: files.read(group / name) or "" for name, prefix in _IO.items()}

@@ -17,20 +17,22 @@ _ROW = 8192
 _FIRST_MB = 1
 _MOST_MB = 512
 _SECONDS = 0.5
-"""How long the second stream is to take, by the first one's rate."""
+"""The planned length of the second stream, seconds; its size follows from the rate of the first one."""
 
 
 @collector("probes", server=True, measures=True)
 def bandwidth(subject: Subject) -> dict[str, Any]:
-    """MB (a million bytes) a second from the server to the lab; nothing for a server on the lab's own machine."""
+    """Returns the MB (millions of bytes) per second from the server to the lab; nothing if both are on one machine."""
     if subject.here:
         return {}
     return {"bandwidth_mb_s": subject.measured(streamed_mb_s)}
 
 
 def streamed_mb_s(connection: Session) -> float:
-    """By a COPY of rows of 8 kB, which costs both sides some work and the way its encryption: a lower bound of what the
-    network carries. Raises psycopg.Error."""
+    """Returns the MB per second of a COPY of rows of 8 kB. Raises psycopg.Error.
+
+    It is a lower bound of the network's bandwidth, because the COPY costs work on both sides, and maybe encryption.
+    """
     rate = _stream(connection, _FIRST_MB)
     return round(_stream(connection, min(_MOST_MB, max(_FIRST_MB, int(rate * _SECONDS)))), 1)
 
@@ -52,7 +54,8 @@ _CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
 
 @collector("probes", server=True, measures=True)
 def clock(subject: Subject) -> dict[str, Any]:
-    """A remote server's clock, microseconds; `clock_offset_us` is positive where it is ahead of the lab's."""
+    """Returns the offset of a remote server's clock, microseconds; it is positive if that clock is ahead of the
+    lab's."""
     if subject.here:
         return {}
     offset, error = subject.measured(clock_offset) or (None, None)
@@ -60,10 +63,10 @@ def clock(subject: Subject) -> dict[str, Any]:
 
 
 def clock_offset(connection: Session) -> tuple[int, int]:
-    """The offset and its largest error, microseconds, by the shortest of some round trips. Raises psycopg.Error.
+    """Returns the offset and its largest error, microseconds, by the shortest of some round trips.
 
-    The host reads its clock between the request and its answer: against the middle of the two it is off by half the
-    round trip at most (RFC 5905, section 8).
+    The host reads its clock between the request and its answer, so the error against the middle of the two is at most
+    half of the round trip (RFC 5905, section 8). Raises psycopg.Error.
     """
     tries = []
     for _ in range(_CLOCK_READINGS):
@@ -83,7 +86,7 @@ _TLS = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid(
 
 @collector("network", server=True)
 def network(subject: Subject) -> dict[str, Any]:
-    """The way of the lab's own connection; the engine's goes the same way."""
+    """Returns the path of the lab's own connection to the server, which is also that of the engine's connections."""
     address = peer_address(subject.session)
     interface = None if address is None else _interface(address, subject.session.info.port)
     stats = psutil.net_if_stats().get(interface or "")
@@ -105,7 +108,7 @@ def _path(address: str | None, *, here: bool) -> str:
 
 
 def _interface(address: str, port: int) -> str | None:
-    """The network device of the route: that of the address which the system would send from."""
+    """Returns the network device of the route to an address: the one whose address the system would send from."""
     devices = own_addresses()
     if address in devices:  # whatever the address, the way leads through the loopback device
         return next((name for known, name in devices.items() if ipaddress.ip_address(known).is_loopback), None)
@@ -128,7 +131,7 @@ def _tls(subject: Subject) -> str | None:
 
 @collector("probes", server=True, measures=True)
 def round_trip(subject: Subject) -> dict[str, Any]:
-    """Microseconds of a SELECT 1, the lab's own work included: an upper bound of the network's share."""
+    """Returns the microseconds of a SELECT 1, including the lab's own work: an upper bound of the network's share."""
     times = subject.measured(lambda connection: round_trips(connection, _ROUND_TRIPS))
     return {
         "round_trip_min_us": round(min(times), 1) if times else None,
@@ -140,7 +143,7 @@ _TIMES = 20
 
 
 def round_trips(connection: Session, count: int) -> list[float]:
-    """Microseconds of so many SELECT 1, the lab's own work included. Raises psycopg.Error."""
+    """Returns the microseconds of `count` SELECT 1, including the lab's own work. Raises psycopg.Error."""
     times = []
     for _ in range(count):
         begin = time.perf_counter()
@@ -150,5 +153,5 @@ def round_trips(connection: Session, count: int) -> list[float]:
 
 
 def median_round_trip(connection: Session) -> float:
-    """Median of 20, microseconds. Raises psycopg.Error."""
+    """Returns the median of 20 round trips, microseconds. Raises psycopg.Error."""
     return round(median(round_trips(connection, _TIMES)), 1)

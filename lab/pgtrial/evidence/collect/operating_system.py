@@ -1,4 +1,4 @@
-"""The operating system of the server's machine and of the lab's: kernel, distribution, virtualisation, clock."""
+"""Collects the operating system of the server's and the lab's machine: kernel, distribution, virtualisation, clock."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _TELLING = re.compile(
     r"intel_pstate|amd_pstate|intel_idle\.\S+|processor\.\S+|idle|clocksource|tsc|numa_balancing|preempt|spectre_v2|pti|"
     r"elevator|swapaccount|iommu|intel_iommu|amd_iommu)(=\S*)?"
 )
-"""Kernel parameters that bear on speed; the rest of the command line may name disks, addresses or secrets."""
+"""Matches kernel parameters that affect speed. The rest of the command line may name disks, addresses or secrets."""
 
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _RANDOMISATION = "/proc/sys/kernel/randomize_va_space"
 _HYPERVISORS = ("qemu", "kvm", "vmware", "virtualbox", "xen", "amazon ec2", "google", "microsoft", "hetzner")
-"""In the vendor's or the product's name of a virtual machine, in lower case."""
+"""Words in the vendor's or the product's name of a virtual machine, in lower case."""
 _FILES = (
     *(*_OS_RELEASE, _CLOCK, _RANDOMISATION, "/proc/cmdline", "/proc/cpuinfo", "/proc/1/cgroup"),
     *("/sys/hypervisor/type", "/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"),
@@ -33,7 +33,7 @@ _LIBC = ("getconf", "GNU_LIBC_VERSION")
 
 @collector("os", host=True, files=_FILES, tools=[_DETECT_VIRT, _LIBC])
 def operating_system(subject: Subject) -> dict[str, Any]:
-    """The kernel's version and the parameters that bear on speed."""
+    """Returns the facts of the operating system, with the kernel's version and the parameters that affect speed."""
     files = subject.host
     return {
         **_named(files),
@@ -49,7 +49,7 @@ def operating_system(subject: Subject) -> dict[str, Any]:
 
 
 def _virtualisation(files: Files) -> str | None:
-    """`none`, or the hypervisor by the best name that can be found."""
+    """Returns the hypervisor by the best name that can be found, or `none`; None if that is not known."""
     detected = files.output(*_DETECT_VIRT)  # fails, saying none, where there is none
     if detected is not None:
         return detected
@@ -66,7 +66,7 @@ def _virtualisation(files: Files) -> str | None:
 
 
 def _distribution(files: Files) -> str | None:
-    """PRETTY_NAME of os-release(5), which is Linux where there is none; None without that file."""
+    """Returns PRETTY_NAME of os-release(5), which is `Linux` by default; None if there is no such file."""
     text = next(filter(None, map(files.read, _OS_RELEASE)), None)
     if text is None:
         return None
@@ -81,7 +81,10 @@ def _parameters(files: Files) -> list[str] | None:
 
 
 def _container(files: Files) -> str | None:
-    """By what containers leave behind, then by the control group of the first process; None if unknown."""
+    """Returns the container engine, by the files that engines create, or by the first process's control group.
+
+    None if that is not known.
+    """
     if files.exists("/.dockerenv"):
         return "docker"
     if files.exists("/run/.containerenv"):
@@ -90,7 +93,7 @@ def _container(files: Files) -> str | None:
 
 
 def container_of(groups: str | None) -> str | None:
-    """The engine that the paths of /proc/1/cgroup speak of; `none` for an ordinary init process."""
+    """Returns the container engine that the paths of /proc/1/cgroup name; `none` for an ordinary init process."""
     if groups is None:
         return None
     return next((engine for mark, engine in NAMES["containers"].items() if mark in groups), "none")
@@ -103,7 +106,7 @@ def _preemption(files: Files) -> str | None:
 
 @collector("client")
 def lab_machine(subject: Subject) -> dict[str, Any]:
-    """Its system: the same for all subjects."""
+    """Returns the operating system of the lab's machine, which is the same for all subjects."""
     return _named(MachineFiles(LOCAL))
 
 

@@ -1,4 +1,4 @@
-"""The server: version, build, locale, extensions, settings, its provider; and the program that makes the load."""
+"""Collects the server: version, build, locale, extensions, settings, provider; and the engine that makes the load."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from pgtrial.store.machine_key import not_told
 
 
 class Signs(Record):
-    """What only one provider's servers have; any one of them is enough."""
+    """The names of settings, roles and functions that only one provider's servers have. A server with one of them is
+    that provider's."""
 
     provider: str
     settings: frozenset[str] = frozenset()
@@ -37,7 +38,7 @@ SIGNS = [Signs(**signs) for signs in NAMES["signs"]]
 
 
 def provider_of(settings: Set[str], roles: Set[str], functions: Set[str]) -> str | None:
-    """The provider whose signs are among the names of a server; None: none that is known."""
+    """Returns the provider whose signs are among the names of a server; None if no known provider's are."""
     matching = (
         signs for signs in SIGNS if settings & signs.settings or roles & signs.roles or functions & signs.functions
     )
@@ -46,7 +47,7 @@ def provider_of(settings: Set[str], roles: Set[str], functions: Set[str]) -> str
 
 @collector("server", server=True)
 def provider(subject: Subject) -> dict[str, Any]:
-    """The managed service that the server belongs to. Null for a server of one's own, and for services not known."""
+    """Returns the managed service that the server belongs to; null for the user's own servers and unknown services."""
     names_of = {}
     for kind, query in _QUERIES.items():
         names = sorted(set().union(*(getattr(signs, kind) for signs in SIGNS)))
@@ -63,20 +64,22 @@ _QUERIES = {
 
 @collector("server", server=True)
 def seen_on_its_host(subject: Subject) -> dict[str, Any]:
-    """`process_seen`, of a server that is not the lab's: whether the host has the process that serves the lab."""
+    """Returns, for a server that is not the lab's, as `process_seen` whether the host has the process that serves the
+    lab."""
     if subject.ours or subject.machine in (None, LOCAL):
         return {}
     return {"process_seen": subject.server_process is not None}
 
 
 _PROGRAM = resource("program.sh", __package__)
-"""The path of a process's program and its digest, by what the systems call their tools; procstat is FreeBSD's,
-and ps prints the path on macOS."""
+"""The script that prints the path of a process's program and its digest, with the tools of each system: procstat is
+FreeBSD's, and on macOS ps prints the path."""
 
 
 @collector("server", server=True)
 def server(subject: Subject) -> dict[str, Any]:
-    """What initdb and the build decided. pg_config is for privileged roles; otherwise the build is unknown."""
+    """Returns the facts that initdb and the build decided. The build is unknown to roles that may not call
+    pg_config."""
     pg_config = dict(subject.rows("SELECT name, setting FROM pg_config()") or [])
     return {
         "version": (_setting(subject, "server_version") or "").split(" ")[0] or None,  # without the packager's words
@@ -92,7 +95,7 @@ def server(subject: Subject) -> dict[str, Any]:
 
 @collector("client", files=[BOOT_ID])
 def client(subject: Subject) -> dict[str, Any]:
-    """The load's side."""
+    """Returns the facts of the machine and the program that make the load."""
     return {
         "pgtrial": __version__,
         "engine": _engine_version(),
@@ -102,7 +105,7 @@ def client(subject: Subject) -> dict[str, Any]:
 
 
 def _program(subject: Subject) -> dict[str, Any]:
-    """The file that the server runs from, and its contents: two builds of one version may differ in nothing else."""
+    """Returns the server's program file and its digest, since two builds of one version may differ in nothing else."""
     if subject.server_process is None:
         return {}
     lines = (subject.host.output("sh", "-c", _PROGRAM, "sh", str(subject.server_process)) or "").splitlines()
@@ -134,7 +137,7 @@ def _extensions(subject: Subject) -> list[str] | None:
 
 
 def _client_cpus() -> int | None:
-    """How many CPUs the load may use."""
+    """Returns the number of CPUs that the load may use."""
     with suppress(AttributeError, psutil.Error):  # macOS has no such thing
         return len(psutil.Process().cpu_affinity() or []) or None
     return os.cpu_count()
@@ -149,19 +152,20 @@ def _engine_version() -> str | None:
 _SETTINGS = """SELECT name, pg_catalog.current_setting(name, true), source, vartype FROM pg_catalog.pg_settings
     ORDER BY name"""
 _EMPTY = (None, "", "(disabled)")
-"""No value, and what the server shows of archive_command where archive_mode is off."""
+"""The texts of settings without a value. `(disabled)` is archive_command's if archive_mode is off."""
 _UNSET = ("default", "override", "session")
-"""Sources of what nobody set; `session` is this very connection's, and no property of the arm."""
+"""The sources of settings that nobody set. `session` is a setting of this connection, and no property of the arm."""
 _LABS_OWN = ("client", "client_encoding")
-"""What the lab's connections ask for; all else of the source `client` is in the arm's connection parameters."""
+"""The source and the name of the setting that the lab's connections ask for. All other settings with the source
+`client` come from the arm's connection parameters."""
 
 
 def _settings(subject: Subject, *, chosen: bool) -> list[tuple[str, str, str]]:
-    """Name, value and source of those that somebody set, or of all others; without those that say where it lives.
+    """Returns name, value and source of the settings that somebody set, or (not `chosen`) of all others.
 
-    The values are those of the load's sessions, which may have others than the server's by their role and database;
-    what that role may not see is as the lab's own role sees it. A text that may hold a secret is a digest: whether two
-    arms differ in it shows, and what it is does not.
+    Settings that only name places of the server are left out. The values are those of the load's sessions, whose role
+    and database may have settings of their own; a value that this role may not see is the one that the lab's role sees.
+    A text that may hold a secret is stored as a digest, which shows whether two arms differ in it, and not the text.
     """
     shown = {row[0]: row for row in subject.measured(lambda session: rows_for_users(session, _SETTINGS)) or []}
     if (of_load := subject.load_connection) is not None:
@@ -177,17 +181,18 @@ def _settings(subject: Subject, *, chosen: bool) -> list[tuple[str, str, str]]:
 
 @collector("settings")
 def settings(subject: Subject) -> dict[str, Any]:
-    """What is not at its default, as SHOW prints it."""
+    """Returns the settings that are not at their default, as SHOW prints them."""
     return {name: value for name, value, _ in _settings(subject, chosen=True)}
 
 
 @collector("defaults")
 def defaults(subject: Subject) -> dict[str, Any]:
-    """What nobody set, as SHOW prints it: built-in defaults, and values that the server works out by itself."""
+    """Returns the settings that nobody set, as SHOW prints them: defaults, and values that the server computes
+    itself."""
     return {name: value for name, value, _ in _settings(subject, chosen=False)}
 
 
 @collector("sources")
 def sources(subject: Subject) -> dict[str, Any]:
-    """Where the value of each setting in `settings` comes from, as pg_settings names it."""
+    """Returns the source of each setting in `settings`, as pg_settings names it."""
     return {name: source for name, _, source in _settings(subject, chosen=True)}

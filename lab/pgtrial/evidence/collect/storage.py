@@ -1,7 +1,8 @@
-"""The storage of the data directory (and of WAL, if elsewhere): mount, device, and what a file system says of itself.
+"""Collects the storage of the data directory (and of WAL, if elsewhere): mount, device, and the file system's
+parameters.
 
-File systems are asked by their own tools; what those do not say is unknown. Block devices are as Linux shows them in
-/sys: the disk's queue, and the stack of RAID, volumes and loops over disks.
+The parameters come from the file systems' own tools; all others are unknown. The facts of block devices are those that
+Linux shows in /sys: the disk's queue, and the stack of RAID, volumes and loop devices over disks.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _OF_BLOCK_DEVICES = (
     *("/queue/rotational", "/queue/scheduler", "/queue/write_cache", "/queue/nr_requests"),
     *("/queue/read_ahead_kb", "/queue/discard_max_bytes", "/queue/*_block_size"),
 )
-"""What is read of each block device."""
+"""The files that are read of each block device."""
 _FILES = (_MOUNTINFO, "/sys/dev/block/*", *(f"/sys/class/block/*{file}" for file in _OF_BLOCK_DEVICES))
 _EXT_MOMENTARY = ("needs_recovery", "orphan_present")
 Parameters = dict[str, str]
@@ -31,7 +32,8 @@ Parameters = dict[str, str]
 
 @collector("storage", host=True, files=_FILES)
 def storage(subject: Subject) -> dict[str, Any]:
-    """Storage of the data directory; with `wal_` in front that of a pg_wal that is a link to another file system."""
+    """Returns the storage of the data directory, and with the prefix `wal_` that of pg_wal if it is a link
+    elsewhere."""
     files, directory = subject.host, subject.data_directory
     if directory is None:
         return {}
@@ -41,13 +43,14 @@ def storage(subject: Subject) -> dict[str, Any]:
 
 
 def wal_elsewhere(files: Files, data_directory: Path) -> Path | None:
-    """Where WAL is, if pg_wal is a link; None also for a data directory of others, into which we cannot look."""
+    """Returns the directory of WAL if pg_wal is a link. None otherwise, and for a data directory that cannot be
+    accessed."""
     wal = files.resolve(data_directory / "pg_wal")
     return wal if wal != files.resolve(data_directory) / "pg_wal" else None
 
 
 def describe(files: Files, directory: Path) -> dict[str, Any]:
-    """File system, mount options and block device under a path; unknown values are None."""
+    """Returns file system, mount options and block device under a path; unknown values are None."""
     volume = volume_of(files, directory)
     if volume is None:
         return {"filesystem": None, "mount_options": None}
@@ -63,7 +66,7 @@ def describe(files: Files, directory: Path) -> dict[str, Any]:
 
 
 def _device(files: Files, volume: Mounted) -> dict[str, Any]:
-    """The disk's own facts, and the stack of devices that it may be; none where the system has no /sys."""
+    """Returns the facts of the disk, and of the stack of devices that it may be; none if the system has no /sys."""
     if not volume.device:
         return {}
 
@@ -76,7 +79,7 @@ def _device(files: Files, volume: Mounted) -> dict[str, Any]:
 
 
 def parameters_of(files: Files, kind: str | None, mount_point: str | None, source: str | None) -> Parameters | None:
-    """The file system's own parameters; None where its kind has none or its tool is silent."""
+    """Returns the file system's own parameters; None if its kind has none or its tool prints none."""
     if mount_point is None or source is None:
         return None
     match kind:
@@ -93,7 +96,8 @@ def parameters_of(files: Files, kind: str | None, mount_point: str | None, sourc
 
 
 def parse_dumpe2fs(text: str) -> Parameters:
-    """`dumpe2fs -h`: what mkfs and tune2fs decided; no counts, no dates, and no marks of a mounted file system."""
+    """Returns from the output of `dumpe2fs -h` what mkfs and tune2fs decided, without counts, dates and marks of a
+    mount."""
     fields = parse_fields(text)
     parameters = {name: fields[label] for label, name in NAMES["ext"].items() if label in fields}
     if "features" in parameters:
@@ -102,7 +106,10 @@ def parse_dumpe2fs(text: str) -> Parameters:
 
 
 def parse_xfs_info(text: str) -> Parameters:
-    """`xfs_info`: the lines are sections (`data     =`) of name=value; a line that begins with = goes on with one."""
+    """Returns the parameters in the output of `xfs_info`.
+
+    Its lines are sections (`data     =`) of name=value; a line that begins with `=` continues a section.
+    """
     parameters: Parameters = {}
     section = ""
     for line in text.splitlines():
@@ -114,12 +121,16 @@ def parse_xfs_info(text: str) -> Parameters:
 
 
 def parse_btrfs_df(text: str) -> Parameters:
-    """`btrfs filesystem df`: the profile of each kind of block group, without sizes (`Data, single: total=...`)."""
+    """Returns the profile of each kind of block group in the output of `btrfs filesystem df`, without the sizes
+    (`Data, single: total=...`)."""
     return {kind.lower(): profile for kind, profile in re.findall(r"^(\w+), (\w+):", text, flags=re.MULTILINE)}
 
 
 def parse_zfs_get(text: str) -> Parameters:
-    """`zfs get -H -p -o property,value`: tab-separated; a property that this version lacks has the value -."""
+    """Returns the properties in the tab-separated output of `zfs get -H -p -o property,value`.
+
+    A property that this version lacks has the value `-` there, and is left out.
+    """
     pairs = (line.split("\t") for line in text.splitlines())
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[1] != "-"}
 
@@ -129,24 +140,25 @@ def _parse(text: str | None, parse: Callable[[str], Parameters]) -> Parameters |
 
 
 def volume_of(files: Files, path: Path) -> Mounted | None:
-    """The mount that holds a path."""
+    """Returns the mount that holds a path."""
     return mount_of(files.resolve(path), files.read(_MOUNTINFO) or files.output("mount") or "")
 
 
 _DEEPEST = 8
-"""A stack has fewer levels; a loop file on itself would have no end."""
+"""The number of levels after which a stack is cut. Real stacks have fewer; a loop device on itself would have no
+end."""
 
 _MAPPERS = {"LVM": "LVM", "CRYPT": "encrypted", "mpath": "multipath", "CACHE": "cache", "VDO": "VDO"}
-"""What the first part of a device mapper's uuid says (`LVM-...`, `CRYPT-LUKS2-...`)."""
+"""The kind of a device mapper's device, by the first part of its uuid (`LVM-...`, `CRYPT-LUKS2-...`)."""
 
 Holder = Callable[[Path], str | None]
-"""The number major:minor of the device that holds a file, or None."""
+"""Returns the number major:minor of the device that holds a file, or None."""
 
 
 def disk_of(files: Files, sys: Path, device: str, source: str) -> Path | None:
-    """The directory of the disk under a mount: by its number, else by its source (file systems of many devices).
+    """Returns the directory in /sys of the disk under a mount. For a partition, that is the disk that it lies on.
 
-    A partition stands for its disk.
+    The disk is found by the mount's device number, or else by its source (file systems of several devices).
     """
     link = sys / "dev/block" / device
     if not files.exists(link) and source.startswith("/dev/"):
@@ -155,14 +167,14 @@ def disk_of(files: Files, sys: Path, device: str, source: str) -> Path | None:
 
 
 def _disk(files: Files, sys: Path, link: Path) -> Path | None:
-    """The disk of a device or partition, by the name that /sys/class/block has for it."""
+    """Returns the disk of a device or partition, by the name that /sys/class/block has for it."""
     place = files.resolve(link)
     homes = [sys / "class/block" / name for name in (place.name, place.parent.name)]
     return next((home for home in homes if files.exists(home / "queue")), None)
 
 
 def queue_facts(files: Files, disk: Path | None) -> dict[str, Any]:
-    """Facts of one disk: model, kind, cache, scheduler, queue; all None if there is no such disk."""
+    """Returns the facts of one disk: model, kind, cache, scheduler, queue; all None if there is no such disk."""
     if disk is None:
         return dict.fromkeys(["device", *NAMES["disk"]])
     facts = {"device": disk.name, **read_facts(files, NAMES["disk"], disk)}
@@ -170,7 +182,7 @@ def queue_facts(files: Files, disk: Path | None) -> dict[str, Any]:
 
 
 def stack_facts(files: Files, disk: Path | None, sys: Path, holder: Holder) -> dict[str, Any]:
-    """The levels from the device of the file system down to the disks, and the caches of these disks.
+    """Returns the levels from the device of the file system down to the disks, and the caches of these disks.
 
     `stack` is ["disk"] for a plain disk, ["LVM", "RAID raid1 of 2", "disk", "disk"] for a volume on mirrored disks.
     """
@@ -193,7 +205,7 @@ def _levels(files: Files, disk: Path, sys: Path, holder: Holder, depth: int) -> 
 
 
 def _below(files: Files, disk: Path, sys: Path, holder: Holder) -> list[Path]:
-    """The disks on which a device lies; none for a disk itself."""
+    """Returns the devices on which a device lies; none for a disk."""
     backing = files.read(disk / "loop/backing_file")
     if backing is None:
         below = [_disk(files, sys, path) for path in files.glob(disk / "slaves/*")]
@@ -204,7 +216,7 @@ def _below(files: Files, disk: Path, sys: Path, holder: Holder) -> list[Path]:
 
 
 def _named(files: Files, disk: Path) -> str:
-    """What a level is; names of loop devices and volumes are left out, for they say nothing about speed."""
+    """Returns the kind of a level, without the names of loop devices and volumes, which say nothing about speed."""
     raid = files.read(disk / "md/level")
     if raid is not None:
         return f"RAID {raid} of {files.read(disk / 'md/raid_disks') or '?'}"

@@ -1,4 +1,5 @@
-"""What a collector of facts looks at, and what a collector is; on which machine a server is, and as which process."""
+"""The types of the collectors of facts (`Subject`, `Collector`), and functions that find a server's machine and
+process."""
 
 from __future__ import annotations
 
@@ -25,32 +26,37 @@ Measured = TypeVar("Measured")
 
 @dataclass(frozen=True)
 class Subject:
-    """What a collector looks at. `connection` is None for a machine without a server, `data_directory` if unknown."""
+    """The server and the machine that a collector looks at.
+
+    `connection` is None for a machine without a server, and `data_directory` if it is not known.
+    """
 
     connection: Session | None
     data_directory: Path | None
     machine: AnyMachine | None
-    """The server's; None if it cannot be looked into."""
+    """The server's machine; None if the lab cannot access it."""
 
     ours: bool = False
-    """Whether the data directory is the lab's own, so that a probe may write there."""
+    """True if the data directory is the lab's own, so that a probe may write there."""
 
     account: str | None = None
-    """The account that owns such a directory, and can exchange all that is in it; None: the lab's own."""
+    """The account that owns the lab's data directory, and can exchange all files in it; None if it is the lab's
+    account."""
 
     measure: bool = False
-    """Whether to measure, which takes seconds and must not disturb a load."""
+    """True if collectors may measure, which takes seconds and must not disturb a load."""
 
     load_connection: Session | None = None
-    """A session of the load's role, where that is not the role of `connection`."""
+    """A session of the load's role, if that is not the role of `connection`."""
 
     announced_files: tuple[str, ...] = ()
     announced_tools: tuple[tuple[str, ...], ...] = ()
-    """What the collectors read, and the commands whose output they ask for."""
+    """The files that all collectors read, and the commands whose output they ask for."""
 
     @cached_property
     def host(self) -> Files:
-        """What is to be read on the machine; of another host what all collectors announced is fetched at once."""
+        """Returns the files and tools of the machine. On a remote one, all that collectors announced are fetched at
+        once."""
         if self.machine is None:
             return Files()
         if isinstance(self.machine, WindowsHost):
@@ -60,34 +66,34 @@ class Subject:
 
     @property
     def session(self) -> Session:
-        """`connection`, for collectors that need the server."""
+        """Returns `connection`, for collectors that need the server. Raises RuntimeError if there is none."""
         if self.connection is None:
             raise RuntimeError("this subject has no server")
         return self.connection
 
     @cached_property
     def here(self) -> bool:
-        """Whether the server is on the machine that the lab runs on."""
+        """True if the server is on the machine that the lab runs on."""
         return is_this_machine(self.host)
 
     @cached_property
     def server_process(self) -> int | None:
-        """The process that serves the connection, if it is one of the machine's that we may see."""
+        """Returns the process that serves the connection, if the machine has it and the lab may see it."""
         if self.connection is None:
             return None
         return backend_process(self.connection.info.backend_pid, self.host)
 
     def value(self, query: str, *parameters: object) -> Any:
-        """First column of the first row, or None if the server does not know or the role may not ask."""
+        """Returns the first column of the first row, or None if the server does not know or the role may not ask."""
         rows = self.rows(query, *parameters)
         return rows[0][0] if rows else None
 
     def rows(self, query: str, *parameters: object) -> list[tuple[Any, ...]] | None:
-        """All rows, or None if the server does not know or the role may not ask."""
+        """Returns all rows, or None if the server does not know or the role may not ask."""
         return self.measured(lambda session: session.execute(query.encode(), parameters or None).fetchall())
 
     def measured(self, probe: Callable[[Session], Measured]) -> Measured | None:
-        """What a probe finds by the connection, or None if there is no server, or it refuses or is gone."""
+        """Returns the result of a probe on the connection, or None if there is no server, or it refuses or is gone."""
         with suppress(psycopg.Error):
             return None if self.connection is None else probe(self.connection)
         return None
@@ -100,21 +106,21 @@ class Collector:
     find: Callable[[Subject], dict[str, Any]]
     group: str
     files: Sequence[str] = ()
-    """Patterns of what it reads. Of another host they come with one look for all collectors, and anything else with a
-    round trip of its own."""
+    """Patterns of the files that it reads. On a remote host, one look fetches them for all collectors; any other file
+    costs a round trip of its own."""
     tools: Sequence[tuple[str, ...]] = ()
-    """Commands whose output it asks for."""
+    """The commands whose output it asks for."""
     host: bool = False
-    """Whether it needs a host that can be looked into."""
+    """True if it needs a host that the lab can access."""
     systems: Sequence[str] = ()
-    """The systems of such a host, by uname(1), that it knows; empty: all."""
+    """The operating systems of hosts that it knows, by uname(1); empty: all."""
     server: bool = False
-    """Whether it needs a server."""
+    """True if it needs a server."""
     measures: bool = False
-    """Whether it measures something, for some time."""
+    """True if it measures something, which takes some time."""
 
     def __call__(self, subject: Subject) -> dict[str, Any]:
-        """The facts, by their names; none where it lacks what it needs."""
+        """Returns the facts, by their names; none if the subject lacks something that the collector needs."""
         host_lacks = (self.host or self.systems) and subject.machine is None
         if host_lacks or (self.server and subject.connection is None) or (self.measures and not subject.measure):
             return {}
@@ -124,15 +130,15 @@ class Collector:
 
 
 def collector(group: str, **needs: Any) -> Callable[[Callable[[Subject], dict[str, Any]]], Collector]:
-    """Make a collector of a function; `needs` are fields of Collector."""
+    """Makes a function a collector; `needs` are fields of Collector."""
     return lambda find: Collector(find, group, **needs)
 
 
 def runs_here(connection: Session, target: Target) -> bool:
-    """Whether the server runs on the machine that the lab runs on, as far as that is certain.
+    """True if the server certainly runs on the machine that the lab runs on.
 
-    A Unix socket ends here. An address of this machine may be the near end of a tunnel or of a container's port: the
-    server is here if the process that serves the connection is.
+    A Unix socket always ends on this machine. An address of this machine may be the near end of a tunnel or of a
+    container's port; then the server is here if the process that serves the connection is.
     """
     if target.host.startswith(("/", "@")):
         return True
@@ -141,7 +147,8 @@ def runs_here(connection: Session, target: Target) -> bool:
 
 
 def is_this_machine(files: Files) -> bool:
-    """Whether they are those of the machine that the lab runs on, reached by whichever way: by the kernel's boot."""
+    """True if the files are those of the machine that the lab runs on, however it is reached. The kernel's boot id
+    tells."""
     if files.local:
         return True
     boot = MachineFiles(LOCAL).read(BOOT_ID)
@@ -149,7 +156,7 @@ def is_this_machine(files: Files) -> bool:
 
 
 def backend_process(number: int, files: Files) -> int | None:
-    """The process that serves a connection, if the machine has it; None if it is elsewhere or hidden from us."""
+    """Returns the process that serves a connection, if the machine has it; None if it is elsewhere or hidden."""
     if files.uname.system == "Windows":
         name = files.output(*POWERSHELL, f"[Console]::Out.Write((Get-Process -Id {number}).ProcessName)")
     else:
@@ -158,7 +165,7 @@ def backend_process(number: int, files: Files) -> int | None:
 
 
 def peer_address(connection: Session) -> str | None:
-    """The IP address that the connection leads to; None for a Unix socket."""
+    """Returns the IP address that the connection leads to; None for a Unix socket."""
     try:
         return str(ipaddress.ip_address(connection.info.hostaddr))
     except ValueError:
@@ -166,7 +173,7 @@ def peer_address(connection: Session) -> str | None:
 
 
 def own_addresses() -> dict[str, str]:
-    """This machine's IP addresses, each with the name of its interface."""
+    """Returns this machine's IP addresses, each with the name of its interface."""
     return {
         entry.address.partition("%")[0]: name
         for name, entries in psutil.net_if_addrs().items()
@@ -179,9 +186,9 @@ _SHOWN = "SELECT current_setting('data_directory', true)"
 
 
 def shown_directory(connection: Session) -> Path | None:
-    """The data directory as the server names it; None where the role may not know (pg_read_all_settings).
+    """Returns the data directory as the server names it; None if the role may not know it (pg_read_all_settings).
 
-    Raises psycopg.OperationalError when the server is gone.
+    Raises psycopg.OperationalError if the server is gone.
     """
     try:
         shown = value(connection, _SHOWN)

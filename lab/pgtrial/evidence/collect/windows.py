@@ -1,4 +1,5 @@
-"""Windows: what CIM says, asked once by PowerShell; what it says only to administrators is unknown to others."""
+"""Collects facts of Windows from CIM, by one call of PowerShell. Facts that CIM shows only to administrators are
+unknown to other accounts."""
 
 from __future__ import annotations
 
@@ -20,16 +21,17 @@ _VOLUME = resource("volume.ps1", __package__)
 _DISK = "$disk = Get-Partition -DriveLetter @letter@ | Get-Disk"
 
 _HYPERVISORS = ("VMware", "VirtualBox", "KVM", "QEMU", "Xen", "Virtual Machine", "Amazon EC2", "Google Compute Engine")
-"""In the maker's or the model's name of a virtual machine; HypervisorPresent is also true on a host with Hyper-V."""
+"""Words in the maker's or the model's name of a virtual machine. HypervisorPresent is also true on a host of
+Hyper-V."""
 
 _WORDS = NAMES["windows"]
 _PLAN = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})(?:\s*\((.*)\))?")
 _LOCAL_DISK = 3
-"""Win32_LogicalDisk.DriveType."""
+"""The value of Win32_LogicalDisk.DriveType for a local disk."""
 
 
 def script(directory: Path | None) -> str:
-    """The script for all of it, in one look."""
+    """Returns the script that reads all facts in one look."""
     drive = drive_of(directory)
     if drive is None:
         return reply_script(_PARTS)
@@ -38,7 +40,7 @@ def script(directory: Path | None) -> str:
 
 
 def hardware_of(reply: Reply) -> Group:
-    """Names as on Linux."""
+    """Returns the facts of the machine, by the names that they have on Linux."""
     return {
         "vendor": _of(reply, "system", "Manufacturer"),
         "product": _of(reply, "system", "Model"),
@@ -50,7 +52,7 @@ def hardware_of(reply: Reply) -> Group:
 
 
 def cpu_of(reply: Reply) -> Group:
-    """Sums over the sockets; unknown if one of them does not report it."""
+    """Returns the facts of the processors, summed over the sockets; a sum is unknown if a socket does not report it."""
     sockets = rows(reply, "cpu")
     first = sockets[0] if sockets else {}
     cache = whole(first.get("L3CacheSize"))
@@ -67,7 +69,7 @@ def cpu_of(reply: Reply) -> Group:
 
 
 def memory_of(reply: Reply) -> Group:
-    """Memory that Windows may use, page files, modules. Who may lock large pages is not asked: it is unknown."""
+    """Returns the memory that Windows may use, page files and modules. It is not known who may lock large pages."""
     size, modules = whole(_of(reply, "system", "TotalPhysicalMemory")), rows(reply, "memory")
     speeds = {whole(module.get("ConfiguredClockSpeed") or module.get("Speed")) for module in modules}
     return {
@@ -81,7 +83,7 @@ def memory_of(reply: Reply) -> Group:
 
 
 def system_of(reply: Reply) -> Group:
-    """The hypervisor by the names that makers of virtual machines give them."""
+    """Returns the facts of the operating system. A hypervisor has the name that its maker gives to virtual machines."""
     return {
         "system": "Windows",
         "distribution": _of(reply, "os", "Caption"),
@@ -93,7 +95,7 @@ def system_of(reply: Reply) -> Group:
 
 
 def storage_of(reply: Reply, directory: Path) -> Group:
-    """File system and disk of a directory with a drive letter; a network share has no disk here."""
+    """Returns the file system and the disk of a directory with a drive letter; a network share has no disk here."""
     disk, drive = part(reply, "disk"), drive_of(directory)
     size = whole(disk.get("Size"))
     media = _named(part(reply, "physical").get("MediaType"), _WORDS["media"])
@@ -117,7 +119,8 @@ def storage_of(reply: Reply, directory: Path) -> Group:
 
 
 def _plan(reply: Any) -> str | None:
-    """`Power Scheme GUID: 8c5e7fda-... (High performance)`, of which only the GUID is the same in all languages."""
+    """Returns the power plan from `Power Scheme GUID: 8c5e7fda-... (High performance)`, in which only the GUID is the
+    same in all languages."""
     match = _PLAN.search(reply) if isinstance(reply, str) else None
     return None if match is None else _WORDS["plans"].get(match[1].lower(), match[2] or match[1].lower())
 
@@ -130,7 +133,7 @@ def _virtualisation(reply: Reply) -> str | None:
 
 
 def _named(value: Any, names: dict[str, str]) -> str | None:
-    """A name, or the name of a number; what Windows itself calls unspecified is unknown."""
+    """Returns a name, or the name of a number; None for values that Windows itself calls unspecified."""
     code = whole(value)
     name = _text(value) if code is None else names.get(str(code))
     return None if name in ("Unspecified", "Unknown") else name
@@ -166,6 +169,6 @@ system = _told("os", system_of)
 
 @collector("storage", systems=["Windows"])
 def storage(subject: Subject) -> Group:
-    """The volume that holds the data directory."""
+    """Returns the facts of the volume that holds the data directory."""
     directory = subject.data_directory
     return {} if directory is None else storage_of(_asked(subject), directory)

@@ -1,1 +1,1 @@
-"""What servers and hosts do during a trial, second by second."""
+"""Observers of servers and hosts, which record second by second what they do during a trial."""

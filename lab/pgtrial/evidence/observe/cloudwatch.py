@@ -1,7 +1,7 @@
-"""What Amazon CloudWatch has about an RDS or Aurora instance over a span of time.
+"""Reads the metrics that Amazon CloudWatch has of an RDS or Aurora instance over a span of time.
 
 The names are those of AWS/RDS in the Amazon RDS User Guide ("Amazon CloudWatch instance-level metrics") and the Aurora
-User Guide. Nothing is read here of the server itself, and nothing is changed in the account: one call, GetMetricData.
+User Guide. This module reads nothing from the server and changes nothing in the account: it only calls GetMetricData.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from pgtrial.model.resources import table
 SOURCE = "cloudwatch"
 
 UNITS: dict[str, str] = table("cloudwatch.toml", __package__)
-"""The metrics asked for, with their units, what limits a server first; an instance has some of them."""
+"""The metrics that are asked for, with their units. The limits of a server come first; an instance has some metrics."""
 
 _RETENTION = ((timedelta(days=15), 60), (timedelta(days=63), 300))
-"""So old at most, a value for so many seconds is kept; older ones are kept for an hour each (GetMetricData, Period)."""
+"""The ages up to which CloudWatch keeps values of each period, in seconds. Older values are kept for an hour each
+(GetMetricData, Period)."""
 _OLDEST_PERIOD_S = 3600
 
 
@@ -40,7 +41,7 @@ class Value:
 
 
 class CloudWatch:
-    """The metrics of an arm's instances. Raises MetricsError where boto3 or a region is missing."""
+    """The metrics of an arm's instances. Raises MetricsError if boto3 or a region is missing."""
 
     def __init__(self, arm: str, instances: Sequence[str], region: str | None):
         self._arm = arm
@@ -70,7 +71,7 @@ class CloudWatch:
             raise self._refused(error) from None
 
     def values(self, deployment: int, begin: datetime, end: datetime, now: datetime) -> list[Value]:
-        """All values of one of the instances whose time overlaps begin..end, in the finest grain that is kept.
+        """Returns all values of an instance whose time overlaps begin..end, in the shortest period that is kept.
 
         Raises MetricsError.
         """
@@ -113,6 +114,6 @@ def _period(age: timedelta) -> int:
 
 
 def _floor(moment: datetime, period: int) -> datetime:
-    """The beginning of the period that a moment lies in."""
+    """Returns the beginning of the period in which a moment lies."""
     seconds = int(moment.timestamp())
     return datetime.fromtimestamp(seconds - seconds % period, UTC)

@@ -1,4 +1,4 @@
-"""The host of a server: looked at again and again during a trial, and counted over its measured part."""
+"""Observes the host of a server: samples during a trial, and counters over its measured part."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pgtrial.machines.windows import AnyMachine, WindowsHost
 
 
 class HostSampler:
-    """Looks at the host of a server, whatever its operating system.
+    """Reads the numbers of a server's host, whatever its operating system.
 
-    `data_directory` is the server's, by default as it names it to the lab's `session`. A server that is not `alone`
-    shares what the whole host counts with the others: then its own processes alone are counted.
+    `data_directory` is the server's; by default the server names it to the lab's `session`. If a server is not `alone`,
+    others share the host's numbers with it, and only the server's own processes are counted.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class HostSampler:
         self._session_s = 0.0
 
     def look(self) -> Snapshot:
-        """The numbers now. Raises HostTrouble."""
+        """Returns the numbers now. Raises HostTrouble."""
         snapshot = self.system.look()
         self._looks_s += snapshot.look_cpu_s
         self._session_s = snapshot.session_cpu_s or self._session_s
@@ -55,7 +55,7 @@ class HostSampler:
         return replace(snapshot, counters=of_server, gauges={})
 
     def cpu_taken_s(self) -> float:
-        """CPU seconds that the looks so far and, up to the last look, the lab's session took of the host."""
+        """Returns the CPU seconds on the host of the looks so far and, up to the last look, of the lab's session."""
         return self._looks_s + self._session_s
 
 
@@ -67,13 +67,13 @@ def read_host(
     network: bool = False,
     alone: bool = True,
 ) -> Counters:
-    """The view `host` in seconds; empty where the host reports nothing.
+    """Returns the counters of the view `host`; empty if the host reports nothing.
 
-    Its counters: elapsed_s, cpu_s (of all CPUs together), cpu_busy_s, cpu_steal_s, memory_stall_s (all processes waited
-    for memory), context_switches; server_cpu_s and the traffic of its data's device for a server of the lab's own or
-    one that `session` leads to; lab_cpu_s if the lab runs on that host; with `network`, for a load that goes over one,
-    the bytes of all interfaces. If the server's host cannot be looked into (`machine` is None), the lab's host counts.
-    Of a server that is not `alone` there: elapsed_s and server_cpu_s.
+    The counters are elapsed_s, cpu_s (of all CPUs together), cpu_busy_s, cpu_steal_s, memory_stall_s (all processes
+    waited for memory) and context_switches. For a server of the lab's own, or one that `session` leads to, there are
+    server_cpu_s and the traffic of the data's device; lab_cpu_s if the lab runs on that host; and with `network`, for a
+    load over a network, the bytes of all interfaces. If the server's host cannot be observed (`machine` is None), the
+    lab's host is read. For a server that is not `alone` there are only elapsed_s and server_cpu_s.
     """
     sampler = HostSampler(machine or LOCAL, data_directory, session if machine is not None else None)
     try:

@@ -1,4 +1,4 @@
-"""What a server says of a job while it runs (pg_stat_progress_*), and its memory meanwhile."""
+"""Reads the progress of a job from the server while it runs (pg_stat_progress_*), and watches the server's memory."""
 
 from __future__ import annotations
 
@@ -32,32 +32,32 @@ _VIEWS = {
     "cluster": (("heap_blks_scanned", "heap_blks_total"),),
     "basebackup": (("backup_streamed", "backup_total"),),
 }
-"""By progress view: counters with their totals, the latest phase first."""
+"""The counters of progress with their totals, by progress view, the latest phase first."""
 
 _AVAILABLE = """SELECT relname FROM pg_catalog.pg_class
     WHERE relnamespace = 'pg_catalog'::regnamespace AND relname LIKE 'pg\\_stat\\_progress\\_%'"""
 _OF_CLIENTS = "pid IN (SELECT pid FROM pg_stat_activity WHERE client_port IS NOT NULL AND pid <> pg_backend_pid())"
-"""Not of autovacuum."""
+"""The condition for processes of clients. It leaves out autovacuum, and the session that asks."""
 _QUICKLY = "SET LOCAL statement_timeout = '1s'"
-"""A job may lock what a look reads."""
+"""The statement that limits the time of a query, since a job may lock what the query reads."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a command of the server is."""
+    """The progress of a command of the server."""
 
     command: str
-    """`create index`, `vacuum`."""
+    """The command in lower case, such as `create index` or `vacuum`."""
     phase: str
     share: float | None
-    """Of the phase; None: the server does not know."""
+    """The share of the phase that is done; None if the server does not know it."""
 
 
 class ProgressViews:
     """The progress views of a server; versions before 9.6 have none, and later ones have more."""
 
     def __init__(self, session: Session) -> None:
-        """Raises psycopg.Error."""
+        """Finds the progress views that the server has. Raises psycopg.Error."""
         self._session = session
         known = {name for (name,) in session.execute(_AVAILABLE.encode()).fetchall()}
         parts = [
@@ -68,7 +68,7 @@ class ProgressViews:
         self._query = " UNION ALL ".join(parts)
 
     def look(self) -> Progress | None:
-        """What is under way now; None where no command reports progress, or the look would wait."""
+        """Returns the progress of a command; None if no command reports any, or if reading it would have to wait."""
         if not self._query:
             return None
         try:
@@ -81,7 +81,7 @@ class ProgressViews:
 
 
 def progress_of(view: str, row: Mapping[str, Any]) -> Progress:
-    """A row of a progress view."""
+    """Returns the progress that a row of a progress view shows."""
     pairs = ((row.get(done), row.get(total)) for done, total in _VIEWS[view])
     share = next((done / total for done, total in pairs if done and total), None)
     command = row.get("command") or view.replace("_", " ")
@@ -90,7 +90,7 @@ def progress_of(view: str, row: Mapping[str, Any]) -> Progress:
 
 
 class PeakMemory:
-    """A context manager that looks at the memory of a server's processes until it ends; `bytes` is the most of it."""
+    """A context manager that watches the memory of a server's processes until it ends; `bytes` is the peak."""
 
     def __init__(self, machine: AnyMachine | None, data_directory: Path | None) -> None:
         self.bytes: float | None = None

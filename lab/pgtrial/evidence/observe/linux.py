@@ -1,4 +1,4 @@
-"""Linux: what the texts of /proc and /sys say, as numbers, and looking at the kernel under the lab itself."""
+"""Reads Linux: numbers from the texts of /proc and /sys, and the kernel that the lab itself runs on."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from pgtrial.machines.machine import read_of_others
 TICKS_PER_S = float(os.sysconf("SC_CLK_TCK"))
 _PRESSURES = {name: f"/proc/pressure/{name}" for name in ("cpu", "memory", "io")}
 FILES = ("/proc/stat", "/proc/meminfo", "/proc/net/dev", *_PRESSURES.values())
-"""What is read of every host."""
+"""The files that are read on every host."""
 
 _MEMORY = {"MemAvailable": "available_bytes", "Cached": "cached_bytes", "Dirty": "dirty_bytes"}
 _TRAFFIC = {"read_bytes": (2, 512), "reads": (0, 1), "written_bytes": (6, 512), "writes": (4, 1)}
-"""Places in a block device's statistics, and units: sectors are of 512 bytes, whatever the device's own (the kernel's
-block/stat.rst)."""
+"""The places of counters in a block device's statistics, and their units. Sectors there have 512 bytes, whatever the
+device's own are (the kernel's block/stat.rst)."""
 
 
 class LocalLinux(System):
-    """The Linux kernel under the lab itself. `session` is the process that serves the lab."""
+    """The Linux kernel that the lab itself runs on. `session` is the process that serves the lab's session."""
 
     def __init__(self, data_directory: Path | None, session: int | None = None):
         self._data = data_directory
         self._session = session
 
     def look(self) -> Snapshot:
-        """Reads the files one by one; the lab counts the time that this takes itself."""
+        """Reads the files one by one. The CPU time that this takes is the lab's own, and the lab counts it."""
         postmaster = None if self._data is None else _postmaster(self._data)
         device = "none" if self._data is None else _device(self._data)
         paths = [*FILES, device_file(device)]
@@ -52,7 +52,7 @@ def linux_snapshot(
     look_cpu_s: float = 0.0,
     on_labs_machine: bool,
 ) -> Snapshot:
-    """From the texts of files by path. `device` is the major:minor of the data's; pid/stat files are of processes."""
+    """Returns a snapshot from the texts of files, by path. `device` is the major:minor of the data's device."""
 
     def text(path: str) -> str:
         return texts.get(path, "")
@@ -77,22 +77,22 @@ def linux_snapshot(
 
 
 def device_file(device: str) -> str:
-    """The statistics of a block device, by major:minor."""
+    """Returns the file that has the statistics of a block device, by its major:minor."""
     return f"/sys/dev/block/{device}/stat"
 
 
 def session_files(process: int) -> tuple[str, str]:
-    """The files that have the CPU time of a process of one thread."""
+    """Returns the files that have the CPU time of a process with one thread."""
     return f"/proc/{process}/schedstat", f"/proc/{process}/stat"
 
 
 def client_cpu(engine: int) -> float | None:
-    """CPU seconds of the engine, a process of this machine."""
+    """Returns the CPU seconds of the engine, a process of this machine."""
     return process_cpu(read(f"/proc/{engine}/stat"), TICKS_PER_S)
 
 
 def read(path: str) -> str:
-    """A file of this machine's kernel; empty where there is none, or its process has ended."""
+    """Returns the text of a file of this machine's kernel; empty if there is none, or if its process has ended."""
     try:
         with open(path, "rb", buffering=0) as file:
             return (file.readall() or b"").decode(errors="replace")
@@ -101,7 +101,7 @@ def read(path: str) -> str:
 
 
 def _process_files(parent: int) -> list[str]:
-    """The files about a process and its children, or about all where the kernel lists no children."""
+    """Returns the files about a process and its children, or about all processes if the kernel lists no children."""
     listed = f"/proc/{parent}/task/{parent}/children"
     if not os.path.exists(listed):
         return glob("/proc/[0-9]*/stat")
@@ -109,7 +109,7 @@ def _process_files(parent: int) -> list[str]:
 
 
 def server_memory(data_directory: Path) -> float | None:
-    """Bytes of memory of a server's processes, shared memory counted once (PSS); None: not known."""
+    """Returns the bytes of memory of a server's processes, shared memory counted once (PSS); None if unknown."""
     postmaster = _postmaster(data_directory)
     if postmaster is None:
         return None
@@ -120,7 +120,8 @@ def server_memory(data_directory: Path) -> float | None:
 
 
 def proportional(smaps_rollup: str) -> float | None:
-    """Bytes of a process, each page divided by the number of processes that have it; None if it has ended."""
+    """Returns the bytes of a process, each page divided by the number of processes that map it; None if it has
+    ended."""
     for line in smaps_rollup.splitlines():
         name, _, rest = line.partition(":")
         if name == "Pss":
@@ -136,8 +137,8 @@ def _postmaster(data_directory: Path) -> int | None:
 
 
 def _device(directory: Path) -> str:
-    """major:minor of the device below a directory; of volumes of several devices (btrfs, zfs) and file systems without
-    one (overlay, tmpfs) the kernel has no statistics."""
+    """Returns the major:minor of the device below a directory. The kernel has no statistics for volumes of several
+    devices (btrfs, zfs) and for file systems without a device (overlay, tmpfs)."""
     try:
         number = os.stat(directory).st_dev
     except OSError:
@@ -146,7 +147,7 @@ def _device(directory: Path) -> str:
 
 
 def cpu(stat: str, ticks_per_s: float) -> dict[str, float]:
-    """All CPUs together, in seconds by mode, and how often they changed from one thread to another (proc(5), stat).
+    """Returns the seconds of all CPUs together by mode, and their context switches (proc(5), stat).
 
     The times of guests, which follow those of the modes, are part of user and nice.
     """
@@ -162,15 +163,15 @@ def cpu(stat: str, ticks_per_s: float) -> dict[str, float]:
 
 
 def memory(meminfo: str) -> dict[str, float]:
-    """Bytes that are available, cached, and to be written."""
+    """Returns the bytes that are available, cached, and waiting to be written."""
     lines = (line.split() for line in meminfo.splitlines())
     return {_MEMORY[name]: int(words[0]) * 1024.0 for line, *words in lines if (name := line.rstrip(":")) in _MEMORY}
 
 
 def pressure(texts: Mapping[str, str]) -> dict[str, float]:
-    """`cpu_some_s`, `io_full_s`, ...: seconds in which some or all processes waited for a resource.
+    """Returns `cpu_some_s`, `io_full_s`, ...: the seconds in which some or all processes waited for a resource.
 
-    From the files of /proc/pressure, by path; they count microseconds (the kernel's accounting/psi.rst).
+    `texts` has the files of /proc/pressure by path; they count microseconds (the kernel's accounting/psi.rst).
     """
     stalls = {}
     for resource, path in _PRESSURES.items():
@@ -183,7 +184,8 @@ def pressure(texts: Mapping[str, str]) -> dict[str, float]:
 
 
 def traffic(stat: str) -> dict[str, float]:
-    """read_bytes, reads, written_bytes, writes of a block device (its `stat` in /sys); empty where there is none."""
+    """Returns read_bytes, reads, written_bytes and writes of a block device, from its `stat` in /sys; empty if there is
+    no such file."""
     words = stat.split()
     if len(words) < 7:
         return {}
@@ -191,7 +193,8 @@ def traffic(stat: str) -> dict[str, float]:
 
 
 def network(dev: str) -> dict[str, float]:
-    """bytes: of all interfaces (/proc/net/dev), each packet once; what the loopback interface sends it receives too."""
+    """Returns the `bytes` of all interfaces (/proc/net/dev). Only the sent bytes of the loopback interface count, since
+    it receives them too."""
     carried = []
     for line in dev.splitlines():
         name, parted, rest = line.partition(":")
@@ -203,7 +206,8 @@ def network(dev: str) -> dict[str, float]:
 
 
 def process_cpu(stat: str, ticks_per_s: float, *, with_ended: bool = False) -> float | None:
-    """CPU seconds of one process, user and system (proc(5), pid/stat), with those of its children that have ended."""
+    """Returns the CPU seconds of a process, user and system (proc(5), pid/stat); `with_ended` adds those of its
+    children that have ended."""
     words = stat.rpartition(")")[2].split()
     if len(words) < 15:
         return None
@@ -211,9 +215,9 @@ def process_cpu(stat: str, ticks_per_s: float, *, with_ended: bool = False) -> f
 
 
 def group_cpu(postmaster: int, stats: Iterable[str], ticks_per_s: float) -> float | None:
-    """CPU seconds of a server: of the postmaster, of its children, and of those that have ended.
+    """Returns the CPU seconds of a server: of the postmaster, of its children, and of children that have ended.
 
-    `stats` are the pid/stat of at least these; None where the postmaster's is not among them.
+    `stats` has the pid/stat of at least these processes. None if that of the postmaster is missing.
     """
     of_postmaster, children = None, 0.0
     for stat in stats:
@@ -227,7 +231,7 @@ def group_cpu(postmaster: int, stats: Iterable[str], ticks_per_s: float) -> floa
 
 
 def precise_cpu(schedstat: str, stat: str, ticks_per_s: float) -> float | None:
-    """CPU seconds of a process of one thread, to the nanosecond where the kernel keeps them so (pid/schedstat)."""
+    """Returns the CPU seconds of a process of one thread, to the nanosecond if the kernel has pid/schedstat."""
     words = schedstat.split()
     if words and words[0].isdigit() and int(words[0]):
         return int(words[0]) / 1e9

@@ -28,7 +28,7 @@ _VALUES = re.compile(r"'(?:[^']|'')*'|(?<![\w$.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\b
 _COSTS = re.compile(r"\s*\(cost=[^)]*\)$")
 _PLANNING_TIME = re.compile(r"Planning Time: ([\d.]+) ms")
 _NODE = re.compile(r"\S|\s*->")
-"""The beginning of a line about a node; the other lines tell more of the node above them."""
+"""The beginning of a line about a plan node; the other lines are details of the node above them."""
 _PRUNED = re.compile(r"Subplans Removed|One-Time Filter: false")
 """The words by which a plan shows that a NULL as a value has removed a part of it."""
 _NAME = "pgtrial_explained"

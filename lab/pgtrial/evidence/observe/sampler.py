@@ -1,6 +1,6 @@
 """The sampler: a session and a thread of the lab's own that look at the server at a low rate while it serves a load.
 
-It never decides about a trial: whatever happens to it ends the sampler, with a note, and the load goes on. What it
+It never decides about a trial: an error in the sampler ends it, with a note, and the load goes on. The CPU time that it
 takes from the machine that it observes is measured, and kept below a share.
 """
 
@@ -29,25 +29,26 @@ from pgtrial.store.tables import OBSERVED_SCHEMA
 
 WAITS_EVERY_S = 0.5
 COUNTERS_EVERY = 2
-"""So many looks at the sessions for one at the counters."""
+"""The number of looks at the sessions for each look at the counters."""
 
 MOST_SHARE = 0.01
-"""A share of one CPU: where a look costs so much that it would be passed, the next one waits for longer."""
+"""The largest share of one CPU that the sampler may take. After a look that cost more, the next one waits longer."""
 
 _JITTER = 0.4
-"""Share by which intervals vary at random: the server's own processes wake up at fixed ones, and so do rates."""
+"""The share by which intervals vary at random, because the server's own processes wake up at fixed intervals, and loads
+at a given rate begin transactions at fixed intervals."""
 
 _STATEMENT_TIMEOUT = "SET statement_timeout = '5s'"
 _PATIENCE_S = 6.0
-"""How long the end of the load waits for the sampler: until its last statement is timed out."""
+"""How long the end of the load waits for the sampler, seconds: until its last statement has timed out."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What was seen during one load: columns of WAITS_SCHEMA and OBSERVED_SCHEMA, notes, and what it took.
+    """The samples of one load: columns of WAITS_SCHEMA and OBSERVED_SCHEMA, notes, and the cost of the sampling.
 
     `cost` is about the measured part: samples, transactions (of the sampler itself), lab_cpu_s, statements_s (the time
-    that its statements took), and server_cpu_s where the server's host can be looked into.
+    that its statements took), and server_cpu_s if the server's host can be observed.
     """
 
     waits: pl.DataFrame
@@ -58,15 +59,15 @@ class Observation:
 
 @dataclass(frozen=True)
 class OwnTime:
-    """When a load was active that alternates with others, by time.monotonic()."""
+    """The time in which one of several alternating loads was active, by time.monotonic()."""
 
     measured_since: float
-    """When the measured part of all loads begins."""
+    """The time at which the measured part of all loads begins."""
     slices: Sequence[tuple[float, float]]
-    """Begin and end of each slice of its own."""
+    """The begin and the end of each slice of this load."""
 
     def holds(self, began: float, ended: float) -> bool:
-        """Whether all of a look lies in one of its slices."""
+        """True if a look lies wholly within one of the slices."""
         return any(first <= began and ended <= last for first, last in self.slices)
 
 
@@ -75,8 +76,8 @@ def waits_of(
 ) -> pl.DataFrame:
     """Returns the sessions of each second from `since` on, as the mean of the looks that began in it.
 
-    A look is when it began and ended, by time.monotonic(), and what it found. With `own`, looks that do not lie in one
-    of the load's slices do not count.
+    Each look has the times at which it began and ended, by time.monotonic(), and the sessions that it found. With
+    `own`, looks that do not lie in one of the load's slices do not count.
     """
     return mean_waits(
         [
@@ -88,10 +89,11 @@ def waits_of(
 
 
 class Sampler:
-    """A context manager around the load; it connects before that, since connecting changes the environment a moment.
+    """A context manager around the load. It connects before the load, since connecting disturbs the server for a
+    moment.
 
-    `machine` is the server's host, where it can be looked into, and `data_directory` the server's, if the lab made it;
-    `known`: as of `Views`; `alone`: no other server of the study is loaded at the same time.
+    `machine` is the server's host, if it can be observed, and `data_directory` the server's, if the lab made it.
+    `known` is passed to `Views`. `alone` is true if no other server of the study is loaded at the same time.
     """
 
     def __init__(
@@ -114,11 +116,11 @@ class Sampler:
         self._measured_since: float | None = None
         self._notes: list[str] = []
         self._sessions: list[tuple[float, float, Doings]] = []
-        """When each look at the sessions began and ended, and what it found."""
+        """The times at which each look at the sessions began and ended, and the sessions that it found."""
         self._readings: list[Reading] = []
         self._statements: dict[str, float] = {}
         self._looks: list[tuple[float, dict[str, float]]] = []
-        """When each look began, and what it took, as in Observation.cost."""
+        """The time at which each look began, and its costs, as in Observation.cost."""
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -139,7 +141,7 @@ class Sampler:
             self._session.close()
 
     def load_begins(self, engine: int | None) -> None:
-        """Start to look; `engine` is the process that makes the load, if it is one of this machine."""
+        """Starts to sample; `engine` is the process that makes the load, if it runs on this machine."""
         if self._session is None:
             return
         self._engine = engine
@@ -148,13 +150,13 @@ class Sampler:
             self._thread.start()
 
     def measure_begins(self) -> None:
-        """Tell it that the measured part begins now: second 0."""
+        """Marks this moment as second 0, at which the measured part begins."""
         self._measured_since = time.monotonic()
 
     def seen(self, duration_s: float, own: OwnTime | None = None) -> Observation:
-        """All that was seen up to the scheduled end of the measured part. A load that never got there: nothing.
+        """Returns all samples up to the scheduled end of the measured part; none if that part never began.
 
-        `own` is the time of a load that alternates with others: in their slices its sessions are not looked at.
+        `own` is the time of a load that alternates with others; samples of sessions in the others' slices do not count.
         """
         since = self._measured_since
         if since is None:
@@ -225,7 +227,7 @@ class Sampler:
         self._readings.append(Reading(moment, counters, gauges))
 
     def _look_at_host(self) -> Snapshot:
-        """A host that is gone is not looked for any more; the server may be there all the same."""
+        """Reads the host's numbers. If the host is gone, it is not asked again; the server may still be there."""
         if self._host is None:
             return Snapshot()
         try:
@@ -245,14 +247,14 @@ class Sampler:
 
 
 class _Meter:
-    """What each look took: the CPU of this thread, and of the server's host where that can be looked into."""
+    """Measures the CPU time of each look, of this thread and, if it can be observed, of the server's host."""
 
     def __init__(self, host: HostSampler | None):
         self._host = host
         self._taken = self._cpu()
 
     def look(self, began: float, transactions: int) -> dict[str, float]:
-        """The costs since the last look, as in Observation.cost."""
+        """Returns the costs since the last look, as in Observation.cost."""
         ended, before, self._taken = time.monotonic(), self._taken, self._cpu()
         spent = {name: taken - before[name] for name, taken in self._taken.items()}
         statements_s = max(0.0, ended - began - spent["lab_cpu_s"])
@@ -260,6 +262,6 @@ class _Meter:
         return counts | spent
 
     def _cpu(self) -> dict[str, float]:
-        """CPU seconds so far."""
+        """Returns the CPU seconds so far."""
         server = {} if self._host is None else {"server_cpu_s": self._host.cpu_taken_s()}
         return {"lab_cpu_s": time.thread_time(), **server}

@@ -1,6 +1,6 @@
-"""The last words of a server: what its log says of PANIC, FATAL and processes that ended, and nothing else.
+"""Finds in a server's log why it ended: lines of PANIC, FATAL and of processes that ended, and nothing else.
 
-Statements and details are left out: they may hold what is nobody's business.
+Statements and details are left out, because they may hold confidential data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _ENDS = re.compile(
 
 
 def last_lines(log: Path, begin: int = 0) -> list[str]:
-    """What the log says from byte `begin` on, alike lines once with their number, each with the time of its first."""
+    """Returns the lines of a log from byte `begin` on that say why the server ended.
+
+    Lines that differ only in numbers are one line, with their count and the time of the first of them.
+    """
     try:
         with log.open("rb") as file:
             file.seek(max(begin, log.stat().st_size - _READ_BYTES))
@@ -32,7 +35,7 @@ def last_lines(log: Path, begin: int = 0) -> list[str]:
 
 
 def telling_lines(text: str) -> list[str]:
-    """The last lines of a log that say why a server ended; a PANIC is always among them."""
+    """Returns the last lines of a log that say why a server ended; a PANIC is always among them."""
     telling: dict[str, list[str]] = {}
     for line in text.splitlines():
         match = _SPOKEN.match(line)
@@ -48,6 +51,6 @@ def telling_lines(text: str) -> list[str]:
 
 
 def panic(lines: list[str]) -> str | None:
-    """The first PANIC among such lines, without its time."""
+    """Returns the first PANIC among such lines, without its time; None if there is none."""
     line_of_panic = next((line for line in lines if "PANIC: " in line), None)
     return line_of_panic and line_of_panic[line_of_panic.index("PANIC: ") :]

@@ -1,4 +1,5 @@
-"""Hosts behind a shell: one command a look, which reads Linux by its files, FreeBSD by its tools, others not at all."""
+"""Observes hosts behind a shell, by one command for each look. It reads Linux by its files and FreeBSD by its tools;
+other systems are not supported."""
 
 from __future__ import annotations
 
@@ -13,21 +14,22 @@ from pgtrial.model.resources import filled, resource
 
 _VALUES = {"boot_id": BOOT_ID, "device_file": device_file("$device"), "files": " ".join(FILES)}
 _LOOK = filled(resource("look.sh", __package__), **_VALUES)
-"""Arguments: the data directory, the process of the lab's session, and, once known, the device (major:minor) and the
-system. Where the data directory may not be read, the postmaster is the session's parent.
+"""The script of a look. Its arguments are the data directory, the process of the lab's session and, once they are
+known, the device (major:minor) and the system. If the data directory may not be read, the postmaster is the session's
+parent.
 
-Nearly all of Linux comes by one grep, which names the file of each line, leaves out long files, and at last prints
-its own CPU time; st_dev is taken apart as the C library does (makedev(3)). On FreeBSD `ps -S` counts children that
-have ended (ps(1)).
+On Linux, one grep prints nearly all files with the name of the file before each line. It leaves out long files, and at
+the end prints its own CPU time. The script splits st_dev as the C library does (makedev(3)). On FreeBSD `ps -S` counts
+children that have ended (ps(1)).
 """
 
 _OF_A_FILE = re.compile(r"(/\S*?/(?:stat|meminfo|dev|cpu|memory|io|schedstat)):(.*)")
 _OF_A_PROCESS = re.compile(r"process\s+(\d+)\s+(\d+)\s+(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
 _USER_HZ = "100"
-"""What every kind of processor has that Linux still runs on, where getconf is not there to say it."""
+"""The ticks per second of every kind of processor that Linux still runs on, for hosts without getconf."""
 
 _FREEBSD_MODES = ("user_s", "nice_s", "system_s", "irq_s", "idle_s")
-"""The order of kern.cp_time (FreeBSD's sys/resource.h, CP_USER to CP_IDLE)."""
+"""The CPU modes in the order of kern.cp_time (FreeBSD's sys/resource.h, CP_USER to CP_IDLE)."""
 
 
 class Shell(System):
@@ -42,7 +44,7 @@ class Shell(System):
         self._ticks_per_s = 0.0
 
     def look(self) -> Snapshot:
-        """One round trip. Raises HostTrouble."""
+        """Returns the host's numbers, by one round trip. Raises HostTrouble."""
         words = [str(self._data or ""), str(self._session or ""), self._device, self._system]
         lines = self._machine.looked(["sh", "-c", _LOOK, "sh", *words]).stdout.splitlines()
         head = dict(line.split(" ", 1) for line in lines if line.startswith(_HEADS))
@@ -79,7 +81,7 @@ _HEADS = ("system ", "boot ", "ticks ", "device ", "postmaster ", "spent ")
 
 
 def _freebsd(lines: list[str], postmaster: str | None, *, on_labs_machine: bool) -> Snapshot:
-    """From the lines of sysctl(8), netstat(1) with `link` and ps(1) with `process` in front."""
+    """Returns a snapshot from the lines of sysctl(8), of netstat(1) after `link`, and of ps(1) after `process`."""
     sysctl = dict(line.split(": ", 1) for line in lines if line.startswith(("kern.", "vm.")) and ": " in line)
     rate = re.search(r"stathz = (\d+)", sysctl.get("kern.clockrate", ""))
     ticks = sysctl.get("kern.cp_time", "").split()

@@ -1,8 +1,8 @@
 """The statements of a load; `plans.py` has their plans.
 
-Only what the study itself sends is explained: its scripts, its queries, what its engine lists, what its capture has
-recorded. No session of
-others is looked at: its statement may call a function that waits to be planned by somebody with more rights.
+Only statements that the study itself sends are explained: those of its scripts, of its queries, of its engine's list
+and of its capture. The sessions of others are not looked at: their statement may call a function that somebody has
+prepared to run with the rights of whoever plans it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from pgtrial.loads.target import Session
 from pgtrial.model.records.trial import LoadStatement
 
 MOST_STATEMENTS = 40
-"""The statements of a load that are explained, if no file lists them: the first ones."""
+"""The number of a load's statements that are explained if no file lists them: the first ones."""
 
 _NOT_KEPT = re.compile(
     r"\s*((begin|commit|end|rollback|abort|start|savepoint|release|set|reset|show|deallocate|discard)\b|$)",
     re.IGNORECASE,
 )
-"""What says nothing of the load's work: the control of transactions and sessions, and empty statements."""
+"""Matches statements that do none of the load's work: control of transactions and sessions, and empty statements."""
 
 
 def by_text(statements: Iterable[SentStatement]) -> dict[str, SentStatement]:
-    """Returns the first example of each statement, by its text without values; without what controls a session.
+    """Returns the first example of each statement, by its text without values. An example with known values is
+    preferred.
 
-    An example whose values are known comes before those whose values are not.
+    Statements that control transactions or sessions are left out.
     """
     examples: dict[str, SentStatement] = {}
     for one in statements:
@@ -51,12 +52,12 @@ class Statements:
     are_complete: bool
     """True if the load sends no other statements than these."""
     left_out: int = 0
-    """Further statements of the load, which are not explained."""
+    """The number of further statements of the load, which are not explained."""
 
     def plans(self, session: Session) -> dict[str, LoadStatement]:
-        """The statements with their plans on the session's server, by their text without values.
+        """Returns the statements with their plans on the session's server, by their text without values.
 
-        The session is one of `connect_as_load`: to plan a statement is to run functions that it calls, by the rights of
-        the session's role. Raises psycopg.OperationalError.
+        The session must come from `connect_as_load`, since planning a statement can run functions that it calls, with
+        the rights of the session's role. Raises psycopg.OperationalError.
         """
         return {key: planned(session, statement) for key, statement in self.sent.items()}

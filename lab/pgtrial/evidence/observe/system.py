@@ -1,4 +1,4 @@
-"""What a look at a host returns, whichever operating system it runs; and what moved per second from look to look."""
+"""The result of a look at a host, on any operating system, and the rates per second between such looks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 from pgtrial.store.tables import OBSERVED_SCHEMA
 
 Values = dict[str, dict[str, float]]
-"""Source -> name -> value."""
+"""Values by source and name."""
 
 CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _NOT_BUSY = ("idle", "iowait", "steal")
@@ -20,43 +20,44 @@ _NOT_BUSY = ("idle", "iowait", "steal")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What one look at a host found; what the host does not report is absent.
+    """The numbers that one look at a host found. Numbers that the host does not report are absent.
 
-    Sources of counters, which only grow: cpu, processes, device, network, pressure; of gauges: memory.
+    The sources of counters, which only grow, are cpu, processes, device, network and pressure; that of gauges is
+    memory.
     """
 
     counters: Values = field(default_factory=dict)
     gauges: Values = field(default_factory=dict)
     look_cpu_s: float = 0.0
-    """CPU time that this look took of the host, where another process than the lab made it."""
+    """The CPU time that this look took on the host, seconds, unless the lab's own process read the numbers."""
     session_cpu_s: float | None = None
-    """CPU time of the process that serves the lab's session, since its start."""
+    """The CPU time of the process that serves the lab's session, since its start, seconds."""
     on_labs_machine: bool = False
     unsupported: str | None = None
-    """The name of a system that cannot be looked at."""
+    """The name of the host's operating system, if pgtrial cannot observe it."""
 
 
 class System(abc.ABC):
-    """How one operating system shows its numbers."""
+    """A reader of the numbers of a host, for one kind of operating system."""
 
     limits_itself = False
-    """Whether it limits its own cost by returning nothing now and then; otherwise the caller looks more rarely."""
+    """True if it limits its own cost by returning nothing now and then; otherwise the caller looks more rarely."""
 
     counts_ended = True
-    """Whether the CPU time of the server's processes includes all that ended before the first look."""
+    """True if the CPU time of the server's processes includes processes that ended before the first look."""
 
     @abc.abstractmethod
     def look(self) -> Snapshot:
-        """The numbers now. Raises HostTrouble."""
+        """Returns the numbers now. Raises HostTrouble."""
 
 
 def known(values: Values) -> Values:
-    """The sources that have numbers."""
+    """Returns the sources that have numbers."""
     return {source: named for source, named in values.items() if named}
 
 
 def whole_cpu(modes: Mapping[str, float]) -> dict[str, float]:
-    """cpu_s, cpu_busy_s, and what is known of cpu_steal_s and context_switches; nothing from nothing."""
+    """Returns cpu_s, cpu_busy_s and, if known, cpu_steal_s and context_switches; empty if no mode is known."""
     seconds = {mode: modes[f"{mode}_s"] for mode in CPU_MODES if f"{mode}_s" in modes}
     if not seconds:
         return {}
@@ -76,10 +77,11 @@ class Reading:
 
 
 def per_second(readings: Sequence[Reading]) -> pl.DataFrame:
-    """Columns of OBSERVED_SCHEMA; the readings' times count from the measured part, in ascending order.
+    """Returns the rates and gauges of each second, in the columns of OBSERVED_SCHEMA.
 
-    What a counter gained between two readings is divided by the time between them and belongs to the second that holds
-    the middle of that time. A counter that was reset in between is left out there; one that never moved, everywhere.
+    The times of the readings count from the measured part and ascend. The gain of a counter between two readings is
+    divided by the time between them, and belongs to the second that holds the middle of that time. A counter that was
+    reset between two readings has no rate there. Numbers that are always 0 are left out.
     """
     rows = [*_gains(readings), *_gauges(readings)]
     frame = pl.DataFrame(rows, schema=OBSERVED_SCHEMA, orient="row")

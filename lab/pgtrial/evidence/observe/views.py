@@ -1,9 +1,9 @@
-"""What a server's cumulative views say of a trial: counters over its measured part, and samples second by second.
+"""Reads a server's cumulative views during a trial: counters over its measured part, and samples second by second.
 
-Views and counters are named alike for PostgreSQL 10 to 19; what a version or a role lacks is left out. A server process
-reports its counters at most once a second and when it ends, so a delta that starts inside a load holds up to one second
-of warm-up besides the measured part. Ratios within one delta, such as WAL bytes per transaction, are not touched by
-that. Before PostgreSQL 14 there are none of WAL.
+Views and counters have the same names for PostgreSQL 10 to 19. Counters that a version lacks, or that a role may not
+read, are left out. A server process reports its counters at most once a second and when it ends, so a delta that starts
+inside a load holds up to one second of warm-up besides the measured part. This does not affect ratios within one delta,
+such as WAL bytes per transaction. Before PostgreSQL 14 there are no counters of WAL.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pgtrial.store.tables import WAITS_SCHEMA
 
 
 class Source(Record):
-    """One view of views.toml, and how it is read in versions from `since` to `until`."""
+    """A view of views.toml, with the query that reads it in PostgreSQL's versions from `since` to `until`."""
 
     name: str
     since: int = 9
@@ -41,7 +41,7 @@ COUNTED = [Source(**view) for view in _VIEWS["counted"]]
 SAMPLED = [Source(**view) for view in _VIEWS["sampled"]]
 
 Counters = dict[str, dict[str, float]]
-"""View -> counter -> value. Views: database, wal, checkpointer, bgwriter, io, tables, maintenance."""
+"""Values by view and counter. The views are database, wal, checkpointer, bgwriter, io, tables and maintenance."""
 
 _TABLES = """SELECT CASE WHEN c.relname LIKE 'pgbench\\_%' THEN c.relname
             ELSE regexp_replace(c.relname, '[0-9]+$', 'N') END AS name,
@@ -54,7 +54,7 @@ _TABLES = """SELECT CASE WHEN c.relname LIKE 'pgbench\\_%' THEN c.relname
 
 
 def read_counters(session: Session) -> Counters:
-    """The counters now. Raises psycopg.Error."""
+    """Returns the counters now. Raises psycopg.Error."""
     session.execute("SELECT pg_stat_clear_snapshot()")
     counters: Counters = {}
     for view in COUNTED:
@@ -66,7 +66,7 @@ def read_counters(session: Session) -> Counters:
 
 
 def deltas(before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mapping[str, float]]) -> Counters:
-    """The changes of every counter that is in both; a counter that was reset in between is left out."""
+    """Returns the changes of every counter that is in both; a counter that was reset in between is left out."""
     return {
         view: {
             name: value - before[view][name]
@@ -79,10 +79,10 @@ def deltas(before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mappin
 
 
 def read_relations(session: Session, relations: str) -> Counters:
-    """Size and estimated tuples of tables: bytes_table, bytes_indexes, live_tuples, dead_tuples, and toast_tables.
+    """Returns bytes_table, bytes_indexes, live_tuples and dead_tuples (estimated), and toast_tables, by table.
 
-    `relations` is an SQL condition, of which pg_class is named `c`. Numbered tables are added up: `sbtestN`. What the
-    role may not see is unknown.
+    `relations` is an SQL condition on pg_class, which is named `c` there. Numbered tables are added up, as `sbtestN`.
+    Returns nothing if the role may not see the tables.
     """
     session.execute("SELECT pg_stat_clear_snapshot()")
     with suppress(psycopg.errors.InsufficientPrivilege):
@@ -105,7 +105,7 @@ def _rows(session: Session, query: str) -> list[dict[str, Any]]:
 
 
 def numbers(row: Mapping[str, Any]) -> dict[str, float]:
-    """The counters of a row, by their columns."""
+    """Returns the counters of a row, by their columns."""
     return {
         name: float(value)
         for name, value in row.items()
@@ -117,17 +117,17 @@ _NOT_COUNTERS = frozenset({"datid", "numbackends"})
 
 
 _MOVED_SOURCES = frozenset({"pg_stat_checkpointer"})
-"""Versions that lack it have its counters in another source."""
+"""The sources whose counters are in another source in versions that lack them."""
 
 GAUGES = frozenset({"pg_locks"})
-"""Sources that are a state, not a count since the start."""
+"""The sources whose values are a state and not a count since the start."""
 
 _STATEMENTS = """SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 100) AS statement, {sums}
     FROM {schema}.pg_stat_statements WHERE queryid IS NOT NULL
         AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) {of_role}
     GROUP BY 1"""
 _SHOWN = 100
-"""Characters of a statement, as in the query."""
+"""The number of characters of a statement that the query reads."""
 _OF_ROLE = "AND userid = (SELECT oid FROM pg_roles WHERE rolname = current_user)"
 _OF_STATEMENTS = {
     "calls": ("calls",),
@@ -137,7 +137,7 @@ _OF_STATEMENTS = {
     "blks_read": ("shared_blks_read",),
     "wal_bytes": ("wal_bytes",),
 }
-"""Counter -> the names of its column, the newest first; the extension before 1.8 lacks the last one."""
+"""The names of each counter's column, the newest first; the extension before 1.8 lacks the last counter."""
 
 _COLUMNS = """SELECT quote_ident(n.nspname), a.attname FROM pg_extension e
     JOIN pg_namespace n ON n.oid = e.extnamespace
@@ -145,7 +145,7 @@ _COLUMNS = """SELECT quote_ident(n.nspname), a.attname FROM pg_extension e
     JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relname = 'pg_stat_statements'
     JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
     WHERE e.extname = 'pg_stat_statements'"""
-"""A view of that name which is not the extension's is anybody's."""
+"""The query for the columns of the extension's view. A view of that name outside the extension may be anybody's."""
 
 _PARAMETER = re.compile(r"\$\d+")
 _CUT_PARAMETER = re.compile(r"\$\d*$")
@@ -153,13 +153,16 @@ _MOST_STATEMENTS = 50
 
 
 class Views:
-    """Reads what this role may read of this server; `refused` names the rest.
+    """Reads the views of a server that this role may read; `refused` names the others.
 
-    `lacking` is what this version does not have: names and the first version that does.
+    `lacking` has the views that this version does not have, each with the first version that has it.
     """
 
     def __init__(self, session: Session, known: Collection[str] | None = None):
-        """`known`: the load's statements without values, where others use the server, whose statements stay there."""
+        """Finds the views that can be read.
+
+        `known` has the load's statements without values, for a server that others use too: then no others are read.
+        """
         self._session = session
         self._known = known
         self.refused: list[str] = []
@@ -180,7 +183,7 @@ class Views:
         self._statements = self._statements_query()
 
     def read(self) -> Counters:
-        """Source -> name -> value now, by one statement. Raises psycopg.Error."""
+        """Returns the values now by source and name, read by one statement. Raises psycopg.Error."""
         counters: Counters = {}
         for source, part, values in self._session.execute(self._query).fetchall() if self._query else ():
             prefix = f"{part} " if part else ""
@@ -188,7 +191,10 @@ class Views:
         return counters
 
     def statements(self) -> Counters:
-        """Statement -> counter -> value of this database; none without pg_stat_statements. Raises psycopg.Error."""
+        """Returns the counters of this database's statements, by statement; empty without pg_stat_statements.
+
+        Raises psycopg.Error.
+        """
         if self._statements is None:
             return {}
         rows = _rows(self._session, self._statements)
@@ -218,7 +224,7 @@ class Views:
 
 
 def of_these(shown: Iterable[str], known: Iterable[str]) -> set[str]:
-    """Those texts of pg_stat_statements, as they are shown, that are the beginnings of known statements."""
+    """Returns the texts of pg_stat_statements, cut as the query shows them, with which known statements begin."""
     texts = [_without_parameters(text) for text in known]
     return {one for one in shown if _is_known(one, texts)}
 
@@ -231,12 +237,15 @@ def _is_known(shown: str, known: Sequence[str]) -> bool:
 
 
 def _without_parameters(text: str) -> str:
-    """A statement's text with `?` for its parameters."""
+    """Returns a statement's text with `?` for its parameters."""
     return _PARAMETER.sub("?", text).rstrip("; ")
 
 
 def statement_gains(before: Counters, after: Counters) -> dict[str, float]:
-    """`COUNTER: STATEMENT` -> gain, of the statements that took longest in between; none of one that did not run."""
+    """Returns the gains of the statements that took longest in between, by `COUNTER: STATEMENT`.
+
+    Statements that did not run are left out.
+    """
     gains = {
         text: {name: value - before.get(text, {}).get(name, 0.0) for name, value in counters.items()}
         for text, counters in after.items()
@@ -247,10 +256,10 @@ def statement_gains(before: Counters, after: Counters) -> dict[str, float]:
 
 
 Doing = tuple[str, str | None, str | None, str | None]
-"""Backend type, wait event type, wait event, state."""
+"""The backend type, wait event type, wait event and state of a session."""
 
 Doings = dict[Doing, int]
-"""How many sessions were found doing what."""
+"""The number of sessions that were found, by what they were doing."""
 
 LAB_NAME = "pgtrial lab"
 """The application_name of the lab's own sessions, which are no part of the load."""
@@ -260,9 +269,10 @@ _ACTIVITY = f"""SELECT {{backend_type}}, wait_event_type, wait_event, state, cou
 
 
 def read_waits(session: Session) -> tuple[Doings, bool]:
-    """The sessions of the server but the lab's own, and whether some are hidden from this role. Raises psycopg.Error.
+    """Returns the sessions of the server except the lab's own, and whether some are hidden from this role.
 
-    Of a session that a role may not see PostgreSQL shows the process, but neither its type nor its waits.
+    If a role may not see a session, PostgreSQL shows the process, but neither its type nor its waits. Raises
+    psycopg.Error.
     """
     rows = session.execute(_ACTIVITY.format(backend_type=backend_type(session)).encode()).fetchall()
     sessions = {(row[0], row[1], row[2], row[3]): int(row[4]) for row in rows if row[0] is not None}
@@ -270,9 +280,10 @@ def read_waits(session: Session) -> tuple[Doings, bool]:
 
 
 def mean_waits(samples: Sequence[tuple[float, Doings]]) -> pl.DataFrame:
-    """Mean number of sessions by second, columns of WAITS_SCHEMA; the samples' times count from the measured part.
+    """Returns the mean number of sessions in each second, in the columns of WAITS_SCHEMA.
 
-    A second without a sample has no rows; in a second with samples, those that did not find a session count as 0.
+    The times of the samples count from the measured part. A second without a sample has no rows; in a second with
+    samples, those that did not find a session count as 0.
     """
     taken = Counter(math.floor(moment) for moment, _ in samples)
     sums: Counter[tuple[int, Doing]] = Counter()

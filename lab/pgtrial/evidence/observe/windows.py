@@ -1,4 +1,4 @@
-"""Windows: raw performance counters, one command of PowerShell a look."""
+"""Observes Windows by its raw performance counters, with one command of PowerShell for each look."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ from pgtrial.machines.windows import (
 from pgtrial.model.resources import filled, resource
 
 _PER_S = 1e7
-"""Times of raw counters and of processes are in 100 ns (PERF_100NSEC_TIMER; Win32_Process.KernelModeTime)."""
+"""The units of raw counters' and processes' times in a second: 100 ns each (PERF_100NSEC_TIMER;
+Win32_Process.KernelModeTime)."""
 
 _MOST_OF_HOST = 0.01
-"""Share of all its CPUs that looking may take: the start of PowerShell alone takes some tenths of a second of one."""
+"""The share of the host's CPUs that the looks may take. The start of PowerShell alone takes some tenths of a second."""
 
 _PARTS = parts_in(resource("look.ps1", __package__))
 _DISK = resource("disk.ps1", __package__)
@@ -38,11 +39,11 @@ _TRAFFIC = {
 _TIMES = {"user_s": "User", "system_s": "Privileged", "idle_s": "Idle", "irq_s": "Interrupt", "softirq_s": "DPC"}
 _MODIFIED = "ModifiedPageListBytes"
 _CACHED = ("StandbyCacheNormalPriorityBytes", "StandbyCacheReserveBytes", "StandbyCacheCoreBytes", _MODIFIED)
-"""What Task Manager calls cached."""
+"""The counters whose sum Task Manager shows as cached."""
 
 
 class Windows(System):
-    """The system of a host that answers to PowerShell. `session` is the process there that serves the lab."""
+    """The system of a host that runs PowerShell. `session` is the process there that serves the lab's session."""
 
     limits_itself = True
     counts_ended = False
@@ -55,11 +56,14 @@ class Windows(System):
         self._script = reply_script(_PARTS | disk)
         self._next = float("-inf")
         self._last: dict[tuple[int, object], float] = {}
-        """CPU seconds of the server's processes, by number and beginning, since numbers are used again."""
+        """The CPU seconds of the server's processes, by their number and start, since numbers are used again."""
         self._ended_s = 0.0
 
     def look(self) -> Snapshot:
-        """One round trip, or none and an empty snapshot while that would be too soon. Raises HostTrouble."""
+        """Returns the host's numbers by one round trip, or an empty snapshot if the last look was too recent.
+
+        Raises HostTrouble.
+        """
         if time.monotonic() < self._next:
             return Snapshot()
         values = parse_reply(self._host.powershell(self._script))
@@ -83,9 +87,9 @@ class Windows(System):
         )
 
     def _server_cpu(self, values: Reply) -> dict[str, float]:
-        """server_cpu_s, with that of processes that have ended since the first look.
+        """Returns server_cpu_s, with the time of processes that have ended since the first look.
 
-        Nothing where the lab's session is not among the host's processes.
+        Empty if the lab's session is not among the host's processes.
         """
         processes = rows(values, "processes")
         parents = {whole(process.get("ProcessId")): whole(process.get("ParentProcessId")) for process in processes}
@@ -103,9 +107,9 @@ class Windows(System):
 
 
 def _cpu(values: Reply) -> dict[str, float]:
-    """All CPUs together, seconds by mode; nothing unless each reports all of them.
+    """Returns the seconds of all CPUs together, by mode; empty unless each CPU reports all modes.
 
-    Interrupts and deferred procedure calls, which are in the privileged time, are counted apart as on Linux.
+    Interrupts and deferred procedure calls are part of the privileged time; here they are separate, as on Linux.
     """
     names = {mode: f"Percent{name}Time" for mode, name in _TIMES.items()}
     processors = [_numbers(row, names) for row in rows(values, "cpu")]
@@ -124,7 +128,7 @@ def _memory(values: Reply) -> dict[str, float]:
 
 
 def _numbers(reply: Reply, names: Mapping[str, str]) -> dict[str, float]:
-    """The known numbers of these keys, each by our name for it."""
+    """Returns the known numbers of a reply, by pgtrial's names for its keys."""
     return {name: count for name, key in names.items() if (count := number(reply.get(key))) is not None}
 
 
