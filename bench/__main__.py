@@ -116,7 +116,7 @@ def _figures(bench: Bench, measures: Mapping[str, Measure]) -> Iterator[tuple[st
 
 
 def say(line: str) -> None:
-    """Tell how far it is."""
+    """Reports the progress."""
     print(line, file=sys.stderr, flush=True)
 
 

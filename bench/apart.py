@@ -66,7 +66,7 @@ class Apart(Record):
     high: float | None
     """The 95% interval of the difference."""
     others: int
-    """Claims beside the primary one, such as those of queries, that say better or worse."""
+    """The number of claims beside the primary one, such as those of queries, that say better or worse."""
     blocks: int
     seconds: float
 

@@ -63,7 +63,7 @@ class ByDefault(Record):
 
 
 def run_missing(wanted: int | None) -> None:
-    """Run the studies that are missing of so many of each kind, by default of all, the kinds in turn."""
+    """Runs the studies that are missing of `wanted` of each kind, by default of all, the kinds in turn."""
     known = read()
     missing = {
         kind: number - sum(study.kind == kind and study.rule == _RULE for study in known)

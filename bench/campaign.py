@@ -64,7 +64,7 @@ class Recorded(Record):
 
 
 Kind = tuple[str, float | None, float, float]
-"""Workload, slice and measured part of a trial in seconds, planted share."""
+"""The workload, the slice and the measured part of a trial in seconds, and the planted share."""
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ class Case(Record):
     sigma: float
     limit_s: float
     slower: float = 0.9
-    """Speed of the servers of the slower arm, as a share."""
+    """The speed of the servers of the slower arm, as a share."""
 
     @property
     def queue(self) -> Queue:
@@ -85,21 +85,21 @@ class Figures(Record):
     transactions: int
     """The number of transactions of a probe at the capacity."""
     covered: int
-    """Intervals of the capacity that contain the truth."""
+    """The number of intervals of the capacity that contain the truth."""
     bias: float
-    """Mean of the logarithms of found capacity / truth."""
+    """The mean of the logarithms of found capacity / truth."""
     spread: float
-    """Standard deviation of the logarithms in one study."""
+    """The standard deviation of the logarithms in one study."""
     equal_studies: int | None = None
     """The number of studies with equal arms; None: all studies."""
     equal_called: int | None = None
-    """Studies of equal arms with a verdict."""
+    """The number of studies of equal arms with a verdict."""
     slower_studies: int | None = None
     """The number of studies with an arm that has 10% less capacity; None: all studies."""
     slower_found: int | None = None
-    """Studies that found an arm with 10% less."""
+    """The number of studies that found an arm with 10% less."""
     two_arms_s: float | None = None
-    """Wall time of a study of the two arms that differ, in the median; of real probes."""
+    """The median wall time of a study of the two arms that differ, with real probes, seconds."""
 
 
 Probed = Callable[[float], Reading]
@@ -237,7 +237,7 @@ def _null_server(case: Case, seed: int) -> Iterator[Target]:
 
 
 def main() -> None:
-    """Take figures and add them to those that are there."""
+    """Takes figures and adds them to the existing ones."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("by", choices=["simulated", "null-server"])
     parser.add_argument("--studies", type=int, default=100)

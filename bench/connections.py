@@ -14,7 +14,7 @@ MOST = 10_000
 
 
 def memory(bench: Bench) -> Iterator[Figure]:
-    """Resident memory of the client process per client beyond the first."""
+    """Yields the resident memory of the client process per client beyond the first."""
     values: dict[str, list[float]] = {}
     with null_server(bench.scratch) as target:
         peaks: dict[int, dict[str, list[int]]] = {}

@@ -22,7 +22,7 @@ class Drivers:
         self.path = path
 
     def make(self, rounds: int) -> None:
-        """Install what is missing."""
+        """Installs the environments that are missing."""
         self.path.mkdir(parents=True, exist_ok=True)
         shutil.copy(_PROGRAM, self.path / "bench.py")
         for name, version in _VERSIONS.items():

@@ -64,7 +64,9 @@ _COMMITS = ("equal commits", "slower commit")
 _DRIVERS = {"equal drivers": "same", "slower driver": "slower", "newer driver": "new"}
 
 Arms = Callable[[str, int], list[str]]
-"""BASE and HEAD of a gate of this kind, of which there were so many before."""
+"""A function that returns BASE and HEAD of the next gate of a kind; the number is that of the gates of this kind so
+far.
+"""
 
 
 class Gate(Record):
@@ -76,10 +78,10 @@ class Gate(Record):
     status: int
     verdict: str
     difference: list[float] | None
-    """Estimate and bounds, as shares of the speed of BASE."""
+    """The estimate and its bounds, as shares of the speed of BASE."""
     blocks: int
     seconds: float
-    """Wall time of the command, with its builds."""
+    """The wall time of the command, with its builds, seconds."""
 
 
 class Bisection(Record):
@@ -91,7 +93,7 @@ class Bisection(Record):
     status: int
     answer: str
     named: str | None
-    """Subject of the commit."""
+    """The subject of the commit that the bisection named."""
     steps: list[str]
     seconds: float
 

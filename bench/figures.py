@@ -39,7 +39,7 @@ class OfEqualArms(Protocol):
 
     @property
     def seconds(self) -> float:
-        """Wall time of its blocks."""
+        """The wall time of the study's blocks, seconds."""
 
 
 EQUAL_ARMS = "studies | called different | differences, median size | largest | median time"

@@ -32,7 +32,7 @@ Origin = Literal["same", "another"]
 _FIGURES = Path(__file__).with_name("forecasts.json")
 _CAMPAIGN = Path(__file__).with_name("campaign.json")
 _RECORD = 12
-"""Blocks of the noise record."""
+"""The number of blocks of the noise record."""
 _PLANS = (8, 12, 18)
 _STUDIES = 500
 _SEED = 7
@@ -45,9 +45,9 @@ class Kept(Record):
     blocks: int
     studies: int
     found: int
-    """Studies that found a difference of the size that the plan finds with a power of 80%."""
+    """The number of studies that found a difference of the size that the plan finds with a power of 80%."""
     established: int
-    """Studies of equal arms that were equivalent within the margin that the plan establishes."""
+    """The number of studies of equal arms that were equivalent within the margin that the plan establishes."""
 
 
 def recorded_noise() -> list[list[Noise]]:

@@ -33,7 +33,7 @@ _FIGURES = Path(__file__).with_name("layouts.json")
 _LAYOUTS = 32
 _ARMS = ("one", "the other")
 _LOAD = {"workload": "select-only", "scale": 10, "clients": 8, "warmup": "500ms", "duration": "2s"}
-"""Lengths are given: a block that finds them would draw the layouts anew."""
+"""The load; its lengths are given, since a block that finds them would draw the layouts again."""
 _BLOCKS = 10
 """The number of blocks of a study, which take about 75 seconds."""
 

@@ -53,7 +53,9 @@ class Bench:
     def interleave(
         self, what: str, contestants: Mapping[str, Callable[[], Result]], rounds: int | None = None
     ) -> dict[str, list[Result]]:
-        """Everybody once in each round, in random order. Who fails in the first round is left out, and that is said."""
+        """Runs every program once in each round, in random order. A program that fails in the first round is left out,
+        with a message.
+        """
         results: dict[str, list[Result]] = {name: [] for name in contestants}
         rounds = rounds or self.rounds
         for number in range(rounds):
@@ -102,7 +104,7 @@ def ratio_to(other: str, low: float | None = None, high: float | None = None) ->
 
 
 def both(first: Goal, second: Goal) -> Goal:
-    """Two goals at once."""
+    """Returns one goal that stands for two."""
     return Goal(f"{first.text}, {second.text}", lambda values: first.met(values) and second.met(values))
 
 

@@ -21,7 +21,7 @@ from pgtrial.loads.target import Target
 WAREHOUSES, CLIENTS = 10, 8
 CONNECTIONS = min(os.cpu_count() or 1, 4)
 _SLEEP_S = 30.0
-"""sysbench-tpcc waits so long until all of its threads have made their tables."""
+"""The time that sysbench-tpcc waits until all of its threads have made their tables, seconds."""
 
 _WARMUP_S = 5
 

@@ -45,7 +45,7 @@ class Study(Record):
     verdicts: dict[str, Word]
     """The verdicts on p99 and p50."""
     differences: dict[str, list[float | None]]
-    """Estimates and bounds, as shares; empty: none."""
+    """The estimate and the bounds of the difference in each metric, as shares; empty: there is no estimate."""
 
 
 def table() -> Iterator[str]:

@@ -99,7 +99,7 @@ class Program:
 
 
 def sysbench_address(target: Target) -> list[str]:
-    """sysbench's options that lead to a server."""
+    """Returns sysbench's options that lead to a server."""
     return [
         "--db-driver=pgsql",
         f"--pgsql-host={target.host}",

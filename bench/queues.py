@@ -24,12 +24,12 @@ _HALVINGS = 16
 
 @dataclass(frozen=True)
 class Queue:
-    """Service times are lognormal, or of one length; seconds."""
+    """Servers behind one queue. Service times are lognormal, or of one length; seconds."""
 
     servers: int
     mean_s: float
     sigma: float
-    """Standard deviation of the logarithm of the service time."""
+    """The standard deviation of the logarithm of the service time."""
 
     @property
     def delay(self) -> str:

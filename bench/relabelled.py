@@ -34,9 +34,9 @@ _PLANS = (18, 27, 40)
 _STUDIES = 20_000
 _STUDIES_OF_POWER = 1_000
 _GOES_ON = {"ends for good": 0, "goes on once": 1, "goes on twice": 2, "goes on for ever": 8}
-"""Looks after the plan's end."""
+"""The number of looks after the plan's end, by name of the case."""
 _SHORTENED = {10: 0.9, 12: 0.8, 18: 0.7, 27: 0.55, 40: 0.4}
-"""Plans by P8, blocks, with the effect that is planted, in spreads of a block's log-ratio."""
+"""The plans by P8: the number of blocks, and the planted difference in spreads of a block's log-ratio."""
 
 
 class Errors(Record):
@@ -203,7 +203,7 @@ def _step(values: Floats, spent: float) -> p9.Step:
 
 
 def _power(studies: int) -> Iterator[Power]:
-    """P8's power, and that of P9 in ever longer plans until it is as large."""
+    """Returns the power of P8, and that of P9 in ever longer plans until it is as large."""
     series = [one / spread(one.tolist()) for one in _recorded()]
     for plan, effect in _SHORTENED.items():
         by_p8 = _found("P8", plan, effect, series, studies)

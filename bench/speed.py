@@ -40,7 +40,7 @@ SPEED_GOALS = {
 
 
 def instructions(bench: Bench) -> Iterator[Figure]:
-    """User-space instructions per transaction, one client."""
+    """Yields the user-space instructions per transaction, with one client."""
     if shutil.which("valgrind") is None:
         bench.skip("instructions", "valgrind is not here")
         return
@@ -130,7 +130,7 @@ def _runner(program: Program, target: Target, args: list[str]) -> Callable[[], R
 
 
 def prepare_sysbench(bench: Bench) -> bool:
-    """Make sysbench's own table, once; without sysbench say so. Whether there is one."""
+    """Makes sysbench's own table, once; without sysbench it says so. Returns True if there is a table."""
     program = bench.programs.get(SYSBENCH)
     if program is None:
         bench.skip("sysbench", "it is not installed")

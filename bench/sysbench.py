@@ -68,7 +68,7 @@ def prepare(bench: Bench) -> Iterator[Figure]:
 
 
 def memory(bench: Bench) -> Iterator[Figure]:
-    """Resident memory of the client process per client beyond the first, on the null server."""
+    """Yields the resident memory of the client process per client beyond the first, on the null server."""
     if SYSBENCH not in bench.programs:
         bench.skip("sysbench's memory", "sysbench is not installed")
         return

@@ -13,7 +13,7 @@ import psutil
 from distribution.running import run
 
 _ENVIRONMENT = {"BUILDAH_ISOLATION": "chroot"}
-"""Isolation by chroot needs no other program, and works inside a container too."""
+"""The environment of buildah: isolation by chroot needs no other program, and works inside a container too."""
 
 
 class Buildah:
@@ -34,7 +34,7 @@ class Buildah:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables of a call."""
+        """The environment variables of a call."""
         return {**os.environ, **self._environment}
 
 

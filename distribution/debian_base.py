@@ -18,7 +18,7 @@ _CLEANED = (
     'cd "$1"/etc && rm -f apt/apt.conf.d/99mmdebstrap dpkg/dpkg.cfg.d/99mmdebstrap hostname resolv.conf'
     ' && find apt -name "*.list" -exec sed -i "s#://[^/@ ]*@#://#" {} +'
 )
-"""Proxies, names and passwords of the machine that builds do not stay in the image."""
+"""The commands that remove proxies, names and passwords of the building machine from the image."""
 
 _INDEXES = "$(REPO_URI) $(RELEASE) $(COMPONENT)"
 _CONNECTION = re.compile(r"Acquire::https?::")

@@ -26,13 +26,13 @@ from distribution.targets import TARGETS
 from pgtrial import __version__
 
 _OF_DEBIAN = {f"linux/{target.debian}": target for target in TARGETS if target.debian}
-"""OCI and Debian have the same names of these processors."""
+"""The platforms by their OCI names; OCI and Debian have the same names of these processors."""
 
 _SECTIONS = ("global", "install", ":env:")
 """The sections of pip's configuration that an installation reads."""
 
 _CONNECTION = ["cert", "default-timeout", "extra-index-url", "index-url", "proxy", "retries", "timeout", "trusted-host"]
-"""Keys of pip's configuration that say where packages come from and how they are reached."""
+"""The keys of pip's configuration that say where packages come from and how they are reached."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

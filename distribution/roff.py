@@ -1,4 +1,4 @@
-"""Manual pages in man's macros."""
+"""Writes manual pages in man's macros."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that the distribution is made with."""
+"""Runs the programs that the distribution is made with."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class DistributionError(Exception):
-    """Something cannot be made; one sentence says what and why."""
+    """Raised if something cannot be made; one sentence says what and why."""
 
 
 def run(command: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:

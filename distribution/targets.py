@@ -15,11 +15,11 @@ class Target:
     """Rust's name for the target; empty for the engine that this machine's own compiler built."""
     processor: str
     tags: tuple[str, ...]
-    """Platform tags of the wheel. The first one is what auditwheel has to confirm."""
+    """The platform tags of the wheel. The first one is what auditwheel has to confirm."""
     glibc: str | None = None
     """The oldest version that the engine runs with; None: it is built for musl."""
     debian: str | None = None
-    """Debian's name of the processor, where a Debian package is made of it."""
+    """Debian's name of the processor, if a Debian package is made for it."""
 
 
 def _glibc(processor: str, debian: str) -> Target:

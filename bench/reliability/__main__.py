@@ -62,7 +62,7 @@ FUZZ_MINUTES, LOAD_MINUTES, ORDERS_MINUTES = 30.0, 10.0, 5.0
 
 
 def main() -> int:
-    """Run the kinds that are asked for; each figure is stored as soon as it is there."""
+    """Runs the kinds of attacks that are asked for; each figure is stored as soon as it is there."""
     given = _arguments()
     wanted = [kind for kind in KINDS if not given.only or kind.name in given.only.split(",")]
     if (sys.platform != "linux" or os.geteuid() != 0) and any(kind.needs_root for kind in wanted):
@@ -147,7 +147,7 @@ def _campaign(given: argparse.Namespace) -> Iterator[Campaign]:
 
 
 def say(line: str) -> None:
-    """Tell how far it is."""
+    """Reports the progress."""
     print(line, file=sys.stderr, flush=True)
 
 

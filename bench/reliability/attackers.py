@@ -23,7 +23,7 @@ from pgtrial.servers.workspace import Workspace, clean
 
 _NAME = "attackers"
 _AT_ONCE = 4
-"""Groups of attacks that are carried out beside each other, each with servers and a state directory of its own."""
+"""The number of groups of attacks that run beside each other, each with servers and a state directory of its own."""
 _WHOLE_S = 750.0
 
 _PATHS = {15: '"$user", public', 18: "public, pg_catalog"}

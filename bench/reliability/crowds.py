@@ -20,7 +20,9 @@ _SETTINGS = {"max_connections": str(WRITERS + 20), "shared_buffers": "512MB", "h
 _FILES = IDLERS + 1_000
 _IDLE = "\\sleep 500 ms\nSELECT 1;\n"
 _SLOW = "mix:0.5*0,0.5*exponential:2s"
-"""Half of the statements are answered at once, the others take two seconds in the mean."""
+"""The delays of the null server: half of the statements are answered at once, the others take two seconds in the
+mean.
+"""
 
 
 def _run(campaign: Campaign) -> Iterator[Figure]:

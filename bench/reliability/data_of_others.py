@@ -67,7 +67,9 @@ _MIXED = (
     "CREATE TABLE sbtest_mine AS SELECT 1 AS mine",
     "COMMENT ON TABLE sbtest_mine IS 'pgtrial is no maker of this one'",
 )
-"""Names of the pack's without its tables, and names like those of pgbench and sysbench."""
+"""Objects with the names of the workload folder's, without its tables, and with names like those of pgbench and
+sysbench.
+"""
 
 _ORDERS = tuple(f"CREATE TABLE {name} AS SELECT i AS id FROM generate_series(1, 100) AS i" for name in TABLES)
 _BESIDE_PGBENCH = (
@@ -200,7 +202,7 @@ class _Others:
         self._folder = attack.campaign.scratch / "others"
 
     def whole_study(self, database: _Database, load: str) -> float:
-        """Run a study that nobody ends, and clean up; its seconds."""
+        """Runs a study that nobody ends, and cleans up; returns the seconds that it took."""
         began = time.monotonic()
         status, said = self._lab(database, load, None, 0)
         length_s = time.monotonic() - began
@@ -212,7 +214,9 @@ class _Others:
         return length_s
 
     def ended_study(self, database: _Database, load: str, number: signal.Signals, moment_s: float) -> bool:
-        """Send the lab a signal after this time, and clean up; whether something of the lab's was in the database."""
+        """Sends the lab a signal after this time, and cleans up; returns True if something of the lab's was in the
+        database.
+        """
         self._lab(database, load, number, moment_s)
         made = not {entry[:3] for entry in database.objects()} <= {entry[:3] for entry in database.before.objects}
         self._clean_up(database, f"{number.name} after {moment_s:.2f} s of {load} in the database {database.name}")

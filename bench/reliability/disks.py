@@ -16,7 +16,7 @@ from bench.reliability.labs import PATIENCE_S, forget
 from bench.reliability.served import run_engine, served
 
 _ROOMS_KIB = (64, 256, 512, 1024, 2048)
-"""Sizes of the file system of the results: it is full at another moment of the study with each."""
+"""The sizes of the file system of the results: with each it is full at another moment of the study."""
 
 _LOG_ROOMS_KIB = (1024, 4096)
 _VOLUMES_MB = (150, 200, 220)
@@ -146,7 +146,7 @@ def _engines(campaign: Campaign) -> Figure:
 
 
 def _lab(folder: Path, study: str) -> tuple[int, str]:
-    """Run a lab to its end: its status, and what it wrote to standard error."""
+    """Runs a lab to its end; returns its status, and what it wrote to standard error."""
     lab = start_lab(folder, study)
     try:
         _, said = lab.communicate(timeout=PATIENCE_S)

@@ -38,7 +38,7 @@ def _run(campaign: Campaign) -> Iterator[Figure]:
 
 
 def _build(campaign: Campaign) -> Path:
-    """Build all targets; the directory of the programs."""
+    """Builds all targets and returns the directory of the programs."""
     verbose = subprocess.check_output(["rustc", "-vV"], text=True)
     host = next(line.removeprefix("host: ") for line in verbose.splitlines() if line.startswith("host: "))
     target = Path(os.environ.get("CARGO_TARGET_DIR", _FOLDER / "target"))
@@ -82,7 +82,7 @@ def _keep_lines(output: IO[bytes], lines: list[str]) -> None:
 
 
 def _watch(campaign: Campaign, name: str, fuzz: subprocess.Popen[bytes]) -> None:
-    """Say how far it is; end it with the campaign."""
+    """Reports the progress of the fuzzer, and ends it with the campaign."""
     began = time.monotonic()
     try:
         while True:

@@ -44,7 +44,7 @@ _FORMER = (
     "DateStyle = 'German, DMY'",
     "max_wal_size = '1.5GB'",
 )
-"""Lines of the file, in an order that is drawn; some of them need a restart, some are hidden by the role's values."""
+"""The lines of the file, in a random order; some of them need a restart, some are hidden by the role's values."""
 
 _STUDY = """
 [study]
@@ -116,7 +116,7 @@ class _Given:
         self._before = b""
 
     def draw_settings(self) -> None:
-        """Other lines in another order; the last one is not loaded."""
+        """Chooses other lines in another order; the last one is not loaded."""
         chance = self._attack.campaign.chance
         lines = chance.sample(_FORMER, chance.randint(1, len(_FORMER)))
         *loaded, last = [f"ALTER SYSTEM SET {line}" for line in lines]
@@ -124,7 +124,9 @@ class _Given:
         self._before = self._file.read_bytes()
 
     def whole_study(self) -> float:
-        """Run a study that nobody kills; its seconds. It loads the tables, unless they are there."""
+        """Runs a study that nobody kills and returns the seconds that it took. It loads the tables, unless they
+        exist.
+        """
         for _ in range(2):
             self.draw_settings()
             began = time.monotonic()
@@ -136,7 +138,7 @@ class _Given:
         return length_s
 
     def refused_study(self) -> float:
-        """Run a study that cannot be, by one of its arms; its seconds."""
+        """Runs a study that is refused because of one arm; returns the seconds that this took."""
         began = time.monotonic()
         status, said = self._lab(self._study + _RESTART, None)
         if status == 0 or "takes effect at a restart only" not in said:
@@ -145,7 +147,9 @@ class _Given:
         return time.monotonic() - began
 
     def killed_study(self, moment_s: float, arms: str = "") -> bool:
-        """Kill the lab of the study with these arms too, and clean up; whether the file had been changed."""
+        """Kills the lab of the study with these additional arms, and cleans up; returns True if the file had been
+        changed.
+        """
         self._lab(self._study + arms, moment_s)
         changed = self._file.read_bytes() != self._before
         after = f"a kill after {moment_s:.2f} s"

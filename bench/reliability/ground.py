@@ -62,7 +62,7 @@ class Ground:
 
     @classmethod
     def make(cls, campaign: Campaign, commands: Commands, clusters: Callable[[int], Cluster], root: Path) -> Ground:
-        """Make the directories of both."""
+        """Makes the directories of both accounts."""
         ground = cls(campaign, commands, clusters, root)
         root.mkdir(mode=0o755)
         ground.marks.mkdir()
@@ -160,7 +160,7 @@ class Ground:
         return seen
 
     def spring(self, trap: Trap, attack: Attack) -> None:
-        """Carry out one attack; a defect for each way in which it worked."""
+        """Carries out one attack; records a defect for each way in which it worked."""
         before = self.state()
         self.work.mkdir()
         worked = []

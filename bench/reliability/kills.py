@@ -13,7 +13,7 @@ from bench.reliability.kind import Attack, Campaign, Figure, Kind, machine_uncha
 from bench.reliability.labs import Lab, forget, run_to_its_end
 
 _IN_A_STUDY = 5
-"""Kills of one study; then it may end."""
+"""The number of kills in one study, after which it may end."""
 
 _STUDY_S = 60.0
 _MOST_BROKEN = 3
@@ -130,7 +130,7 @@ class _Killer:
 
 
 def _wait(lab: Lab, happened: Callable[[], bool]) -> bool:
-    """Wait while the lab runs; whether it happened."""
+    """Waits while the lab runs; returns True if the awaited event happened."""
     while lab.runs:
         if happened():
             return True

@@ -33,7 +33,7 @@ class Figure(Record):
     found: str
     """The observations during the attacks, in words."""
     defects: list[str]
-    """Promises that were not kept, a sentence each."""
+    """The promises that were not kept, a sentence each."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ _SILENT_AT_MOST = 3
 """The number of times that a lab may end with an error without having been attacked since its start."""
 
 Attacker = Callable[["Lab"], bool]
-"""Acts on a lab that runs; returns whether it wants to be called again."""
+"""A function that acts on a lab in progress and returns whether it wants to be called again."""
 
 
 class Lab:
@@ -120,7 +120,9 @@ def _check_kept(attack: Attack, stored: dict[str, str], folder: Path) -> None:
 
 
 def _check_complete(attack: Attack, folder: Path) -> StudyDirectory | None:
-    """No trial lost or doubled, a reason for each that failed, a report, and nothing left behind."""
+    """Checks that no trial is lost or doubled, that each failed one has a reason, and that a report but nothing else
+    remains.
+    """
     studies = [path.parent for path in folder.glob("results/*/study.toml")]
     if len(studies) != 1:
         attack.defect(f"a study that is complete has {len(studies)} directories")
@@ -144,7 +146,7 @@ def _check_complete(attack: Attack, folder: Path) -> StudyDirectory | None:
 
 
 def clean_up(attack: Attack, after: str) -> None:
-    """`pgtrial cleanup` ends well, and nothing is left of labs that ended before."""
+    """Checks that `pgtrial cleanup` ends well, and that nothing is left of labs that ended before."""
     state = attack.campaign.state
     words = [PGTRIAL, "cleanup"]
     try:

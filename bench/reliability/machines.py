@@ -52,7 +52,7 @@ def _run(campaign: Campaign) -> Iterator[Figure]:
 
 @contextmanager
 def _cluster() -> Iterator[Any]:
-    """Two machines, which are processes here."""
+    """Starts two machines, which are processes here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(_MARK, str(os.getpid()))
         try:

@@ -47,7 +47,7 @@ def _run(campaign: Campaign) -> Iterator[Figure]:
 
 
 def _stale_jobs(campaign: Campaign, login: str, stranger: object) -> int:
-    """Have a lab end jobs on a host whose numbers this process has now; how many there were."""
+    """Lets a lab end jobs on a host whose process numbers this process has now; returns the number of jobs."""
     machine = RemoteMachine(login)
     jobs = Path("/tmp") / f"pgtrial-{campaign.chance.randrange(1 << 32):08x}-jobs"
     machine.begin_jobs(jobs)
@@ -60,7 +60,7 @@ def _stale_jobs(campaign: Campaign, login: str, stranger: object) -> int:
 
 
 def _stale_servers(campaign: Campaign, account: str, number: int) -> int:
-    """Kill a lab and its servers, whose files then name this process; how many there were."""
+    """Kills a lab and its servers, whose files then name this process; returns the number of files."""
     folder = campaign.scratch / "numbers"
     forget(folder)
     folder.mkdir()

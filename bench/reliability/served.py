@@ -52,12 +52,12 @@ class Watched:
 
     @property
     def steady_kib(self) -> int:
-        """Memory after a fifth of the run, when all clients are there."""
+        """The memory after a fifth of the run, when all clients are there, KiB."""
         return self.memory[len(self.memory) // 5] if self.memory else 0
 
     @property
     def last_kib(self) -> int:
-        """Memory at the end."""
+        """The memory at the end of the run, KiB."""
         return self.memory[-1] if self.memory else 0
 
     @property

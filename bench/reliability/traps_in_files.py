@@ -136,7 +136,7 @@ _WRITES: Mapping[str, tuple[object, ...]] = {
     "JUnit's file": ("gate", *_ARMS, "--study", "s.toml", "--budget", "1s", "--junit", "{place}"),
     "the results": ("compare", *_ARMS, *_SMALL, "--results", "{place}"),
 }
-"""Commands that write what they are told to."""
+"""The commands that write to a path that they are given."""
 
 _PLANTS = (
     "a directory of another account",
@@ -290,7 +290,7 @@ def _modules(ground: Ground) -> Iterator[str]:
 
 
 def _seeded(ground: Ground) -> Iterator[str]:
-    """Temporary names of all that a study's directory gets are links to the victim's files."""
+    """Makes links to the victim's files under the temporary names of all that a study's directory gets."""
     stranger(ground, Study("", ""))
     study = ground.work / "study"
     names = (

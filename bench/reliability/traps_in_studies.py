@@ -136,7 +136,7 @@ def stranger(ground: Ground, one: Study, **more: str) -> Path:
 
 @contextmanager
 def _elsewhere(state: Path) -> Iterator[None]:
-    """Another machine: its state directory has another key."""
+    """Lets the context be another machine: its state directory has another key."""
     before = os.environ["PGTRIAL_STATE"]
     state.mkdir(mode=0o700, exist_ok=True)
     os.environ["PGTRIAL_STATE"] = str(state)

@@ -243,7 +243,7 @@ def _still_there(ground: Ground, target: Target) -> Iterator[str]:
 def _kill(
     ground: Ground, study: str, begun: Callable[[psycopg.Connection[tuple[object, ...]]], object], target: Target
 ) -> None:
-    """Start a lab and kill it by -9 as soon as `begun` says so; wait for its sessions to end."""
+    """Starts a lab and kills it by -9 as soon as `begun` says so; waits for its sessions to end."""
     with closing(_session(target)) as session, start_lab(ground.work, study) as lab:
         until(lambda: bool(begun(session)) or lab.poll() is not None, "the lab has begun", _PATIENCE_S)
         assert lab.poll() is None, f"the lab ended before: {lab.communicate()}"

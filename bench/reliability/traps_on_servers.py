@@ -39,7 +39,7 @@ INSERT INTO app.t SELECT i, i FROM generate_series(1, 100) i;
 
 @dataclass(frozen=True)
 class _Object:
-    """Objects of the attacker's, and what a careless superuser runs there: a query, or a load of pgtrial's own."""
+    """The objects of the attacker, and what a careless superuser runs there: a query, or a load of pgtrial's own."""
 
     what: str
     sql: str
@@ -247,7 +247,9 @@ def _beside(ground: Ground, major: int, statement: str) -> Iterator[str]:
 
 
 def _database(ground: Ground, major: int) -> Target:
-    """Make the attacker, the superuser and an empty database; where the superuser reaches it."""
+    """Makes the attacker, the superuser and an empty database; returns the address by which the superuser reaches
+    it.
+    """
     cluster = ground.clusters(major)
     _remove(cluster.target, "shop")
     with closing(_superuser(cluster.target)) as session:

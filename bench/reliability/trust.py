@@ -26,7 +26,7 @@ from pgtrial.servers.room import servers_account
 from pgtrial.servers.workspace import Workspace
 
 _HERE, _ON_A_HOST = 0.2, 0.08
-"""Moments of studies, by --kills."""
+"""The shares of `--kills` that are the numbers of moments of studies on this machine, and on a host."""
 _HERE_S, _ON_A_HOST_S = 16.0, 25.0
 _SMALL = 65536
 _LOOK_S = 0.05
@@ -95,7 +95,7 @@ class _Enemy:
         self._killed = 0
 
     def figure(self) -> Figure:
-        """Attack in each way, every other time after the lab was killed."""
+        """Attacks in each way, every other time after the lab was killed, and returns the figure."""
         began = time.monotonic()
         with self._lab() as lab, _MadeByRoot(self._place.below, self._account) as made:
             said = self._rest_of(lab)
@@ -117,7 +117,7 @@ class _Enemy:
         )
 
     def _attacked_study(self, kind: str, moment_s: float, *, kills: bool) -> None:
-        """Exchange what there is at a moment of a study; nothing of the victim's is touched or shown."""
+        """Exchanges the files that exist at a moment of a study; no file of the victim's may be touched or shown."""
         after = f"{kind} {moment_s:.1f} s after the beginning of a lab{' that was killed' if kills else ''}"
         forget(self._campaign.scratch / "victim")
         with victim(self._campaign.scratch / "victim") as target, self._lab() as lab:
@@ -183,7 +183,7 @@ class _MadeByRoot(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Look again and again."""
+        """Looks again and again."""
         while not self._ended.wait(_LOOK_S):
             self._look(self._below, owned=False)
 

@@ -34,7 +34,7 @@ from pgtrial.store.comparison import comparison
 from pgtrial.store.directory import StudyDirectory
 
 _WIDTH = 640
-"""Width of a chart, pixels."""
+"""The width of a chart, pixels."""
 _GREY = "#57606e"
 """The grey that replaces colours whose value the page takes from its style sheet."""
 _VEGA_LITE = "application/vnd.vegalite.v6+json"
@@ -106,7 +106,7 @@ class Plots:
         self._data = data
 
     def tps(self) -> Chart:
-        """Throughput: the median trial of each arm with its interval, and single trials."""
+        """Returns the chart of the throughput: the median trial of each arm with its interval, and single trials."""
         return self._chart("tps")
 
     def difference(self) -> Chart:
@@ -118,7 +118,7 @@ class Plots:
         return self._chart("sweeps")
 
     def latency(self) -> Chart:
-        """Latency percentiles of each arm."""
+        """Returns the chart of the latency percentiles of each arm."""
         return self._chart("latency")
 
     def timeline(self) -> Chart:

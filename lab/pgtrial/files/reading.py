@@ -13,7 +13,7 @@ MOST_BYTES = 256 * 2**20
 
 _NOT_REGULAR = "it is no regular file"
 _PASSED = (Path("/dev/fd"), Path("/proc/self/fd"))
-"""Directories of what a shell has opened for this process, as `<(...)` does."""
+"""The directories of files that a shell has opened for this process, as `<(...)` does."""
 
 _kept: dict[tuple[int, int], bytes] = {}
 """The contents of the pipes that this process has read, by device and inode: a pipe gives its content only once."""

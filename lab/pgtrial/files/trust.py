@@ -55,7 +55,7 @@ class Weakness:
 
 
 class ExchangeableError(PermissionError):
-    """Root does not use a file or a directory that another account could exchange."""
+    """Raised where root does not use a file or a directory that another account could exchange."""
 
     def __init__(self, path: Path, weakness: Weakness) -> None:
         super().__init__(errno.EPERM, f"{weakness}, which could exchange it while root uses it", str(path))

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from pgtrial.files.trust import check_exchangeable
 
 _LONGEST = 200
-"""Characters of a name that its temporary name repeats; file systems take 255 bytes."""
+"""The number of characters of a name that its temporary name repeats; file systems take 255 bytes."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def _rate(value: float) -> str:
 
 
 _WHOLE = 100
-"""Transactions per second from which on rates have no decimals."""
+"""The number of transactions per second from which on rates have no decimals."""
 
 
 def alone_measured(result: StudyResult, plan: Plan) -> str:

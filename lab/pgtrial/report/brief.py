@@ -303,7 +303,7 @@ _MANY_INTERRUPTIONS = 3
 """The short form, too, tells of interruptions if there are at least this many."""
 
 _LONGEST_REASON = 160
-"""Characters of the reason for which a trial failed."""
+"""The number of characters that are shown of the reason for which a trial failed."""
 
 
 def _failures(result: StudyResult, plan: Plan, trials: Sequence[Trial]) -> str:
@@ -328,7 +328,7 @@ def _reason(failures: Failures, trials: Sequence[Trial]) -> str:
 
 
 def _watched(result: StudyResult, plan: Plan) -> list[str]:
-    """First what concerns the claims, then the arms, then the audit's warnings."""
+    """Returns the things to watch out for: first those on the claims, then on the arms, then the audit's warnings."""
     notes = (
         ["no difference is declared: this is a check of the method"] if result.identical_arms and result.primary else []
     )

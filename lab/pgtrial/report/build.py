@@ -30,7 +30,7 @@ def render(directory: StudyDirectory, form: Form) -> str:
 
 
 def short_report(directory: StudyDirectory) -> str:
-    """Verdict, levels, differences, latencies and failures as Markdown; writes nothing. Raises StoreError."""
+    """Returns verdict, levels, differences, latencies and failures as Markdown; writes nothing. Raises StoreError."""
     from pgtrial.report import markdown  # noqa: PLC0415 - as in _writers
     from pgtrial.report.sections import sections  # noqa: PLC0415
 

@@ -57,7 +57,7 @@ class StudyData:
     """The slices of the trials that are interleaved, by index of the trial, in the order of time."""
 
     statement_plans: StatementPlans | None = None
-    """Plans of a replay's statements that got slower."""
+    """The plans of a replay's statements that got slower."""
 
     certificate: Certificate | None = None
     """The machine's, from before the study; that of a self-test is its own."""
@@ -111,13 +111,17 @@ class StudyData:
 
     @property
     def measured_s(self) -> float:
-        """Length of the measured part, seconds: as planned, or where tasks run to their end, of the longest trial."""
+        """The length of the measured part, seconds: as planned, or where tasks run to their end, that of the longest
+        trial.
+        """
         lengths = (trial.measured.duration_s for trial in self.trials if trial.measured)
         return self.plan.duration_s or max(lengths, default=1.0)
 
     @property
     def observed_s(self) -> float:
-        """Length of the measured part on the clock: of interleaved trials with the others' slices, seconds."""
+        """The length of the measured part by the clock, seconds; for interleaved trials it includes the others'
+        slices.
+        """
         return self.measured_s * (len(self.plan.arms) if self.plan.interleaving is not None else 1)
 
 
@@ -188,12 +192,12 @@ def seconds_of(trial: Trial, timeline: pl.DataFrame) -> pl.DataFrame:
 
 
 def whole_seconds(trial: Trial, timeline: pl.DataFrame) -> list[tuple[int, int]]:
-    """(second, committed) of all whole seconds; the measured part starts at 0, the warm-up lies before it."""
+    """Returns (second, committed) of all whole seconds; the measured part starts at 0, the warm-up lies before it."""
     lengths = {"warmup": _whole(trial.warmup), "measure": _whole(trial.measured)}
     whole = pl.col("second") < pl.col("phase").replace_strict(lengths, return_dtype=pl.Int64)
     return list(seconds_of(trial, timeline).filter(whole).select("s", "transactions").iter_rows())
 
 
 def _whole(phase: Phase | None) -> int:
-    """Whole seconds of a phase."""
+    """Returns the whole seconds of a phase."""
     return math.floor(phase.duration_s + 0.01) if phase is not None else 0

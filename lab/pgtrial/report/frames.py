@@ -42,7 +42,7 @@ TRIALS: dict[str, pl.DataType] = {
     **dict.fromkeys(("tps", *_TIMES, "client_cpu_us", "round_trip_us", "quality"), pl.Float64()),
 }
 SECONDS: dict[str, pl.DataType] = {**_PLACE, **TIMELINE_SCHEMA}
-"""Columns of the frames; of a row's fields a frame has those that are named here."""
+"""The columns of the frame of seconds. As in the other frames, only the fields named here are taken from a row."""
 
 
 def study_frame(study: StudyDirectory) -> pl.DataFrame:

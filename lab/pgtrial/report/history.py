@@ -47,7 +47,9 @@ class Change(Record):
 
     @property
     def sentence(self) -> str:
-        """`it fell by 5.1% (-6.0 to -4.2%) between a1b2 and c3d4; the levels rest on 8 and 6 commits`."""
+        """The change as a sentence, such as `it fell by 5.1% (-6.0 to -4.2%) between a1b2 and c3d4; the levels rest on
+        8 and 6 commits`.
+        """
         verb = "fell" if self.difference.value < 0 else "rose"
         size = percent(abs(self.difference.value))
         between = f"between {self.before} and {self.after}"

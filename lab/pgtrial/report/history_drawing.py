@@ -110,7 +110,7 @@ def _bounds(difference: Estimate) -> list[float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Whole multiples of 1, 2 or 5 times a power of ten, zero among them."""
+    """Returns whole multiples of 1, 2 or 5 times a power of ten, zero among them."""
     least = (high - low) / _TICKS
     power = 10.0 ** math.floor(math.log10(least))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)

@@ -28,7 +28,7 @@ from pgtrial.store.state import kept
 from pgtrial.verdict.rules import title
 
 _MOST_ROWS = 500
-"""Rows of a folded table that stand in the page as they are; those of a longer one are packed."""
+"""The number of rows of a folded table that stand in the page as they are; the rows of a longer one are packed."""
 
 _LONG = 2**18
 """The size of charts above which they are packed, bytes."""
@@ -171,7 +171,7 @@ def _inline(name: str) -> Markup:
 
 @cache
 def vega() -> Markup:
-    """Vega, Vega-Lite and Vega-Embed in one script; to make it takes longer than the rest of most reports."""
+    """Returns Vega, Vega-Lite and Vega-Embed in one script; to make it takes longer than the rest of most reports."""
     make = partial(vl_convert.javascript_bundle, "window.vegaEmbed = vegaEmbed;")
     bundle = kept(f"vega-{version('vl-convert-python')}.js", make)
     return Markup(bundle.replace("</script", "<\\/script"))

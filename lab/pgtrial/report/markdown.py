@@ -87,8 +87,9 @@ _FENCES = re.compile("`+")
 
 
 def escaped(text: str) -> str:
-    """Text on one line, with signs for control characters, and the characters escaped that have a meaning in Markdown
-    or HTML."""
+    """Returns a text on one line, with signs for control characters, and with the characters escaped that have a
+    meaning in Markdown or HTML.
+    """
     text = printable(text)
     for character in "\\`*_<>[]":
         text = text.replace(character, f"\\{character}")

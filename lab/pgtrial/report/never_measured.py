@@ -17,7 +17,7 @@ _NAMED = 3
 """The number of reasons that are shown for an arm; the most frequent come first."""
 
 _NUMBERS = re.compile(r"\d+")
-"""Numbers in reasons, such as process numbers, differ between trials that failed alike."""
+"""The numbers in reasons, such as process numbers, which differ between trials that failed for the same reason."""
 
 
 def never_measured(plan: Plan, trials: Sequence[Trial]) -> str | None:

@@ -31,10 +31,10 @@ from pgtrial.verdict.series import as_difference
 Agreement = Literal["agrees", "disagrees", "cannot say"]
 
 STATUSES: Mapping[Agreement, int] = {"agrees": 0, "disagrees": 1, "cannot say": 2}
-"""Exit status by agreement."""
+"""The exit status for each agreement."""
 
 _MACHINE = ("cpu.model", "cpu.logical", "memory.total_mb", "os.kernel", "storage.filesystem", "server.version")
-"""Facts that are shown where they differ between the two runs."""
+"""The facts that are shown where they differ between the two runs."""
 
 
 class Pair(Record):
@@ -55,12 +55,14 @@ class Pair(Record):
 
     @property
     def arms(self) -> str:
-        """`head / base`, with the part of the trials."""
+        """The arms as `head / base`, with the part of the trials."""
         return f"{self.arm} / {self.baseline}{f', {self.regime}' if self.regime else ''}"
 
     @property
     def sentence(self) -> str:
-        """`head / base: agrees, since the verdict is better again, and the intervals fit each other`."""
+        """The agreement as a sentence, such as `head / base: agrees, since the verdict is better again, and the
+        intervals fit each other`.
+        """
         return f"{self.arms}: {self.word}, since {self.why}"
 
 

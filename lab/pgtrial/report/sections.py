@@ -54,7 +54,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Section:
-    """One section of a study's report."""
+    """A section of a study's report."""
 
     topic: Topic
     figures: list[Figure]
@@ -64,7 +64,7 @@ class Section:
 
 
 CERTIFICATE = "certificate"
-"""Comes first in the report of a self-test."""
+"""The key of the topic that comes first in the report of a self-test."""
 
 
 def _lead_of_differences(data: StudyData) -> str:
@@ -87,10 +87,10 @@ def _lead_of_costs(data: StudyData) -> str:
 
 
 _OF_A_RATE = ("tps", "latency", "timeline", "costs")
-"""Topics that say nothing of a load without a rate of transactions."""
+"""The topics that do not apply to a load without a rate of transactions."""
 
 _NOT_OF_ONE_ARM = ("ratio", "blocks")
-"""Topics that compare arms."""
+"""The topics that compare arms."""
 
 _TOPICS = (
     Topic(

@@ -22,7 +22,7 @@ CPU_MODES = {
 """The kinds of work that keep the host's CPUs busy or waiting, and the counters of each."""
 
 _SHOWN = {"bytes": (1e-9, "GB"), "bytes/s": (MB, "MB/s"), "s": (1e3, "ms")}
-"""Units of the provider that are shown in another unit: the factor, and that unit."""
+"""The provider's units that are shown in another unit: the factor, and that unit."""
 
 _SERIES = {"second": pl.Int64(), "name": pl.String(), "value": pl.Float64()}
 
@@ -55,7 +55,9 @@ def provider_series(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
 
 
 def provider_means(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float]:
-    """Metric -> mean of the values that lie wholly within the measured part, in the unit of `provider_unit`."""
+    """Returns for each metric the mean of the values that lie wholly within the measured part, in the unit of
+    `provider_unit`.
+    """
     within = _of(data.provider_by_cell, point, arm).filter(
         (pl.col("second") >= 0) & (pl.col("second") + pl.col("span_s") <= data.observed_s)
     )
@@ -87,11 +89,11 @@ def _of(cells: Cells, point: LoadPoint, arm: str) -> pl.DataFrame:
 
 
 CPU = "CPU"
-"""Active without a wait event: on a CPU, or in the queue for one."""
+"""The name of the state of a session that is active without a wait event: on a CPU, or in the queue for one."""
 
 OTHER = "other"
 SHOWN = 8
-"""Number of wait events with a name of their own: the largest of the study."""
+"""The number of wait events with a name of their own: the largest of the study."""
 
 _AT_WORK = ("client backend", "parallel worker")
 
@@ -112,7 +114,7 @@ def active_sessions(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
 
 
 def measured_load(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float] | None:
-    """Event -> mean active sessions over the measured part; None if it was not observed."""
+    """Returns for each event the mean active sessions over the measured part; None if it was not observed."""
     span = max(1, math.ceil(data.observed_s))
     if not (_of(data.waits_by_cell, point, arm)["second"] >= 0).any():
         return None
@@ -121,7 +123,7 @@ def measured_load(data: StudyData, point: LoadPoint, arm: str) -> dict[str, floa
 
 
 def events_shown(data: StudyData) -> list[str]:
-    """CPU and the largest wait events over the whole study, in the order in which they are shown."""
+    """Returns CPU and the largest wait events over the whole study, in the order in which they are shown."""
     sums: dict[str, float] = {}
     for point, arm in data.cells:
         for event, sessions in (measured_load(data, point, arm) or {}).items():

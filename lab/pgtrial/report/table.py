@@ -14,7 +14,7 @@ from pgtrial.model.records.claims import Word
 Row = TypeVar("Row")
 
 NONE = "–"
-"""Stands for an unknown value."""
+"""The sign for an unknown value."""
 
 _TOPIC_ENDS = re.compile(r"[:;] |\. ")
 

@@ -32,7 +32,7 @@ class Over:
     words: Callable[[int], str]
     """A place in words: `8 clients`."""
     label: str
-    """Vega expression of a tick's label."""
+    """The Vega expression of a tick's label."""
     in_megabytes: bool = False
 
 
@@ -177,7 +177,7 @@ def _at_rate(rate: float | None) -> str:
 
 
 _NEAR_ZERO = 0.25
-"""Share of the spread of the values within which zero is near: rounded and padded, an axis would begin below it."""
+"""The share of the values' spread within which zero is near: rounded and padded, an axis would begin below it."""
 
 
 def _spread_scale(measured: Readings) -> dict[str, Any]:

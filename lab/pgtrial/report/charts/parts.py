@@ -13,10 +13,10 @@ SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [10, 4], [4, 2, 1, 2]]
 
 SECONDS = "second of the measured part"
-"""Title of the axis of seconds."""
+"""The title of the axis of seconds."""
 
 ZERO_LABEL = "datum.value === 0 ? '0' : datum.label"
-"""Axis of signed differences: no sign before zero."""
+"""The label of a tick on an axis of signed differences: zero has no sign."""
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -29,7 +29,7 @@ class Figure:
     alt: str
     """The words that stand for it where it cannot be seen."""
     spec: dict[str, Any]
-    """Vega-Lite; colours come from the page, so that it follows light and dark."""
+    """The specification of Vega-Lite; colours come from the page, so that it follows light and dark."""
     unit: str = ""
     wide: bool = False
 
@@ -73,17 +73,17 @@ class Canvas:
 
 
 def arm_colour(names: list[str], field: str = "arm:N", **options: Any) -> Channel:
-    """Colour by arm (or another field), the same in all charts; the palette is the page's."""
+    """Returns the colour by arm (or another field), the same in all charts; the palette is the page's."""
     return channel(field, scale={"domain": names}, title=None, sort=None, **options)
 
 
 def arm_shape(names: list[str], field: str = "arm:N", **options: Any) -> Channel:
-    """Shape by arm (or another field), so that colour is never the only sign."""
+    """Returns the shape by arm (or another field), so that colour is never the only sign."""
     return channel(field, scale=_repeated(names, SHAPES), title=None, sort=None, **options)
 
 
 def arm_dash(names: list[str], field: str = "arm:N") -> Channel:
-    """Line pattern by arm (or another field)."""
+    """Returns the line pattern by arm (or another field)."""
     return channel(field, scale=_repeated(names, DASHES), title=None, sort=None)
 
 
@@ -109,14 +109,14 @@ def numbered(field: str, title: str, numbers: Sequence[int]) -> Channel:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, 20, ... from below `low` to above `high`; only powers of ten over a wide range."""
+    """Returns 1, 2, 5, 10, 20, ... from below `low` to above `high`; over a wide range only powers of ten."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     steps = (1, 2, 5) if last - first <= _NARROW else (1,)
     return [step * 10.0**power for power in range(first, last + 1) for step in steps]
 
 
 _NARROW = 3
-"""Decades that have room for more ticks than powers of ten."""
+"""The number of decades up to which there is room for more ticks than powers of ten."""
 
 
 def seconds_axis(first: int, last: int) -> Channel:

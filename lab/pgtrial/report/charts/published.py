@@ -19,10 +19,10 @@ _ROW = 58
 _THEIRS, _OURS = "published", "this study"
 _SHAPES = {_THEIRS: "diamond", _OURS: "circle"}
 _LABEL = "slice(split(datum.label, '|'), 1)"
-"""Lines of a row's label; what stands before the first bar keeps rows with equal labels apart."""
+"""The lines of a row's label; the words before the first bar keep rows with equal labels apart."""
 
 _NARROW = 1.5
-"""Ratios within such a factor have an axis with ticks of its own choice."""
+"""The factor within which ratios have an axis with ticks of its own choice."""
 
 
 def published_charts(data: StudyData) -> list[Figure]:

@@ -27,16 +27,16 @@ from pgtrial.report.series import (
 )
 
 _MOST_BINS = 60
-"""Bins of one chart, which keeps the page small."""
+"""The largest number of bins of one chart, which keeps the page small."""
 
 _LINES_HEIGHT = 130
 
 Line = Sequence[tuple[int, float]]
-"""Second and value, in ascending order."""
+"""The points of a line, each a second and a value, in ascending order."""
 
 
 def wait_charts(data: StudyData) -> list[Figure]:
-    """Active sessions, the mean of an arm's trials; the warm-up lies left of zero."""
+    """Returns charts of active sessions, the mean of an arm's trials; the warm-up lies left of zero."""
     events = events_shown(data)
     names = {CPU: "--wait-cpu", OTHER: "--wait-other"}
     colours = {event: names.get(event, f"--wait-{place}") for place, event in enumerate(events)}
@@ -75,7 +75,7 @@ def _cpu(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
 
 @dataclass(frozen=True)
 class _Stack:
-    """How parts that add up are drawn."""
+    """The properties of a chart of parts that add up."""
 
     title: str
     """The words of the chart's title before the arm and the load point."""
@@ -86,7 +86,7 @@ class _Stack:
     height: int
     legend: dict[str, Any]
     places: int
-    """Decimals of the values; means in the alternative text have one less."""
+    """The number of decimals of the values; means in the alternative text have one less."""
     told: int | None = None
     """The number of parts that the alternative text names, the largest first; None: all parts in their order."""
 
@@ -160,7 +160,9 @@ _QUANTITIES = (
     ("Some process waited for I/O", "% of the time", "pressure", "io_some_s", 100.0, 5.0),
     ("Some process waited for memory", "% of the time", "pressure", "memory_some_s", 100.0, 1.0),
 )
-"""Title, unit, source, name, the factor to the unit, and the value from which on it is drawn."""
+"""The title, unit, source and name of each quantity, the factor to the unit, and the value from which on it is
+drawn.
+"""
 
 
 def _quantities(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:

@@ -14,7 +14,7 @@ from pgtrial.report.tables.slices import comparison, middle_block, slice_tps
 from pgtrial.statistics.precision import half_width
 
 _MOST_SLICES = 120
-"""Slices of one chart, the first of the measured part: more would be too narrow to see."""
+"""The largest number of slices of one chart, from the start of the measured part: more would be too narrow to see."""
 
 
 def slice_charts(data: StudyData) -> list[Figure]:
@@ -28,8 +28,9 @@ def slice_charts(data: StudyData) -> list[Figure]:
 
 
 def _slices(data: StudyData, point: LoadPoint) -> Figure | None:
-    """tps of each slice, or at a rate its mean response time, as wide as the slice really was; dotted lines are the
-    planned borders."""
+    """Returns a chart of each slice's tps, or at a rate its mean response time, as wide as the slice really was; dotted
+    lines are the planned borders.
+    """
     arms = data.plan.arms
     paced = point.rate is not None
     what, digits = ("mean response time, ms", ",.3f") if paced else (rate_unit(data.plan.load_points), ",.0f")
@@ -87,7 +88,8 @@ def _range(values: list[float], digits: str) -> str:
 
 
 def _precision(data: StudyData) -> Figure | None:
-    """Half-widths against the wall time spent: a line of all blocks so far, and marks at the planned looks.
+    """Returns a chart of half-widths against the wall time spent: a line of all blocks so far, and marks at the planned
+    looks.
 
     On a logarithmic scale, since one failed trial can make an interval a thousand times as wide.
     """

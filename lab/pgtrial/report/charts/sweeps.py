@@ -17,7 +17,7 @@ from pgtrial.report.sweep_words import by_sweep, cliff_text, peak_place, sweep_l
 from pgtrial.statistics.scalability import Curve
 
 _STEPS = 80
-"""Places at which a law is drawn."""
+"""The number of places at which a law is drawn."""
 
 
 def scaling_charts(data: StudyData) -> list[Figure]:
@@ -63,7 +63,7 @@ def _curve(of_arm: Scaling, law: Law) -> list[dict[str, Any]]:
 
 
 def _finite(bounds: Bounds) -> tuple[float, float, float]:
-    """Low end, value and high end; an end without limit is the value."""
+    """Returns the low end, the value and the high end; an end without limit becomes the value."""
     value = bounds.value or 0.0
     return bounds.low or value, value, bounds.high or value
 

@@ -11,7 +11,7 @@ from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
 
 _STEP = 0.005
-"""Smaller steps of the curve are left out, which keeps the page small."""
+"""The smallest step of the curve that is drawn, which keeps the page small."""
 
 _LIMITS_S = (0.1, 1.0, 10.0)
 """Nielsen's limits of response times."""
@@ -56,7 +56,7 @@ def _distribution(data: StudyData) -> Figure | None:
 
 
 def _curve(data: StudyData, arm: str) -> list[tuple[float, float]]:
-    """(seconds, share of all tasks that took no longer)."""
+    """Returns the points of an arm's curve: seconds, and the share of all tasks that took no longer."""
     trials = [trial for trial in data.trials if trial.arm == arm and trial.index in data.histograms]
     merged = Latencies.sum_of(data.histograms[trial.index] for trial in trials if trial.tasks is not None)
     tasks = sum(trial.tasks.completed + trial.tasks.failed for trial in trials if trial.tasks is not None)

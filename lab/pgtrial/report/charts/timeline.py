@@ -11,11 +11,13 @@ from pgtrial.report.charts.vega import Channel, channel
 from pgtrial.report.data import StudyData, whole_seconds
 
 _MOST_POINTS = 150
-"""Points of one line; longer trials are averaged over several seconds, which keeps the page small."""
+"""The largest number of points of a line; longer trials are averaged over several seconds, which keeps the page
+small.
+"""
 
 
 def timelines(data: StudyData) -> list[Figure]:
-    """tps by second; the warm-up lies left of zero. The reader can select one block."""
+    """Returns charts of tps by second; the warm-up lies left of zero. The reader can select one block."""
     return [figure for point in range(len(data.plan.load_points)) if (figure := _figure(data, point)) is not None]
 
 

@@ -11,7 +11,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
 _TYPES = {"Q": "quantitative", "N": "nominal"}
 
 _SECONDARY = ("x2", "y2")
-"""Channels that have the type of another one."""
+"""The channels that have the type of another one."""
 
 Channel = dict[str, Any]
 
@@ -34,7 +34,7 @@ class Layer:
     """The parameters through which the reader can choose what the chart shows."""
 
     def mark(self, kind: str, **options: Any) -> Layer:
-        """Drawn by this kind of mark."""
+        """Returns the layer drawn by this kind of mark."""
         return replace(self, mark_of={"type": kind, **options})
 
     def transform(self, *steps: dict[str, Any]) -> Layer:

@@ -11,7 +11,7 @@ from pgtrial.report.gate.outcome import Outcome
 from pgtrial.report.gate.tries import Tries
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 has no way to write."""
+"""The characters that XML 1.0 has no way to write."""
 
 
 def junit(

@@ -26,7 +26,7 @@ class Outcome:
     """The answer of a gate: its exit status and the reason."""
 
     status: int
-    """Exit status, as of `pgtrial verdict`: 0 pass, 1 fail, 2 no verdict, 3 an error."""
+    """The exit status, as of `pgtrial verdict`: 0 pass, 1 fail, 2 no verdict, 3 an error."""
     reason: str
     """The reason in one sentence, without its full stop."""
     decided: bool = False

@@ -28,7 +28,7 @@ from pgtrial.verdict.pace import measured_spread
 from pgtrial.verdict.units import looks_of
 
 _MOST_ROWS = 40
-"""Load points that the table shows: a comment has room for 65,536 characters."""
+"""The number of load points that the table shows: a comment has room for 65,536 characters."""
 _MOST_COSTS = 8
 _MOST_NOTES = 6
 

@@ -86,7 +86,7 @@ class Site:
         return HTMLResponse(self._pages.study(study, data, look, self._catalogue.studies()))
 
     def compare(self, request: Request) -> Response:
-        """Two studies side by side."""
+        """Returns the page of two studies side by side."""
         keys = list(dict.fromkeys(request.query_params.getlist("study")))
         if len(keys) != 2:
             raise HTTPException(400, f"Two studies can be shown side by side, and {len(keys)} are named; tick two.")
@@ -115,7 +115,7 @@ class Site:
     # ---- data
 
     def verdict(self, request: Request) -> Response:
-        """verdict.json, computed from the trials."""
+        """Returns verdict.json, computed from the trials."""
         study = self._asked(request.path_params["key"])
         text = self._catalogue.data(study).result.model_dump_json(indent=1) + "\n"
         return _download(text.encode(), "application/json", study.name, "verdict.json")

@@ -31,7 +31,7 @@ from pgtrial.store.files import check_listed, values_of
 from pgtrial.store.running import is_running
 
 RUNNING, UNFINISHED, UNREADABLE = "running", "unfinished", "unreadable"
-"""Words for studies that have no stored verdict."""
+"""The words for studies that have no stored verdict."""
 MEASURED = "measured"
 """The word for a study of one arm alone, which is compared with nothing."""
 
@@ -46,7 +46,7 @@ _STAMPED = (_STUDY, "plan.json", "verdict.json", "facts", "facts/audit.json", "t
 _NAME = "name study directories, bundles, or folders that hold them"
 
 _KEPT = 6
-"""Studies whose data is kept in memory."""
+"""The number of studies whose data is kept in memory."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def check_paths(paths: Sequence[Path]) -> None:
 
 
 def key_of(name: str, path: str) -> str:
-    """Readable, and another one for each path."""
+    """Returns a readable key, which differs for each path."""
     return f"{slug(name)}-{hashlib.sha256(path.encode(errors='surrogateescape')).hexdigest()[:10]}"
 
 

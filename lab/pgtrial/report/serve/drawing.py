@@ -12,7 +12,7 @@ from pgtrial.report.words import in_regime
 
 WIDTH, HEIGHT = 720, 240
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 28
-"""Size of the drawing and of its margins."""
+"""The size of the drawing and of its margins."""
 
 _TICKS = 5
 _BEYOND = 0.25
@@ -34,15 +34,15 @@ class Band:
 
     name: str
     place: int
-    """Number of its colour, from 1."""
+    """The number of the arm's colour, counted from 1."""
     area: str
     line: str
-    """Points of an SVG polygon and polyline."""
+    """The points of an SVG polygon and of a polyline."""
 
 
 @dataclass(frozen=True)
 class Narrowing:
-    """Intervals after each unit, against no difference and the margin."""
+    """The intervals after each unit, against no difference and the margin."""
 
     bands: list[Band]
     columns: list[Tick]

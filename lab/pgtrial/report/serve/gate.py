@@ -17,7 +17,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Vega compiles its expressions, and styles its tooltips."""
+"""The content security policy of the pages: Vega compiles its expressions, and styles its tooltips."""
 
 REPORT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; "
@@ -33,7 +33,7 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""Headers of every answer that has none of its own by that name."""
+"""The headers of every answer that has none of its own by that name."""
 
 
 class Gate:

@@ -16,7 +16,7 @@ from pgtrial.store.histories.lines import read_lines
 from pgtrial.store.histories.places import HistoryPlace, place_of
 
 _KEPT = 64
-"""Histories whose changes are kept in memory."""
+"""The number of histories whose changes are kept in memory."""
 
 
 @dataclass(frozen=True)

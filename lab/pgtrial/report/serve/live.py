@@ -31,7 +31,7 @@ _MOST_READ = 1 << 20
 
 _PHASES = ("warmup", "measure")
 _AHEAD = 512
-"""Planned trials among which those under way are looked for."""
+"""The number of planned trials among which those in progress are looked for."""
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class Pages:
         return {"now": self._render("now", **values), "so-far": self._render("so_far", **values)}
 
     def compare(self, studies: Sequence[tuple[Glance, StudyData]]) -> str:
-        """Two studies side by side."""
+        """Returns the page of two studies side by side."""
         (one, of_one), (other, of_other) = studies
         names = (one.name, other.name if other.name != one.name else f"{other.name} (2)")
         return self._render(
@@ -204,7 +204,7 @@ def _seconds(data: StudyData, trial: Trial) -> Table[dict[str, Any]]:
 
 
 def _waits(data: StudyData, trial: Trial) -> Table[dict[str, Any]]:
-    """Mean active sessions over the measured part."""
+    """Returns the table of the mean active sessions over the measured part."""
     waits = data.waits.get(trial.index, pl.DataFrame(schema=WAITS_SCHEMA))
     measured = waits.filter((pl.col("second") >= 0) & (pl.col("state") == "active"))
     seconds = measured["second"].n_unique()

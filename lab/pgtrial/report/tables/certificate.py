@@ -19,7 +19,7 @@ _FALSE_SHARE = 0.05
 _IMPROBABLE = 0.03
 """The probability below which a number of false verdicts causes a warning: 10 of 100 have a probability of 2.8%."""
 _TOLD = (0.05, 0.03)
-"""Differences of which the headline speaks."""
+"""The differences of which the headline speaks."""
 
 
 def dated(certificate: Certificate) -> str:

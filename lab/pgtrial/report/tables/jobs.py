@@ -54,7 +54,7 @@ class _Row:
 
 
 def job_table(data: StudyData) -> Table[_Row]:
-    """No rows of a study without a job."""
+    """Returns the table of a job; it has no rows for a study without a job."""
     rows = [
         _Row(arm, data.labels[place], [t for t in data.trials if t.arm == arm and t.load_point == point])
         for place, point in enumerate(data.plan.load_points)

@@ -111,7 +111,7 @@ def _mean(mean: Estimate) -> str:
 
 
 def level_table(data: StudyData) -> Table[Level]:
-    """tps of each arm at each load point."""
+    """Returns the table of the tps of each arm at each load point."""
     return Table(
         f"{_level_of(data.plan)} of each arm: the median trial with a distribution-free interval of at least 95%. It "
         "describes an arm; arms are compared within blocks, so overlapping intervals here say nothing.",
@@ -134,7 +134,7 @@ def _level_of(plan: Plan) -> str:
 
 
 def levels_beside(one: StudyData, other: StudyData, names: tuple[str, str]) -> Table[Sequence[str | None]]:
-    """Throughput of each arm at each load point of either of two studies."""
+    """Returns the table of the throughput of each arm at each load point of either of two studies."""
     levels = [
         {(data.labels[level.load_point], level.arm): median_tps(level) for level in data.result.levels}
         for data in (one, other)
@@ -157,7 +157,7 @@ def _quality(data: StudyData) -> list[Column[Level]]:
 
 
 def median_tps(level: Level) -> str | None:
-    """tps of the median trial; where the regime changes, the levels that followed each other."""
+    """Returns the tps of the median trial; where the regime changes, the levels that followed each other."""
     spreads = [level.tps] if level.tps else [level.tps_before, level.tps_after]
     return levels_text([spread.median for spread in spreads if spread is not None]) or None
 
@@ -168,7 +168,7 @@ def levels_text(levels: list[float]) -> str:
 
 
 def latency_table(data: StudyData) -> Table[Level]:
-    """Latency of each arm at each load point."""
+    """Returns the table of the latency of each arm at each load point."""
     caption = (
         "Latency of committed transactions in milliseconds: the median trial, in brackets the lowest and highest "
         f"trial. A percentile stands only where every trial has 100 slower transactions. {_meaning(data.plan)}"
@@ -216,12 +216,12 @@ def _spread_ms(spread: Spread) -> str:
 
 
 def milliseconds(microseconds: float) -> str:
-    """Three significant digits, or whole milliseconds."""
+    """Returns a time with three significant digits, or in whole milliseconds."""
     return digits(microseconds / 1000)
 
 
 def digits(value: float, most: int = 3) -> str:
-    """Three significant digits, or all before the point; below one so many decimals."""
+    """Returns a number with three significant digits, or with all before the point; below one with so many decimals."""
     places = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else most
     return f"{value:,.{places}f}"
 

@@ -52,7 +52,7 @@ def server_tables(data: StudyData) -> list[Table[Any]]:
 
 
 def wait_table(data: StudyData) -> Table[Load]:
-    """Active sessions by wait event."""
+    """Returns the table of active sessions by wait event."""
     events = events_shown(data)
 
     def sessions(event: str) -> Callable[[Load], float]:
@@ -74,7 +74,7 @@ def wait_table(data: StudyData) -> Table[Load]:
 
 
 def sampler_table(data: StudyData) -> Table[tuple[str, list[Trial]]]:
-    """CPU and time that the sampler took, by arm."""
+    """Returns the table of the CPU and the time that the sampler took, by arm."""
     sampled = [
         (arm, [t for t in data.trials if t.arm == arm and "sampler" in t.server_deltas]) for arm in data.plan.arms
     ]
@@ -106,7 +106,7 @@ Host = tuple[LoadPoint, str, dict[str, dict[str, float]]]
 
 
 def host_table(data: StudyData) -> Table[Host]:
-    """CPUs, the device of the data, memory to be written, and stalls."""
+    """Returns the table of the CPUs, the device of the data, memory to be written, and stalls."""
     span = max(1, math.ceil(data.observed_s))
 
     def means(point: LoadPoint, arm: str, source: str) -> dict[str, float]:
@@ -150,9 +150,9 @@ class Statement:
     text: str
     trials: int
     counters: dict[str, float]
-    """Columns of pg_stat_statements, summed over the trials."""
+    """The columns of pg_stat_statements, summed over the trials."""
     all_ms: float
-    """Time of all statements of the arm there."""
+    """The time of all statements of the arm there, milliseconds."""
 
     def each(self, name: str) -> float | None:
         """Returns a counter per call; None where the server has no such counter."""

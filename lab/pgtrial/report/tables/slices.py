@@ -35,7 +35,7 @@ def middle_block(data: StudyData, point: LoadPoint) -> list[tuple[Trial, SliceRo
 
 
 def slice_tps(trial: Trial, row: SliceRow) -> float | None:
-    """Committed transactions per second of the time that clients were active; None: none was."""
+    """Returns the committed transactions per second of the time that clients were active; None: no client was."""
     return row.transactions / row.client_s * trial.load_point.clients if row.client_s else None
 
 

@@ -128,7 +128,7 @@ def _published(name: str | None) -> Mapping[str, Mapping[object, str]]:
 
 
 def _parts(data: StudyData) -> Table[Sequence[str]]:
-    """Queue, server and both together."""
+    """Returns the table of a task's time in the queue, on the server and both together."""
     rows = []
     for arm in data.plan.arms:
         tasks = [trial.tasks for trial in data.trials if trial.arm == arm and trial.tasks is not None]

@@ -15,16 +15,20 @@ from pgtrial.report.table import NONE, Column, Table, by_place, number, range_te
 from pgtrial.verdict.where_it_ran import further_machines
 
 _Facts = Mapping[str, Mapping[str, Any]]
-"""Group -> name -> value."""
+"""The facts by group and name."""
 
 _NOT_COMPARED = ("probes", "sources", "answers")
-"""Groups of facts that differ between any two looks, or compare an arm with the baseline (`scripts.py` shows them)."""
+"""The groups of facts that differ between any two looks, or compare an arm with the baseline (`scripts.py` shows
+them).
+"""
 
 _MOST_UNFOLDED = 20
 
 
 def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
-    """First the facts in which the arms differ, side by side; then, group by group, those that are the same in all."""
+    """Returns first the facts in which the arms differ, side by side; then, group by group, those that are the same in
+    all.
+    """
     known = {arm: data.facts[arm].facts for arm in data.plan.arms if arm in data.facts}
     declared = {key for keys in data.plan.declared.values() for key in keys}
     set_somewhere = {name for facts in known.values() for name in facts.get("settings", {})}
