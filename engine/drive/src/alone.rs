@@ -21,7 +21,7 @@ pub struct Server {
     pub interrupt: Arc<AtomicBool>,
 }
 
-/// How the program's statements travel to the server, as in [`crate::plan::Plan`].
+/// The way in which the program's statements travel to the server, as in [`crate::plan::Plan`].
 #[derive(Debug, Clone, Copy)]
 pub struct Travel {
     pub mode: QueryMode,

@@ -131,7 +131,7 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// The tasks of one application.
+    /// Makes the schedule of the tasks of one application.
     pub fn new(arrival: Arrival, deal: TaskShare, random: Random) -> Self {
         Self { arrival, random, deal, start: 0, number: 0, next_s: 0.0 }
     }
@@ -271,7 +271,8 @@ mod tests {
         assert_eq!((arrivals.next_until(1_000_000_000), arrivals.next()), (Some((1, 1_000_000_000)), None));
     }
 
-    /// The starts of a load in slices, on the clock, as the clients of a thread get them; some give theirs back once.
+    /// Returns the starts of a load in slices, on the clock, as the clients of a thread get them; some give theirs back
+    /// once.
     fn starts_in_slices(schedule: &Schedule, rounds: u64, returned: &[bool]) -> Vec<(u64, Nanos, Nanos)> {
         let mut throttle = Throttle::new(700_000.0, 1, Random::seeded(5));
         throttle.start(schedule.start);

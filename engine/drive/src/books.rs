@@ -108,7 +108,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         self.gate = self.schedule.gate(&next);
     }
 
-    /// With slices, lets the client take part from now on, if the own slice has begun and is not over.
+    /// Lets the client take part from now on, if the own slice has begun and is not over. Used only with slices.
     pub fn join<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         let Some(slice) = self.stretch.slice.filter(|_| !client.takes_part) else { return };
         let gate = self.schedule.gate(&self.stretch);
@@ -120,7 +120,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// With slices, lets the client take no part from now on.
+    /// Lets the client take no part from now on. Used only with slices.
     pub fn part<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if std::mem::take(&mut client.takes_part) {
             self.count_clients(now);
@@ -128,8 +128,8 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// With slices, returns the time at which a client that cannot begin a transaction at `now` can begin one, or the
-    /// end of the load.
+    /// Returns the time at which a client that cannot begin a transaction at `now` can begin one, or the end of the
+    /// load. Used only with slices.
     pub fn next_slice(&self, now: Nanos) -> Nanos {
         let own = self.stretch.slice.map(|slice| self.schedule.start + slice.begins);
         own.filter(|begins| now < *begins).unwrap_or(self.stretch.ends.min(self.schedule.end))

@@ -47,7 +47,7 @@ pub struct Transaction {
     pub unprepared: Option<Box<ServerError>>,
 }
 
-/// Why a transaction failed.
+/// The reason for which a transaction failed.
 pub struct TransactionFailure {
     pub error: Box<ServerError>,
     pub kind: FailureKind,

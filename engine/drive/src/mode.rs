@@ -36,22 +36,22 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// True if a statement that cannot be prepared is executed all the same, as by pgbench.
     const EXECUTES_UNPREPARED: bool = false;
 
-    /// The mode of the thread that has this share of the clients, and the empty tally of what it counts.
+    /// Makes the mode of the thread that has this share of the clients, and the empty tally of what it counts.
     fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, Tally<Self::Counts>);
 
     /// Begins what a client has to do before the start of the load. The start waits until [`Thread::unready`] is 0.
     fn prepare(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>) {}
 
-    /// The load begins at `at`.
+    /// Called when the load begins at `at`.
     fn start(thread: &mut Thread<'_, Self, S>, clients: &mut [ClientOf<Self, S>], at: Nanos);
 
     /// Makes a client ready for its next transaction; false if it cannot start now: the mode has it wait or ends it.
     fn next(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos) -> bool;
 
-    /// A client's program is at its end: counts the transaction. Returns when the next one starts, if that is now.
+    /// Counts a transaction, when a client's program is at its end. Returns when the next one starts, if that is now.
     fn ended(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos) -> Option<Nanos>;
 
-    /// A client's transaction failed for good, was rolled back and counted; the client goes on.
+    /// Called when a client's transaction has failed for good, was rolled back and counted; the client goes on.
     fn failed(
         _thread: &mut Thread<'_, Self, S>,
         _client: &mut ClientOf<Self, S>,
@@ -60,7 +60,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     ) {
     }
 
-    /// The server rejected a query whose result a client's program receives next.
+    /// Called when the server has rejected a query whose result a client's program receives next.
     fn query_failed(
         _thread: &mut Thread<'_, Self, S>,
         _client: &mut ClientOf<Self, S>,
@@ -69,13 +69,13 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     ) {
     }
 
-    /// A client's connection is ready.
+    /// Called when a client's connection is ready.
     fn connected(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos);
 
-    /// A client's connection could not be made.
+    /// Called when a client's connection could not be made.
     fn refused(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, error: OpenError, now: Nanos);
 
-    /// A client's connection broke while the script's `command` waited for its answer.
+    /// Called when a client's connection broke while the script's `command` waited for its answer.
     fn lost(
         thread: &mut Thread<'_, Self, S>,
         client: &mut ClientOf<Self, S>,
@@ -84,7 +84,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
         now: Nanos,
     );
 
-    /// A client cannot go on with its transaction.
+    /// Called when a client cannot go on with its transaction.
     fn stuck(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, command: Option<usize>, cause: Cause);
 
     /// Returns true if a client whose transaction ends at `now` begins another one at that moment.
@@ -92,10 +92,10 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
         false
     }
 
-    /// The moment has come for which an idle client waited ([`Thread::wait_until`]).
+    /// Called when the moment has come for which an idle client waited ([`Thread::wait_until`]).
     fn due(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>, _now: Nanos) {}
 
-    /// The server sent something to an idle client.
+    /// Called when the server has sent something to an idle client.
     fn idle_readable(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>) {}
 
     /// Sends a request of a program.
@@ -128,7 +128,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// reports.
     fn looked_up(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>], _now: Nanos) {}
 
-    /// The load is over: hands over what the mode has counted in the thread.
+    /// Called when the load is over: hands over what the mode has counted in the thread.
     fn finish(&mut self) -> Self::Totals {
         Self::Totals::default()
     }
@@ -138,6 +138,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
         Self::Totals::default()
     }
 
-    /// A stretch of all threads is over, and its observer has seen it: what is kept one by one moves to the totals.
+    /// Called when a stretch of all threads is over, and its observer has seen it: what is kept one by one moves to the
+    /// totals.
     fn sum_up(_totals: &mut Self::Totals, _stretch: &mut Self::Counts) {}
 }

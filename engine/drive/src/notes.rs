@@ -11,14 +11,15 @@ use wire::statement::{QueryMode, Statement};
 use workload::Actions;
 
 impl<M: Counting, S: Shell> Thread<'_, M, S> {
-    /// A client begins a script.
+    /// Notes that a client begins a script.
     #[cold]
     pub fn note_script<O, A: Actions>(&self, client: &Client<O, A, S>) {
         let script = &self.plan.scripts()[client.transaction.script].description;
         self.note(client.number, format_args!("executing script \"{script}\""));
     }
 
-    /// A client has sent a statement, and waits for the answer unless it is in a pipeline, which keeps no text of its own.
+    /// Notes that a client has sent a statement, and waits for the answer unless it is in a pipeline, which keeps no
+    /// text of its own.
     #[cold]
     #[inline(never)]
     pub fn note_sending(&self, client: usize, connection: &Connection<TransportOf<S>>, statement: &Statement) {
@@ -32,7 +33,8 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// A client waits for the server's answer. The original prints it again whenever it looks whether the answer is there.
+    /// Notes that a client waits for the server's answer. The original prints it again whenever it looks whether the
+    /// answer is there.
     #[inline]
     pub fn note_receiving(&self, client: usize) {
         if self.options.notes.steps {
@@ -40,7 +42,7 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// A client executes a command; a backslash command is noted.
+    /// Notes that a client executes a command, if it is a backslash command.
     #[cold]
     pub fn note_command<O, A: Actions>(&self, client: &Client<O, A, S>, command: usize) {
         let script = &self.plan.scripts()[client.transaction.script];
@@ -49,13 +51,13 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// A client's statement failed.
+    /// Notes that a client's statement failed.
     pub fn note_failure<O, A: Actions>(&self, client: &Client<O, A, S>, command: usize, error: &ServerError) {
         let script = client.transaction.script;
         self.note(client.number, format_args!("got an error in command {command} (SQL) of script {script}; {error}"));
     }
 
-    /// A client retries its failed transaction or gives it up.
+    /// Notes that a client retries its failed transaction or gives it up.
     pub fn note_try<O, A: Actions>(&self, client: &Client<O, A, S>, again: bool, now: Nanos) {
         let what = if again { "repeats the transaction after the error" } else { "ends the failed transaction" };
         let most = self.options.tries.map_or_else(String::new, |tries| format!("/{tries}"));
@@ -85,7 +87,7 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
     }
 }
 
-/// A command as pgbench shows it: its words, but not an expression.
+/// Returns a command as pgbench shows it: its words, but not an expression.
 fn without_expression(line: &str) -> String {
     let mut words: Vec<_> = line.split_whitespace().collect();
     match words.first().map(|word| word.to_ascii_lowercase()).as_deref() {

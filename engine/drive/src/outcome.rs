@@ -13,7 +13,7 @@ use wire::error::{ConnectionError, ServerError};
 use wire::{OpenError, StatementError};
 use workload::AbortReason;
 
-/// Why a client was aborted.
+/// The reason for which a client was aborted.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
     /// A statement failed. `query` counts the statements of one request.
@@ -173,7 +173,7 @@ pub struct Outcome {
     pub own: Own,
 }
 
-/// Why a run failed.
+/// The reason for which a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("{error}")]

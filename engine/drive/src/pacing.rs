@@ -43,7 +43,7 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         self.timers.add(self.books.gate, client.index);
     }
 
-    /// With slices, lets the client take no part from now on. The first one notes what waits.
+    /// Lets the client take no part from now on. The first one notes what waits. Used only with slices.
     pub fn part<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if client.takes_part {
             self.note_queue(now, 1);
@@ -51,8 +51,8 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// With a rate, notes the transactions and the clients that wait at the end of a stretch, unless that is done.
-    /// `free` of the clients without a timer are not in a transaction.
+    /// Notes the transactions and the clients that wait at the end of a stretch, unless that is done. `free` of the
+    /// clients without a timer are not in a transaction. Used only with a rate.
     pub fn note_queue(&mut self, now: Nanos, free: usize) {
         let pause = self.pause();
         let now = if self.books.stretch.slice.is_some() { now.min(self.books.gate) } else { now };

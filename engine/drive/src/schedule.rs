@@ -67,8 +67,8 @@ impl Schedule {
         Stretch { phase, second, begins, ends: limit.min(begins + SECOND), slice: None }
     }
 
-    /// The stretch of a round: until the next own slice, after the last one until all transactions have ended. So whatever
-    /// overruns a slice is counted with it.
+    /// Returns the stretch of a round. It lasts until the next own slice, after the last one until all transactions
+    /// have ended, so that whatever overruns a slice is counted with it.
     fn round(&self, slices: &Slices, begins: Nanos, slice: Slice) -> Stretch {
         let next = self.start.saturating_add(slices.slice(slice.round + 1).begins);
         let ends = if next < self.end { next } else { Nanos::MAX };

@@ -34,8 +34,9 @@ impl Slices {
         self.length.saturating_mul(self.of as Nanos)
     }
 
-    /// The own slice of this round. In a round participants run in the order of their keys: the key of participant `i` is
-    /// the output number `round * of + i` of splitmix64, all from 0, and no key is there twice.
+    /// Returns the own slice of this round. In a round participants run in the order of their keys: the key of
+    /// participant `i` is the output number `round * of + i` of splitmix64, all counted from 0, and no key is there
+    /// twice.
     pub fn slice(&self, round: u64) -> Slice {
         let key =
             |index: usize| splitmix64_at(self.seed, round.wrapping_mul(self.of as u64).wrapping_add(index as u64));

@@ -30,7 +30,7 @@ pub enum Moment {
     Monotonic(Duration),
 }
 
-/// Why a load has no start.
+/// The reason for which a load has no start.
 #[derive(Debug, Error)]
 pub enum StartError {
     #[error(

@@ -127,7 +127,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         Stage::Ended
     }
 
-    /// The event loop, with the registers to itself.
+    /// Runs the event loop. It is a function of its own, so that it has the registers to itself.
     #[inline(never)]
     fn serve_while(&mut self, is_unfinished: impl Fn(&Thread<'a, M, S>) -> bool) -> Served {
         let mut ready = S::Ready::default();

@@ -36,7 +36,7 @@ pub struct FloatSums {
 }
 
 impl Measurement {
-    /// Adds another measurement.
+    /// Adds the counts and times of another measurement.
     pub fn merge(&mut self, other: &Self) {
         self.counts.merge(&other.counts);
         self.latencies.merge(&other.latencies);

@@ -11,7 +11,7 @@ use wire::value::Value;
 use workload::pgbench::{ScriptEnvironment, Scripts, parse};
 use workload::{Action, Program, Workload};
 
-/// The most actions of a transaction: a script can be long.
+/// The greatest number of actions of a transaction: a script can be long.
 const MOST_ACTIONS: usize = 10_000;
 
 fuzz_target!(|text: &[u8]| {

@@ -87,8 +87,8 @@ fn leading_integer(text: &[u8]) -> (Option<i128>, &[u8]) {
     (Some(if negative { -size } else { size }), &digits[length..])
 }
 
-/// A whole text as a double, as `strtod` reads it: decimal, hexadecimal, `inf` or `nan`. What overflows or loses digits
-/// below the smallest normal number is out of range.
+/// Reads a whole text as a double, as `strtod` does: decimal, hexadecimal, `inf` or `nan`. A number that overflows, or
+/// loses digits below the smallest normal number, is out of range.
 pub fn double(text: &[u8]) -> Result<f64, NumberError> {
     let (negative, rest) = sign(trim_start(text));
     let is = |word: &str| rest.eq_ignore_ascii_case(word.as_bytes());

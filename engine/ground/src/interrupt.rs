@@ -44,7 +44,8 @@ pub struct EndsAtOnce {
 }
 
 impl EndsAtOnce {
-    /// The first one sets the handlers. Where that fails, the system ends the program.
+    /// Says from now on whether an interrupt ends the program at once. The first call sets the handlers. Where that
+    /// fails, the system ends the program.
     pub fn set(ends: bool) -> Self {
         HANDLERS.call_once(|| {
             let set =

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// The most sockets that one wait reports.
+/// The greatest number of sockets that one wait reports.
 const AT_ONCE: usize = 256;
 
 /// The number under which a ready socket is reported.

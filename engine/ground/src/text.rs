@@ -22,7 +22,7 @@ fn stands_for(character: char) -> Option<u8> {
     u8::try_from(u32::from(character).checked_sub(BASE)?).ok().filter(|byte| *byte >= 0x80)
 }
 
-/// The text of bytes.
+/// Returns the text of bytes.
 pub fn of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     let escape = |text: &mut String, bytes: &[u8]| {
@@ -40,7 +40,7 @@ pub fn of(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of a text.
+/// Returns the bytes of a text.
 pub fn bytes(text: &str) -> Cow<'_, [u8]> {
     if memchr::memchr(LEAD, text.as_bytes()).is_none() {
         return Cow::Borrowed(text.as_bytes());
@@ -55,7 +55,7 @@ pub fn bytes(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(bytes)
 }
 
-/// The text as UTF-8, for files whose format demands it: U+FFFD for each byte that is not.
+/// Returns the text as UTF-8, for files whose format demands it: U+FFFD for each byte that is not.
 pub fn utf8(text: &str) -> Cow<'_, str> {
     if memchr::memchr(LEAD, text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
@@ -64,12 +64,12 @@ pub fn utf8(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(replaced).collect())
 }
 
-/// The path that a text names.
+/// Returns the path that a text names.
 pub fn path(text: &str) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&bytes(text)))
 }
 
-/// The text of a path.
+/// Returns the text of a path.
 pub fn of_path(path: &Path) -> String {
     of(path.as_os_str().as_bytes())
 }

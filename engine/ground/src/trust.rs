@@ -61,14 +61,14 @@ pub fn check_exchangeable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The accounts whose files root uses.
+/// Returns the accounts whose files root uses.
 fn trusted() -> Vec<u32> {
     let program = env::current_exe().and_then(fs::metadata).map(|found| found.uid());
     let caller = env::var("SUDO_UID").ok().and_then(|text| text.parse().ok());
     [Some(0), program.ok(), caller].into_iter().flatten().collect()
 }
 
-/// The first place on the way to a path that another account could exchange, and why.
+/// Returns the first place on the way to a path that another account could exchange, and why.
 fn weakness(path: &Path, trusted: &[u32]) -> io::Result<Option<(PathBuf, String)>> {
     let mut waiting = parts_backwards(&std::path::absolute(path)?);
     let mut current = PathBuf::new();
@@ -103,7 +103,8 @@ fn weakness(path: &Path, trusted: &[u32]) -> io::Result<Option<(PathBuf, String)
     Ok(None)
 }
 
-/// The names in a path, the last first; one from the root on has `/` at the end, which begins anew when it is joined.
+/// Returns the names in a path, the last first; one from the root on has `/` at the end, which begins anew when it is
+/// joined.
 fn parts_backwards(path: &Path) -> Vec<OsString> {
     path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
 }
@@ -136,7 +137,7 @@ mod tests {
         place
     }
 
-    /// The tests of what root does need root.
+    /// Returns a directory for a test of what root does, if the tests run as root.
     fn root(name: &str) -> Option<PathBuf> {
         geteuid().is_root().then(|| place(name))
     }

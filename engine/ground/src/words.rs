@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// A number and what it counts, whose plural ends in s: `1 client`, `8 clients`.
+/// Returns a number and what it counts, whose plural ends in s: `1 client`, `8 clients`.
 pub fn plural(count: impl Display + PartialEq + From<u8>, noun: &str) -> String {
     let end = if count == 1.into() { "" } else { "s" };
     format!("{count} {noun}{end}")

@@ -119,7 +119,7 @@ impl Latencies {
         Some(())
     }
 
-    /// Adds another histogram.
+    /// Adds the latencies of another histogram.
     pub fn merge(&mut self, other: &Latencies) {
         if other.pages.len() > self.pages.len() {
             self.pages.resize(other.pages.len(), None);
@@ -177,7 +177,7 @@ impl Latencies {
         Packed(std::mem::take(self).counts().collect())
     }
 
-    /// Adds packed counts.
+    /// Adds counts that were packed.
     pub fn unpack(&mut self, Packed(counts): Packed) {
         for (bucket, count) in counts {
             self.add_to_bucket(bucket, count);

@@ -17,7 +17,7 @@ impl Moments {
         Self { count, min, max, sum: values * mean, sum_of_squares: values * (stddev * stddev + mean * mean) }
     }
 
-    /// Adds a value.
+    /// Adds a value to the sums.
     #[inline]
     pub fn add(&mut self, value: f64) {
         if self.count == 0 {

@@ -7,7 +7,7 @@ use crate::load::RecordedLoad;
 /// A log, and what damage allows its capture to lack.
 pub struct DamagedLog {
     pub bytes: Vec<u8>,
-    /// For each statement, true if the log still has something of a message that shows it.
+    /// True for each statement of which the log still has something of a message that shows it.
     pub is_shown: Vec<bool>,
     pub is_damaged: bool,
     /// True if a capture must refuse the log.

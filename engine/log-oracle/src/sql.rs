@@ -32,7 +32,7 @@ const PARTS: [&str; 20] = [
 /// has a message of a log in it, so such a statement is counted, not captured; it is not written here.
 const COMMENTS: [&str; 3] = [" -- it's \"a\" comment\n", " /* a: b\n '*/ ", " -- duration: 5 ms\n"];
 
-/// The text of the statement with this number, which no other statement has, with parameters up to `$parameters`.
+/// Draws the text of the statement with this number, which no other statement has, with parameters up to `$parameters`.
 pub fn text(choices: &mut Choices<'_>, number: usize, parameters: usize, has_comments: bool) -> String {
     let mut text = format!("{} /{number}/", choices.one_of(&HEADS));
     for parameter in 1..=parameters {
@@ -54,7 +54,7 @@ pub fn text(choices: &mut Choices<'_>, number: usize, parameters: usize, has_com
     text + [" LIMIT 7", ""][choices.below(2)]
 }
 
-/// The value of a bound parameter; `None` is NULL.
+/// Draws the value of a bound parameter; `None` is NULL.
 pub fn value(choices: &mut Choices<'_>) -> Option<String> {
     const VALUES: [&str; 8] = ["1", "it's", "a\nb", "", "', $2 = 'x", "é", "LOG:  statement: c", "\t\r\n"];
     let value = choices.below(VALUES.len() + 1);

@@ -129,7 +129,7 @@ fn no_portal(name: &[u8]) -> Rejection {
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// A text that ends with a zero byte.
+    /// Reads a text that ends with a zero byte.
     fn text(&mut self) -> Result<&'a [u8], Rejection> {
         let length = self.0.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
         let text = self.bytes(length + 1)?;

@@ -52,7 +52,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     exit_status(served.map(|()| 0), ERROR, |error| format!("null-server: {error}"))
 }
 
-/// Why the server does not serve. A sentence each.
+/// The reason for which the server does not serve. Each message is a sentence.
 #[derive(Debug, Error)]
 enum ServeError {
     #[error(transparent)]

@@ -45,7 +45,7 @@ impl Waker {
         Ok((Self(near), far))
     }
 
-    /// Wakes the thread.
+    /// Wakes the thread that waits.
     pub fn wake(&self) -> io::Result<()> {
         match (&self.0).write(&[0]) {
             // So many wakes are unread that one more says nothing.
@@ -70,7 +70,7 @@ pub struct ServerState {
 struct ServedClient {
     socket: Socket,
     session: ClientSession,
-    /// Bytes that wait for the end of a statement or for the rest of their message, from `kept_at` on.
+    /// The bytes that wait for the end of a statement or for the rest of their message, from `kept_at` on.
     kept: Vec<u8>,
     kept_at: usize,
     /// True if there may be more to read: the kernel reports changes only.

@@ -41,7 +41,7 @@ fn encode(c: &mut Criterion) {
     });
 }
 
-/// The status at the end of a reply that comes in pieces of this size.
+/// Returns the status at the end of a reply that comes in pieces of this size.
 fn status(reader: &mut Reader, receiving: &mut Receiving<'_>, size: usize) -> Option<u8> {
     receiving.exchange.expect_of(0, Rows::Skipped, Form::Described);
     let last = black_box(REPLY).chunks(size).map(|piece| reader.take(piece, receiving)).last();
@@ -68,7 +68,7 @@ fn record(c: &mut Criterion) {
     });
 }
 
-/// A client of a script with this text and `scale` 1.
+/// Returns a client of a script with this text and `scale` 1.
 fn client(text: &str) -> Option<Box<dyn Program>> {
     let variables = vec![("scale".to_owned(), Value::Int(1))];
     let environment = ScriptEnvironment {

@@ -32,7 +32,7 @@ pub fn refuse_read_only(session: &mut Session, need: &'static str) -> Result<(),
     }
 }
 
-/// The most memory that the sorts of all connections together ask for, kB.
+/// The greatest amount of memory that the sorts of all connections together ask for, kB.
 pub const MAX_SORT_MEMORY_KB: u64 = 512 * 1024;
 
 /// Memory for one key while the server sorts it, bytes: the index tuple and the sort's own record of it.

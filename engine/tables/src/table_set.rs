@@ -45,7 +45,7 @@ pub struct TableSet {
 pub struct PlannedTable {
     pub name: &'static str,
     pub columns: &'static str,
-    /// The fillfactor, percent.
+    /// The fillfactor of the table, percent.
     pub fillfactor: u32,
     /// The columns of the primary key; empty without one.
     pub key: &'static str,

@@ -321,9 +321,9 @@ impl<T: Transport> Connection<T> {
         self.flush()
     }
 
-    /// The reply to the last request, if it is complete. A request that was sent in part is sent on; the caller has called
-    /// [`Connection::watch_unsent`] for it. An error that the server sent before it closed the connection takes
-    /// precedence over the failure of the socket.
+    /// Returns the reply to the last request, if it is complete. A request that was sent in part is sent on; the caller
+    /// has called [`Connection::watch_unsent`] for it. An error that the server sent before it closed the connection
+    /// takes precedence over the failure of the socket.
     #[inline(always)]
     pub fn receive<N: Network<Transport = T>>(
         &mut self,

@@ -35,8 +35,8 @@ impl Environment for Bare {
     }
 }
 
-/// A server whose every connection is one call of `behave`; the receiver gets what the client had sent when that is
-/// over, one item for each connection.
+/// Starts a server whose every connection is one call of `behave`; the receiver gets what the client had sent when that
+/// is over, one item for each connection.
 fn serve(behave: impl Fn(&mut TcpStream) + Send + 'static) -> (u16, Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -68,7 +68,7 @@ fn open(port: u16, options: &str) -> Result<Session, String> {
     Session::open(&target(port, options)).map_err(|error| error.message.replace(&prefix, ""))
 }
 
-/// The error of a session with a server that writes these bytes, whatever it is told.
+/// Returns the error of a session with a server that writes these bytes, whatever it is told.
 fn error_of(bytes: impl Into<Vec<u8>>, options: &str) -> String {
     let bytes = bytes.into();
     let (port, _heard) = serve(move |stream| stream.write_all(&bytes).unwrap());
@@ -104,7 +104,7 @@ fn a_server_that_says_nothing() {
     assert_eq!(error_of(b"E\0\0\0\xffSFATAL\0", "sslmode=disable"), closed);
 }
 
-/// A server that answers a query when a cancel request for its session has come; the receiver gets the request.
+/// Starts a server that answers a query when a cancel request for its session has come; the receiver gets the request.
 fn serve_until_cancelled() -> (u16, Receiver<()>, Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -206,8 +206,8 @@ fn a_query_that_the_socket_takes_only_in_part_is_sent_whole() {
     assert_eq!(session.query(&"x".repeat(LONG)).unwrap().len(), 0);
 }
 
-/// A server on a Unix socket, where one that is gone is noticed by the first write. It ends its only session, which was
-/// `welcomed` or not, with a word when it is told to, and tells when it has.
+/// Starts a server on a Unix socket, where one that is gone is noticed by the first write. It ends its only session,
+/// which was `welcomed` or not, with a word when it is told to, and tells when it has.
 fn leaving(welcomed: bool) -> (tempfile::TempDir, Arc<Target>, impl FnOnce()) {
     let folder = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();

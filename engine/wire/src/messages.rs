@@ -2,10 +2,10 @@
 
 use crate::frame;
 
-/// The message Sync.
+/// The message Sync, encoded.
 pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
 
-/// The message CopyDone.
+/// The message CopyDone, encoded.
 pub const COPY_DONE: [u8; 5] = [b'c', 0, 0, 0, 4];
 
 /// The message Execute of the unnamed portal without a row limit.

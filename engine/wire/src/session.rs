@@ -313,7 +313,7 @@ impl Session {
     }
 }
 
-/// Waits until the socket is ready, `patience` is over or a signal has come. Returns whether the socket is ready.
+/// Waits until the socket is ready, `patience` is over or a signal has come. Returns true if the socket is ready.
 fn wait(poll: &mut Poll, patience: Option<Duration>) -> io::Result<bool> {
     Ok(poll.wait(&mut Ready::default(), patience)? > 0)
 }

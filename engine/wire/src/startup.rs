@@ -30,7 +30,7 @@ pub struct ServerInfo {
 }
 
 impl ServerInfo {
-    /// Returns whether the server has partitioned tables, which came with PostgreSQL 10.
+    /// Returns true if the server has partitioned tables, which came with PostgreSQL 10.
     pub fn has_partitions(&self) -> bool {
         let major = self.version.split(|c: char| !c.is_ascii_digit()).next();
         major.and_then(|major| major.parse::<u32>().ok()).is_none_or(|major| major >= 10)
@@ -70,7 +70,8 @@ enum State {
 }
 
 impl Startup {
-    /// The start of a session over a socket that is being connected as `attempt` says; the server must be as `wanted`.
+    /// Begins the start of a session over a socket that is being connected as `attempt` says; the server must be as
+    /// `wanted`.
     pub fn new(target: Arc<Target>, attempt: Arc<Attempt>, wanted: TargetSessionAttrs) -> Self {
         Self {
             target,
@@ -88,7 +89,7 @@ impl Startup {
         }
     }
 
-    /// A connection that brings the cancel request for a session.
+    /// Makes a connection that brings the cancel request for a session.
     pub fn cancelling(backend: &Backend) -> Self {
         let (target, attempt) = (Arc::clone(&backend.target), Arc::clone(&backend.attempt));
         let (asks_tls, cancels) = (backend.has_tls, Some(backend.key.clone()));
@@ -212,8 +213,8 @@ impl Startup {
         self.state = State::AwaitReady;
     }
 
-    /// The server's one byte on our wish for TLS; false while it has not come. Only that byte is read, so that nothing
-    /// can be slipped in before the encryption.
+    /// Reads the server's one byte on the client's wish for TLS; returns false while it has not come. Only that byte is
+    /// read, so that nothing can be slipped in before the encryption.
     fn answer_tls<T: Transport>(&mut self, stream: &mut Stream<T>) -> Result<bool, ConnectionError> {
         let mut answer = [0u8; 1];
         match stream.read(&mut answer) {

@@ -119,7 +119,7 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// A statement from the text around its holes, whose parameters' types the server is to find out.
+    /// Makes a statement from the text around its holes, whose parameters' types the server has to find out.
     ///
     /// # Panics
     /// If there is not exactly one more piece than holes.
@@ -150,8 +150,8 @@ impl Statement {
         }
     }
 
-    /// A statement whose text has `$1` to `$parameters` in it already; value number i is that of `$(i + 1)`. It is not for
-    /// the simple mode, which would send the text without values.
+    /// Makes a statement whose text has `$1` to `$parameters` in it already; value number i is that of `$(i + 1)`. It
+    /// is not for the simple mode, which would send the text without values.
     pub fn with_parameters(id: usize, name: &str, text: &[u8], parameters: usize) -> Self {
         Self {
             id,

@@ -119,8 +119,8 @@ fn skip_rows(mut bytes: &[u8], order: Order) -> Option<&[u8]> {
     Some(bytes)
 }
 
-/// The status at the end of a reply of ParseComplete, BindComplete, RowDescription, NoData, DataRow, CommandComplete and one
-/// ReadyForQuery only, that keeps this order.
+/// Returns the status at the end of a reply of ParseComplete, BindComplete, RowDescription, NoData, DataRow,
+/// CommandComplete and one ReadyForQuery only, that keeps this order.
 #[inline(never)]
 fn status_of(mut bytes: &[u8], mut order: Order) -> Option<u8> {
     while let Some(header) = Header::read(bytes) {

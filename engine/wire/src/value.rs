@@ -86,8 +86,8 @@ fn eight_bytes(number: i64) -> (u64, u32) {
     if number < 0 { (digits << 8 | u64::from(b'-'), length + 1) } else { (digits, length) }
 }
 
-/// The digits of a number below 10^8, the first one in the lowest byte, and how many there are: halves, then pairs,
-/// then digits are divided side by side in one word, and leading zeros are shifted out.
+/// Returns the digits of a number below 10^8, the first one in the lowest byte, and how many there are: halves, then
+/// pairs, then digits are divided side by side in one word, and leading zeros are shifted out.
 #[inline(always)]
 fn eight_digits(number: u32) -> (u64, u32) {
     const ZEROS: u64 = u64::from_le_bytes(*b"00000000");

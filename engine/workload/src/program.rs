@@ -60,7 +60,7 @@ pub enum ActionResult<'a> {
     Done(&'a Answered),
     /// The server reported an error. The event loop has not rolled back the transaction.
     Failed(&'a ServerError),
-    /// The connection broke.
+    /// The connection broke meanwhile.
     Lost(&'a ConnectionError),
     /// The connection could not be made.
     Refused(&'a OpenError),
@@ -194,9 +194,9 @@ pub struct RecordedRequest<'a> {
 pub enum SessionStep {
     /// Wait until the recorded time of a connection or of a statement, which follows as the next action.
     Schedule(Scheduled),
-    /// Open the connection.
+    /// Open the session's connection.
     Connect,
-    /// Close the connection.
+    /// Close the session's connection.
     Disconnect,
     /// Take no further part in the load.
     Leave,

@@ -9,7 +9,7 @@ pub struct Queries {
     pub reads: u64,
     pub writes: u64,
     pub others: u64,
-    /// Statements that failed.
+    /// The number of statements that failed.
     pub errors: u64,
     /// Connections made anew after the first.
     pub reconnects: u64,

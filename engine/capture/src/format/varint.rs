@@ -1,6 +1,6 @@
 //! Numbers of varying length: LEB128, seven bits a byte, the lowest first. Signed ones are zigzag-coded before.
 
-/// Appends a number.
+/// Appends a number in the form above.
 pub fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);

@@ -159,7 +159,7 @@ impl Writer {
         self.statements == 0
     }
 
-    /// Ends a session.
+    /// Ends a session, and writes what is left of it.
     ///
     /// # Panics
     /// If the session has ended.

@@ -50,8 +50,9 @@ impl Prefix {
         (most.1 > 0).then_some(prefix)
     }
 
-    /// Why a guess is wrong, if a line shows it: a name that looks as if it had another field of the prefix in it, or a message
-    /// behind another prefix. A prefix that the user gave is believed. The answer is a sentence without its end.
+    /// Returns why a guess is wrong, if a line shows it: a name that looks as if it had another field of the prefix in
+    /// it, or a message behind another prefix. A prefix that the user gave is believed. The answer is a sentence
+    /// without its end.
     pub fn refuted_by(&self, line: &str, matched: Option<&Matched<'_>>) -> Option<String> {
         if !self.is_guessed {
             return None;

@@ -123,8 +123,8 @@ impl Prefix {
         )
     }
 
-    /// The text of a line that continues the one before: behind a tab, or behind what stands before all fields and a tab, as
-    /// where a program such as docker compose puts a name before each line.
+    /// Returns the text of a line that continues the one before: behind a tab, or behind what stands before all fields
+    /// and a tab, as where a program such as docker compose puts a name before each line.
     pub fn continued<'a>(&self, line: &'a str) -> Option<&'a str> {
         line.strip_prefix('\t').or_else(|| match self.items.first() {
             Some(Item::Literal(literal)) => line.strip_prefix(literal.as_str())?.strip_prefix('\t'),

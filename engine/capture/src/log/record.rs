@@ -55,7 +55,7 @@ impl Record {
         self.has_no_user = false;
     }
 
-    /// Replaces a text.
+    /// Replaces the content of `text` by `value`.
     pub fn set(text: &mut String, value: &str) {
         text.clear();
         text.push_str(value);

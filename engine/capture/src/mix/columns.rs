@@ -42,7 +42,7 @@ struct Column {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TokenKind {
     Integer,
-    /// Numbers with fractions.
+    /// The values are numbers with fractions.
     Decimal,
     Boolean,
     Text,

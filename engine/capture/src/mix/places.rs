@@ -14,7 +14,7 @@ pub enum Meaning {
     /// The ends of a range.
     Low(usize),
     High(usize),
-    /// Some values with commas between them, and an array of some.
+    /// Several values with commas between them, and an array of several values.
     List(usize),
     Array(usize),
     /// A value that an INSERT stores.

@@ -30,7 +30,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// Splits a text.
+    /// Splits `text` into a template and its literals.
     pub fn fill(&mut self, text: &str) {
         self.first = highest_parameter(text) + 1;
         self.literals.clear();

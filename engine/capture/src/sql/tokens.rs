@@ -24,7 +24,7 @@ pub enum TokenKind {
     Number,
     /// The parameter `$1`, or with another number.
     Parameter,
-    /// Any other character.
+    /// Any other character of a text.
     Symbol,
 }
 

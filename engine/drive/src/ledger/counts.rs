@@ -36,22 +36,22 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Returns committed transactions.
+    /// Returns the number of committed transactions.
     pub fn transactions(&self) -> u64 {
         self.moments.count
     }
 
-    /// Returns transactions that failed for good, while their clients went on.
+    /// Returns the number of transactions that failed for good, while their clients went on.
     pub fn failed(&self) -> u64 {
         self.serialization_failures() + self.deadlocks() + self.other_failures
     }
 
-    /// Returns transactions that failed for good by a serialization failure.
+    /// Returns the number of transactions that failed for good by a serialization failure.
     pub fn serialization_failures(&self) -> u64 {
         self.failures.get(SERIALIZATION_FAILURE).copied().unwrap_or(0)
     }
 
-    /// Returns transactions that failed for good by a deadlock.
+    /// Returns the number of transactions that failed for good by a deadlock.
     pub fn deadlocks(&self) -> u64 {
         self.failures.get(DEADLOCK_DETECTED).copied().unwrap_or(0)
     }

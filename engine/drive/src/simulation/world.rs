@@ -68,7 +68,7 @@ pub struct Line {
     pub session: SimulatedSession,
 }
 
-/// Bytes from the server, which can be read from `at` on.
+/// A piece of bytes from the server, which can be read from `at` on.
 struct Chunk {
     at: Nanos,
     bytes: Vec<u8>,

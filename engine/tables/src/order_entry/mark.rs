@@ -23,7 +23,7 @@ const MADE: &str = "pgtrial order entry: ";
 pub struct Made {
     pub warehouses: u32,
     pub seed: u64,
-    /// The fillfactor, percent.
+    /// The fillfactor of the tables, percent.
     pub fillfactor: u32,
     pub foreign_keys: bool,
 }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ground::random::{Random, splitmix64_at};
 use workload::order_entry::sizes::{DISTRICTS, FEWEST_LINES, MOST_LINES, ORDERS};
 
-/// Seconds from 1970 to 2000, from which PostgreSQL counts.
+/// The seconds from 1970 to 2000, the year from which PostgreSQL counts.
 const EPOCH_2000_S: i64 = 946_684_800;
 
 /// The population with which the tables of a load are filled.

@@ -14,7 +14,7 @@ pub fn write_letters(random: &mut Random, min: i64, max: i64, out: &mut Vec<u8>)
     write_symbols(random, length, 0, SYMBOLS.len() as u64, out);
 }
 
-/// Appends `length` digits.
+/// Appends `length` random digits.
 pub fn write_digits(random: &mut Random, length: usize, out: &mut Vec<u8>) {
     write_symbols(random, length, FIRST_DIGIT, 10, out);
 }

@@ -52,8 +52,8 @@ impl RowDraws {
         of[self.below(column, of.len() as i64) as usize]
     }
 
-    /// A rank from 1 to `count` by Zipf's law in octaves: each octave (1, 2 to 3, 4 to 7, ...) is drawn equally often, and
-    /// each rank in it. Two columns are drawn: the octave from this one, the rank from the next.
+    /// Returns a rank from 1 to `count` by Zipf's law in octaves: each octave (1, 2 to 3, 4 to 7, ...) is drawn equally
+    /// often, and each rank in it. Two columns are drawn: the octave from this one, the rank from the next.
     pub fn zipf(self, column: u64, count: i64) -> i64 {
         let octave = self.below(column, 64 - i64::from(count.leading_zeros()));
         self.in_octave(column + 1, octave, count)

@@ -120,7 +120,7 @@ fn socket_file(directory: &str, port: u16) -> Result<PathBuf, ParamsError> {
     Ok(text::path(&path))
 }
 
-/// A numeric address in any notation that the system's resolver takes as such. The zone of a link-local address
+/// Reads a numeric address in any notation that the system's resolver takes as such. The zone of a link-local address
 /// (`fe80::1%eth0`) is left to the resolver; other zones are numbers.
 fn numeric(address: &str) -> Result<String, ParamsError> {
     let unknown = || ParamsError::NoAddress(address.to_owned());
@@ -136,8 +136,8 @@ fn numeric(address: &str) -> Result<String, ParamsError> {
     if zone.is_none_or(takes_zone) { Ok(address.to_owned()) } else { Err(unknown()) }
 }
 
-/// An IPv4 address as `inet_aton` reads it: one to four numbers, decimal, octal (`0177`) or hexadecimal (`0x7f`), of which the
-/// last one fills the bytes that are left.
+/// Reads an IPv4 address as `inet_aton` does: one to four numbers, decimal, octal (`0177`) or hexadecimal (`0x7f`), of
+/// which the last one fills the bytes that are left.
 pub fn old_notation(address: &str) -> Option<Ipv4Addr> {
     let numbers: Vec<u32> = address.split('.').map(c_number).collect::<Option<_>>()?;
     let (last, bytes) = numbers.split_last().filter(|(_, bytes)| bytes.len() < 4)?;

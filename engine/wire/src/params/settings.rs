@@ -106,12 +106,12 @@ fn root_cert(options: &Options, env: &dyn Environment) -> Option<RootCert> {
     }
 }
 
-/// A file where libpq looks for it when none is named.
+/// Returns the path of a file where libpq looks for it when none is named.
 fn personal_file(env: &dyn Environment, name: &str) -> Option<PathBuf> {
     Some(env.home()?.join(".postgresql").join(name))
 }
 
-/// The bounds of `ssl_min_protocol_version` and `ssl_max_protocol_version`; an empty value is no bound.
+/// Returns the bounds of `ssl_min_protocol_version` and `ssl_max_protocol_version`; an empty value is no bound.
 fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), ParamsError> {
     let version = |option: &'static str, none: TlsVersion| {
         let value = options.get(option).unwrap_or("");
@@ -147,8 +147,8 @@ pub fn refuse_unsupported(options: &Options) -> Result<(), ParamsError> {
     Ok(())
 }
 
-/// The acceptable minor versions of protocol 3. As in libpq, the highest one is asked for only by those who name it, since
-/// some servers and poolers do not answer to it.
+/// Returns the acceptable minor versions of protocol 3. As in libpq, the highest one is asked for only by those who
+/// name it, since some servers and poolers do not answer to it.
 pub fn protocol_versions(options: &Options) -> Result<RangeInclusive<u16>, ParamsError> {
     let known = [("3.0", 0), ("3.2", 2), ("latest", 2)];
     let bound = |option, none| match options.get(option) {
@@ -210,7 +210,7 @@ fn optional_integer(options: &Options, option: &'static str) -> Result<Option<i3
     options.get(option).map(|value| integer(value, option)).transpose()
 }
 
-/// A whole number as `strtol` reads it, blanks around it allowed.
+/// Reads a whole number as `strtol` does, blanks around it allowed.
 pub fn integer(value: &str, option: &'static str) -> Result<i32, ParamsError> {
     value.trim_matches(is_space).parse().map_err(|_| ParamsError::NotAnInteger { option, value: value.to_owned() })
 }

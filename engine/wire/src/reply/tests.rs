@@ -132,7 +132,7 @@ fn a_statement_that_copies_fails_with_the_end_of_its_reply() {
     }
 }
 
-/// A request whose reply ends in an error leaves nothing to the next one.
+/// Reads messages as the reply to a request. An earlier reply that ended in an error must not affect it.
 fn read_after(exchange: &mut Exchange, rows: Rows, messages: &[(u8, Vec<u8>)]) -> Option<String> {
     exchange.expect(rows, Order::of_anything());
     for (kind, body) in messages.iter().chain(&[(b'Z', b"I".to_vec())]) {

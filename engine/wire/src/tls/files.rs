@@ -109,8 +109,8 @@ fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'stat
     Ok((roots, own))
 }
 
-/// The files with lists of revoked certificates; as with libpq, files that do not exist revoke nothing. `sslcrldir` may be several
-/// directories with `:` between them.
+/// Returns the files with lists of revoked certificates; as with libpq, files that do not exist revoke nothing.
+/// `sslcrldir` may be several directories with `:` between them.
 fn revocation_files(tls: &TlsParams) -> Result<Vec<PathBuf>, UnusableFile> {
     let mut files: Vec<PathBuf> = tls.crl.iter().filter(|file| file.exists()).cloned().collect();
     let directories = tls.crl_dir.iter().flat_map(std::env::split_paths).filter(|path| path.exists());

@@ -59,7 +59,7 @@ pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsFailure> {
     Ok(Arc::new(config))
 }
 
-/// The name to ask for in the handshake, and to verify under `verify-full`.
+/// Returns the name to ask for in the handshake, and to verify under `verify-full`.
 ///
 /// # Errors
 /// A sentence if the host is neither an address nor a possible DNS name, or if it is to be verified and was not named.

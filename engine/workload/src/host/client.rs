@@ -10,7 +10,7 @@ pub trait Work: 'static {
         Ok(())
     }
 
-    /// Begins an event.
+    /// Begins an event of the thread.
     fn begin(&mut self);
 
     /// Does the next part of the event, usually within a few hundredths of a second. Returns true if that was the last

@@ -82,7 +82,7 @@ fn is_prime(number: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// The primes that an event finds below `limit`, and its parts.
+    /// Returns the primes that an event finds below `limit`, and its parts.
     fn found(limit: u64) -> (u64, u64) {
         let mut primes = Primes { limit, next: 0, found: 0 };
         primes.begin();

@@ -15,7 +15,7 @@ struct LuaWorkload {
     distributions: Arc<Distributions>,
 }
 
-/// The workload of a script that has been configured.
+/// Makes the workload of a script that has been configured.
 pub fn new(shared: &Arc<SharedStates>, role: Role) -> Result<Arc<dyn Workload<StagedActions>>, Fatal> {
     let unknown = || Fatal::new("the script has not been configured");
     let distributions = shared.distributions.get().ok_or_else(unknown)?.clone();

@@ -8,7 +8,7 @@ use OptionValue::{Bool, Int, Text};
 /// An option's name without 0.5's prefix, its description and its default.
 type Declared = (&'static str, &'static str, OptionValue);
 
-/// The name of an option in the tests of this kind: most of 0.5's begin with `oltp_`.
+/// Returns the name of an option in the tests of this kind: most of 0.5's begin with `oltp_`.
 pub fn name_in(kind: TestKind, name: &str) -> String {
     match (kind, name) {
         (TestKind::Legacy, "tables") => "oltp_tables_count".to_owned(),
@@ -17,7 +17,7 @@ pub fn name_in(kind: TestKind, name: &str) -> String {
     }
 }
 
-/// A test's options; those of 0.5 are those of all tests and two more, see [`name_in`]. `bulk_insert` has none.
+/// Returns a test's options. Those of 0.5 are those of all tests and two more, see [`name_in`]. `bulk_insert` has none.
 pub fn declared(kind: TestKind) -> Vec<Declared> {
     let mut options = vec![
         (
@@ -70,7 +70,7 @@ pub fn declared(kind: TestKind) -> Vec<Declared> {
     options
 }
 
-/// A test's options in the order of their names.
+/// Returns a test's options in the order of their names.
 pub fn of(kind: TestKind) -> Vec<OptionSpec> {
     let spec = |(name, description, default): Declared| OptionSpec {
         name: name_in(kind, name),

@@ -11,7 +11,7 @@ pub enum BuiltinError {
     Ambiguous { name: String, found: usize },
 }
 
-/// A built-in script.
+/// A script that is built into pgbench.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Builtin {
     pub name: &'static str,

@@ -1,4 +1,4 @@
-//! Why a script is refused, in pgbench's lines.
+//! The errors for which a script is refused, in pgbench's lines.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub struct ScriptError {
 }
 
 impl ScriptError {
-    /// An error of a whole script or statement.
+    /// Makes an error of a whole script or statement.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), line: None }
     }

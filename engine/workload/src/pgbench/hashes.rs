@@ -58,8 +58,8 @@ impl Half {
         Self { bits, mask: (1 << bits) - 1 }
     }
 
-    /// A bijection of the half: multiplied by a random odd number, flipped, rotated by one bit. Other places stay, at
-    /// the cost of the same draws.
+    /// Applies a bijection of the half: `place` is multiplied by a random odd number, flipped, and rotated by one bit.
+    /// Other places stay, at the cost of the same draws.
     fn stir(&self, place: u64, random: &mut Random) -> u64 {
         let factor = random.next_u64() & self.mask | 1;
         let flips = random.next_u64() & self.mask;

@@ -25,7 +25,7 @@ pub enum ScriptCommand {
     Meta(MetaCommand, String),
 }
 
-/// A statement.
+/// A statement of a script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sql {
     pub text: Vec<u8>,

@@ -141,7 +141,7 @@ pub enum StepResult {
 }
 
 impl ScriptState {
-    /// Executes one step.
+    /// Executes one step of the script.
     pub fn execute(&mut self, symbols: &Symbols, mode: QueryMode, step: &Step) -> Result<StepResult, Box<AbortReason>> {
         let place = Place { symbols, mode, script: self.script, command: step.command };
         match &step.operation {

@@ -10,13 +10,13 @@ pub struct Word {
 }
 
 impl Word {
-    /// The text for messages and names.
+    /// Returns the text for messages and names.
     pub fn shown(&self) -> String {
         ground::text::of(&self.text)
     }
 }
 
-/// The next word from `at` on, if the command has one more; `at` moves behind it, or behind the line.
+/// Returns the next word from `at` on, if the command has one more; `at` moves behind it, or behind the line.
 pub fn next(text: &[u8], at: &mut usize) -> Option<Word> {
     loop {
         let rest = &text[*at..];
@@ -38,7 +38,8 @@ pub fn next(text: &[u8], at: &mut usize) -> Option<Word> {
     }
 }
 
-/// The word from `start` to `at` without the continuation mark that sticks to it; `at` moves behind the mark.
+/// Returns the word from `start` to `at` without the continuation mark that follows it directly; `at` moves behind the
+/// mark.
 fn without_mark(text: &[u8], start: usize, at: &mut usize) -> Vec<u8> {
     let word = &text[start..*at];
     match continuation(&text[*at - 1..]) {

@@ -42,7 +42,7 @@ pub struct RecordedClient {
 enum Stage {
     /// The client takes a session.
     Free,
-    /// The client connects.
+    /// The client connects to the server.
     Opening(SessionReader),
     /// The client goes on to the next statement.
     Reading(SessionReader),

@@ -30,7 +30,8 @@ fn shape(distributions: &Distributions, rand_type: RandType, a: i64, b: i64) -> 
     [mean, variance.sqrt(), at(5), at(25), at(50), at(75), at(95)]
 }
 
-/// The moments within 0.6% of the range's width, the quantiles too or within 1 where the range is small.
+/// Checks that the moments are within 0.6% of the range's width, and the quantiles too or within 1 where the range is
+/// small.
 fn assert_shape(distributions: &Distributions, rand_type: RandType, a: i64, b: i64, expected: [f64; 7]) {
     let found = shape(distributions, rand_type, a, b);
     let tolerance = 0.006 * (b - a) as f64;
@@ -40,7 +41,7 @@ fn assert_shape(distributions: &Distributions, rand_type: RandType, a: i64, b: i
     }
 }
 
-/// The expected values are those of 1,000,000 draws by sysbench 1.0.20's `sysbench.rand` functions with these options.
+/// Checks the values against 1,000,000 draws by sysbench 1.0.20's `sysbench.rand` functions with these options.
 #[test]
 fn shapes_are_those_of_sysbench() {
     let usual = distributions(&[]);
@@ -69,7 +70,7 @@ fn shapes_are_those_of_sysbench() {
     assert_shape(&coarse, RandType::Gaussian, 1, 1000, [500.463, 203.987, 159.0, 354.0, 500.0, 647.0, 842.0]);
 }
 
-/// The probability of the n-th number is in proportion to `1 / n^exponent`.
+/// Checks that the probability of the n-th number is in proportion to `1 / n^exponent`.
 #[test]
 fn zipfian_frequencies_are_the_laws() {
     for exponent in [0.0, 0.5, 0.8, 1.0, 1.3, 3.0] {

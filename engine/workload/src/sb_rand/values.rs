@@ -25,7 +25,7 @@ impl Unique {
         Self { next: AtomicU32::new(word()), offset: word(), flips: word(), step: 1 }
     }
 
-    /// The indexes of one of several engines that have the same seed.
+    /// Returns the indexes of one of several engines that have the same seed.
     pub fn of_shard(self, shard: Shard) -> Self {
         let next = self.next.into_inner().wrapping_add(shard.index as u32);
         Self { next: AtomicU32::new(next), step: shard.of as u32, ..self }

@@ -43,12 +43,12 @@ impl Failure {
         Self { is_misuse: true, ..Self::error(message) }
     }
 
-    /// Adds a detail.
+    /// Adds a detail to the last error.
     pub fn detail(self, text: impl Display) -> Self {
         self.with(FailurePart::Detail(text.to_string()))
     }
 
-    /// Adds a hint.
+    /// Adds a hint to the last error.
     pub fn hint(self, text: impl Display) -> Self {
         self.with(FailurePart::Hint(text.to_string()))
     }

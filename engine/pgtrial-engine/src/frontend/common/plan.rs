@@ -76,8 +76,8 @@ impl RunOptions {
         Seeds::derive(self.load.seed, &share.part, apps, share.jobs, of_hashes)
     }
 
-    /// The plan of a run of this workload. What threads write themselves begins with the front end's name. `origin` is the
-    /// origin of the run's clock since 1970. Fails if the file for its statements cannot be made.
+    /// Returns the plan of a run of this workload. What threads write themselves begins with the front end's name.
+    /// `origin` is the origin of the run's clock since 1970. Fails if the file for its statements cannot be made.
     pub fn plan(
         &self,
         front_end: FrontEnd,

@@ -9,7 +9,7 @@ const BUSY: f64 = 0.8;
 /// The client's own lag distorts the latencies if it is more than this share of their median.
 const LAG: f64 = 0.1;
 
-/// The reasons to doubt the measured phase. `threads` is the name of the option that adds threads.
+/// Returns the reasons to doubt the measured phase. `threads` is the name of the option that adds threads.
 pub fn warnings(outcome: &Outcome, threads: &str) -> Vec<Warning> {
     [client_busy(outcome.busiest_thread, threads), schedule_lag(outcome), output_slow(outcome.held_up_s)]
         .into_iter()
@@ -26,7 +26,7 @@ fn client_busy(share: f64, threads: &str) -> Option<Warning> {
     (share > BUSY).then(|| Warning { kind: "client-busy".to_owned(), message })
 }
 
-/// The reason to doubt the times of queries that run one after the other.
+/// Returns the reason to doubt the times of queries that run one after the other.
 pub fn reading_rows(share: f64) -> Option<Warning> {
     let message = format!(
         "the client was on the processor {:.0}% of the time of the queries, to read their rows; queries that return fewer \

@@ -42,7 +42,7 @@ pub enum OrderEntryCommand {
 pub struct TableOptions {
     pub server: Given,
     pub warehouses: u32,
-    /// The fillfactor, percent.
+    /// The fillfactor of the tables, percent.
     pub fillfactor: u32,
     pub foreign_keys: bool,
     /// The seed of the rows.

@@ -17,7 +17,7 @@ pub struct Facts {
     pub partitions: Option<(String, u32)>,
 }
 
-/// The line that names the versions: one version if client and server are of the same major.
+/// Prints the line that names the versions: one version if client and server are of the same major.
 pub fn print_version(server: &str) {
     let same = server.split('.').next() == Some(VERSION);
     if same {

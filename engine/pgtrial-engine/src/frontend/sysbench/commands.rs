@@ -188,8 +188,8 @@ impl CommandContext<'_> {
         run_test(LoadRun { settings, plan, clock, test, log: &mut *self.log })
     }
 
-    /// A command that is a function of the script, in one client or in all. Engines that share one that is for all have
-    /// each some of the clients; one that is for one client is the first engine's.
+    /// Executes a command that is a function of the script, in one client or in all. If it is for all clients, each of
+    /// the engines that share it has some of them; if it is for one client, the first engine has it.
     fn perform(&mut self, script: &LuaScript, command: &str, parallel: bool) -> Result<u8, SysbenchError> {
         let target = self.target()?;
         let part = plan::part_of_command(&self.settings, parallel)?;

@@ -13,7 +13,7 @@ use workload::settings::Settings;
 /// Files that the process has open beside those of the threads.
 const OTHER_FILES: u64 = 32;
 
-/// The plan of a run of `test`.
+/// Returns the plan of a run of `test`.
 pub fn run(settings: &Settings, test: &host::MachineLoad) -> Result<Plan, SysbenchError> {
     if settings.int("jobs") > 0 {
         return Err(SysbenchError::fatal(

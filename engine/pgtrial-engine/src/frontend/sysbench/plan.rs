@@ -155,8 +155,8 @@ fn describes(settings: &Settings) -> bool {
     !settings.is_on("no_describe")
 }
 
-/// The plan of a command, in which one client's end does not end the others. Without `--jobs` the number of threads is that
-/// of [`threads_for`].
+/// Returns the plan of a command, in which one client's end does not end the others. Without `--jobs` the number of
+/// threads is that of [`threads_for`].
 pub fn command(
     settings: &Settings,
     part: ClientShare,

@@ -29,9 +29,9 @@ struct Line {
     quantity: i64,
     /// The price of the line, cents: the part's price, times the quantity.
     price: i64,
-    /// The discount, percent.
+    /// The discount of the line, percent.
     discount: i64,
-    /// The tax, percent.
+    /// The tax on the line, percent.
     tax: i64,
     /// The day on which the line is shipped, in days since 2000.
     shipped: i64,

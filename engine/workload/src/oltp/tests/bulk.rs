@@ -1,4 +1,4 @@
-//! Tests of `bulk_insert`.
+//! Tests of the test `bulk_insert`.
 
 use super::settings;
 use crate::oltp::find;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::{Query, client, event, number, queries, shapes, switch, text_of};
 use crate::settings::OptionValue;
 
-/// The statements of sysbench 1.0.20, in its order, as a server logged them.
+/// Checks the statements against those of sysbench 1.0.20, in its order, as a server logged them.
 #[test]
 fn an_event_of_reads_and_writes_is_sysbenchs() {
     let event = event("oltp_read_write", &[("tables", number(3))]);

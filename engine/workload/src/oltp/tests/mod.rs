@@ -37,7 +37,7 @@ fn event(name: &str, options: &[(&str, OptionValue)]) -> Arc<OltpEvent> {
     Arc::new(OltpEvent::new(test, parameters, test.mode(&settings), Distributions::new(&settings).unwrap()))
 }
 
-/// A client that is connected and has prepared its statements.
+/// Makes a client that is connected and has prepared its statements.
 fn client(event: &Arc<OltpEvent>, number: usize) -> OltpClient {
     let mut client = OltpClient::new(Arc::clone(event), number, Random::seeded(77));
     loop {
@@ -56,7 +56,7 @@ fn text_of(statement: &Statement) -> String {
     String::from_utf8(text.to_vec()).unwrap()
 }
 
-/// The text that is sent where statements are not prepared.
+/// Returns the text that is sent where statements are not prepared.
 fn sent_text(statement: &Statement, values: &[Value]) -> String {
     let mut text = Vec::new();
     statement.write_text(values, &mut text);
@@ -71,7 +71,7 @@ struct Query {
     last: bool,
 }
 
-/// The queries of one event.
+/// Returns the queries of one event.
 fn queries(client: &mut OltpClient) -> Vec<Query> {
     client.begin(&mut Random::seeded(1));
     let mut queries = Vec::new();
@@ -89,7 +89,7 @@ fn queries(client: &mut OltpClient) -> Vec<Query> {
     }
 }
 
-/// The texts that are sent, with `T` for each string and `N` for each number that is drawn.
+/// Returns the texts that are sent, with `T` for each string and `N` for each number that is drawn.
 fn shapes(queries: &[Query]) -> Vec<String> {
     let shape = |query: &Query| {
         let pieces = query.sent.split('\'').enumerate();

@@ -118,7 +118,7 @@ fn an_answer_that_is_not_expected_ends_the_client() {
     assert_eq!(refused.to_string(), "expected the district's row, got 0 rows");
 }
 
-/// The warehouse and the item of each row of stock that is taken, both joined by commas.
+/// Returns the warehouse and the item of each row of stock that is taken, both joined by commas.
 fn stock_of(texts: &[String]) -> [String; 2] {
     let taken: Vec<Vec<&str>> = texts
         .iter()

@@ -9,7 +9,7 @@ mod transaction;
 
 pub use transaction::{ClientTransaction, StatementRequest};
 
-/// The transactions of a client in the order of the mix.
+/// Returns the transactions of a client in the order of the mix.
 pub fn all() -> [Box<dyn ClientTransaction>; 5] {
     [
         Box::<new_order::NewOrder>::default(),

@@ -17,8 +17,8 @@ pub struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// The expression with slots for names. What is constant is folded, but not what would be an error: that has to come
-    /// when the command is executed, if it ever is.
+    /// Returns the expression with slots for names. Constant parts are folded, except those that would be an error: an
+    /// error has to come when the command is executed, if it ever is.
     pub fn resolve(&mut self, syntax: &Syntax) -> Expression {
         let tree = match syntax {
             Tree::Constant(scalar) => return Tree::Constant(*scalar),

@@ -10,7 +10,7 @@ fn some() -> Vec<MergedTransaction> {
         .collect()
 }
 
-/// A stream with other events before its last one.
+/// Returns a stream with other events before its last one.
 fn with(mut stream: Vec<Vec<u8>>, more: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let last = stream.pop().unwrap();
     stream.extend_from_slice(more);

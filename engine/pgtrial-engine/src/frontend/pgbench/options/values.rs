@@ -15,7 +15,7 @@ pub fn query_mode(text: &str) -> Result<QueryMode, Failure> {
     named_mode(text).ok_or_else(|| Failure::error(format!("invalid query mode (-M): \"{text}\"")))
 }
 
-/// The letters of `--init-steps`, spaces between them allowed.
+/// Reads the letters of `--init-steps`, between which spaces are allowed.
 pub fn init_steps(steps: &str) -> Result<String, Failure> {
     if steps.is_empty() {
         return Err(Failure::error("no initialization steps specified"));
@@ -48,7 +48,8 @@ pub fn definition(text: &str) -> Result<(String, String), Failure> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// The seed that an option or the environment asks for: a number, `time` or `rand`. As pgbench does, it is reported at once.
+/// Reads the seed that an option or the environment asks for: a number, `time` or `rand`. As pgbench does, it is
+/// reported at once.
 pub fn random_seed(text: &str) -> Result<Seed, Failure> {
     let (number, is_given) = match text {
         "time" => (seed_of_time(), false),

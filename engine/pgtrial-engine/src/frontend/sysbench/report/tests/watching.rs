@@ -72,7 +72,7 @@ fn tick(phase: Phase, second: u32) -> Tick {
     Tick { phase, second, seconds: 1.0, slice: None, tally: tally() }
 }
 
-/// Returns whether the run was told to stop, and what was written.
+/// Returns true if the run was told to stop, and what was written.
 fn watched(
     options: &ReportOptions,
     test: &dyn Hooks,
@@ -81,7 +81,7 @@ fn watched(
     watched_of(&plan(), options, test, act)
 }
 
-/// Returns, for another plan, whether the run was told to stop, and what was written.
+/// Returns, for another plan, true if the run was told to stop, and what was written.
 fn watched_of(
     plan: &Plan,
     options: &ReportOptions,
