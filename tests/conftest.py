@@ -139,7 +139,7 @@ def pytest_configure_node(node: WorkerController) -> None:
 
 
 def _shared(config: pytest.Config) -> Path:
-    """Made when it is asked for first, for a run that only lists its tests needs none."""
+    """Returns the shared directory, made when it is first needed: a run that only lists its tests needs none."""
     if SHARED not in config.stash:
         config.stash[SHARED] = shared = public_directory(_roomy(_OF_A_RUN))
         for name in ("kept", "templates"):
@@ -165,7 +165,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def require(present: object, what: str) -> None:
-    """Go on if `present`; else skip with a reason, or fail where everything has to be there (CI=true)."""
+    """Continues if `present`; else skips the test with a reason, or fails where everything must be present
+    (CI=true).
+    """
     if not present:
         _absent(what)
 
@@ -226,12 +228,12 @@ def require_engine() -> Path:
 
 
 def require_root() -> None:
-    """Root, for tests of what root does, or skip."""
+    """Skips the test, or fails in CI, unless the tests run as root."""
     require(os.geteuid() == 0, "root")
 
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
-"""Real studies: the bundle and the report of each."""
+"""The directory of real studies: the bundle and the report of each."""
 
 Example = Callable[[str], StudyDirectory]
 
@@ -311,7 +313,9 @@ def start_cluster(workspace: Workspace) -> Iterator[StartCluster]:
 
 @pytest.fixture(scope="session")
 def clusters(workspace: Workspace) -> Iterator[Callable[[int], Cluster]]:
-    """Running clusters shared by the session, one per major version: `clusters(17).target`. Leave them as they were."""
+    """Yields running clusters shared by the session, one per major version: `clusters(17).target`. Tests leave them as
+    they were.
+    """
     with running_clusters(workspace, {}) as running:
         yield running
 

@@ -42,6 +42,6 @@ def only_history(directory: Path) -> list[Entry]:
 
 
 def levels(*values: float) -> list[Entry]:
-    """Ten commits on each level, with a little noise."""
+    """Returns ten commits on each level, with a little noise."""
     noise = np.random.default_rng(1).normal(scale=0.002, size=10 * len(values))
     return [entry(place, values[place // 10] + float(around)) for place, around in enumerate(noise)]

@@ -17,13 +17,13 @@ _SWITCHES = (
     "devices/system/cpu/cpu*/cpufreq/scaling_governor",
 )
 _COUNTERS = frozenset({"stat_refresh", "nr_hugepages"})
-"""Files below /proc/sys/vm that are no settings, or are shown by a switch already."""
+"""The files below /proc/sys/vm that are no settings, or are shown by a switch already."""
 
 _PROGRAMS = frozenset({"postgres", "pgtrial-engine"})
 
 
 def machine(state: Path) -> dict[str, str]:
-    """Kernel switches and parameters, and what is mounted, runs or lies below the lab's state root.
+    """Returns kernel switches and parameters, and what is mounted, runs or lies below the lab's state root.
 
     That is a short path: sockets are in it too.
     """

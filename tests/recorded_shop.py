@@ -52,7 +52,9 @@ def browse(session: Session, draw: random.Random, own: int, of: int) -> None:
 
 
 def history(session: Session, draw: random.Random, own: int, of: int) -> None:
-    """Look at the latest orders of a customer for whom no other session orders: its rows depend on no other one."""
+    """Looks at the latest orders of a customer for whom no other session orders: its rows depend on no other
+    session.
+    """
     session.execute(HISTORY.replace("$1", "%s"), (_customer(draw, own, of),))
 
 
@@ -123,7 +125,7 @@ def serve_customers(target: Target, sessions: int, rounds: int, pause_s: float =
 
 
 def main() -> None:
-    """Write the bundled capture anew: six sessions, 4 seconds."""
+    """Writes the bundled capture again: six sessions, 4 seconds."""
     capture = SHOP / "capture"
     shutil.rmtree(capture, ignore_errors=True)
     with Workspace() as workspace:

@@ -14,7 +14,7 @@ PAGES = {
     if "examples" not in path.parts
 }
 OTHERWISE = ("README.md", "docs/index.md", "docs/decisions/")
-"""Pages and folders that begin in their own way."""
+"""The pages and folders that begin in their own way."""
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if not name.startswith(OTHERWISE)])

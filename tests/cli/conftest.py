@@ -22,6 +22,6 @@ for _name in (
 
 @pytest.fixture(scope="session")
 def commands() -> Iterator[Commands]:
-    """`pgtrial`, its labs forked from one, which is started when it is asked for first."""
+    """Yields the commands of `pgtrial`, whose labs are forked from one that is started when it is first needed."""
     with forked_commands() as forked:
         yield forked

@@ -82,7 +82,7 @@ def test_each_option_that_a_message_may_name_is_one_of_the_command(command, opti
 
 PACKAGE = Path(pgtrial.__file__).parent
 NO_MESSAGES = {"reference.py", "load_keys.py", "by_options.py"}
-"""Files whose texts with sections are pages of the documentation, or the rewording itself."""
+"""The files that are left out: their texts with sections are pages of the documentation, or the rewording itself."""
 
 
 def _texts(tree: ast.Module) -> Iterator[str]:

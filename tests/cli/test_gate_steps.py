@@ -31,7 +31,9 @@ dsn      = "{dsn}"
 [arms.slow]
 settings = {{ default_transaction_read_only = "on" }}
 """
-"""Trials of a fraction of a second; each task of one arm fails, so that the verdict depends on no speed."""
+"""A study with trials of a fraction of a second; each task of one arm fails, so that the verdict depends on no
+speed.
+"""
 
 
 # ---- the steps

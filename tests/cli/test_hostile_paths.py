@@ -36,8 +36,9 @@ _NO_PATHS = {
     "percentile", "planted", "profile", "protocol", "question", "rate", "scale", "template", "unchecked", "undo",
     "unused", "values", "warmup",
 }  # fmt: skip
-"""Parameters of all commands that name no path; --forget takes records that pgtrial knows, and removes only those, and
---set takes keys of a study, which KEYS has."""
+"""The parameters of all commands that name no path. --forget takes records that pgtrial knows, and removes only those;
+--set takes keys of a study, which KEYS has.
+"""
 
 OPTIONS: dict[str, dict[str, str]] = {
     "demo": {"results": WRITTEN},
@@ -98,7 +99,7 @@ _NO_KEYS = {
     "server.sysctl", "server.governor", "server.io_scheduler", "server.numa", "server.cpus", "server.environment",
     "server.command_files", "arms", "server.query", "verdict.metrics", "fleet.address", "fleet.on_machine_loss",
 }  # fmt: skip
-"""Keys that name no path of this machine, or one that the servers' account alone uses."""
+"""The keys that name no path of this machine, or one that the servers' account alone uses."""
 
 
 def texts_of_commands() -> dict[str, dict[str, object]]:
@@ -195,7 +196,7 @@ def hostile():
 
 @pytest.fixture
 def pgtrial(commands, hostile, fresh_state):
-    """Run a command of root's; nothing of the other account is executed or written by it."""
+    """Runs a command of root's and checks that it executes or writes no file of the other account."""
 
     def run(*words: object, cwd: Path | None = None, **variables: str) -> tuple[int, str]:
         environment = {**os.environ, "PGTRIAL_STATE": str(fresh_state), **variables}
@@ -234,7 +235,7 @@ def study_file(hostile: Hostile, **sections: dict[str, str]) -> Path:
 
 @dataclass(frozen=True)
 class Lines:
-    """Commands that name a path in one parameter, and are right otherwise."""
+    """The commands that name a path in one parameter, and are right otherwise."""
 
     hostile: Hostile
     study: Path

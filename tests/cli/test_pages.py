@@ -28,7 +28,7 @@ SHORTER = (
     # undecided after one block, as said beside it
     (r"(pgtrial verdict [^#\n]*[^#\s])", r"\1 || [ $? = 2 ]"),
 )
-"""Patterns, and what stands in their place."""
+"""The patterns that are replaced in the commands of pages, and their replacements."""
 
 AT_A_RATE = {r"--workload (select-only|tpcb-like)": r"--workload \1 --rate 100"}
 """Options for pages with many trials: loads at full speed, which the other pages have, take all processors."""
@@ -39,7 +39,7 @@ ELSEWHERE = {
     "make test": "these are the tests",
     "pgtrial selftest": "tests/cli/test_selftest.py",
 }
-"""Commands that the tests of pages leave out: their first words, and what runs them in place."""
+"""The commands that the tests of pages leave out: their first words, and the test that runs them instead."""
 
 
 def lines_of(page: str) -> list[str]:
@@ -89,7 +89,7 @@ def run_page(
 
 @pytest.fixture
 def shops(clusters):
-    """Two databases `shop` on one server, in place of two servers."""
+    """Yields the addresses of two databases `shop` on one server, which replace those of two servers in the page."""
     cluster = clusters(18)
     with cluster.target.connect_as_user() as session:
         session.autocommit = True
@@ -208,7 +208,7 @@ sample          = "10%"
 blocks = 1
 """,
 }
-"""Profiles of bundled studies that take seconds."""
+"""The profiles of bundled studies that take seconds."""
 
 
 def test_every_tutorial_has_a_test():

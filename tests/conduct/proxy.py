@@ -36,7 +36,7 @@ class Proxy:
         self.cut()
 
     def cut(self) -> None:
-        """Both sides see their connections end, and new ones end at once."""
+        """Ends all connections on both sides; new ones end at once."""
         with self._changes:
             self._server = None
             ends, self._ends = self._ends, []

@@ -60,7 +60,9 @@ blocks = 1
 
 
 def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path(), **sections: Any) -> StudyDirectory:
-    """Two arms that differ in jit, for a second one after the other, in a new directory; `folder` has the scripts."""
+    """Returns a study, in a new directory, of two arms that differ in jit, with trials of a second one after the other;
+    `folder` has the scripts.
+    """
     data: dict[str, Any] = {
         "load": {
             "workload": "simple-update",
@@ -83,7 +85,7 @@ def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path
 
 
 def run_one(study: StudyDirectory, planned: PlannedTrial, arm: Arm, listener: Listener) -> Trial:
-    """Run and store one planned trial by itself."""
+    """Runs and stores one planned trial by itself."""
     return run_trials(study, [planned], {planned.arm: arm}, listener)[0]
 
 

@@ -98,7 +98,7 @@ def test_an_engine_that_hangs_is_killed_after_its_time_and_the_study_completes(t
 
 
 def engine_of_the_second_trial(lab, directory):
-    """Once it runs, with the first trial stored."""
+    """Returns the engine of the second trial once it runs, with the first trial stored."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         assert lab.poll() is None, lab.communicate()
@@ -114,7 +114,7 @@ def engine_of_the_second_trial(lab, directory):
 
 
 def stop_in_the_second_trial(directory, number):
-    """Send a lab the signal; its exit status, what it said, and the engine that ran then."""
+    """Sends a lab the signal; returns its exit status, its messages, and the engine that ran then."""
     lab = start_lab(directory)
     engine = engine_of_the_second_trial(lab, directory)
     lab.send_signal(number)

@@ -22,7 +22,7 @@ from tests.conftest import require_engine, require_server
 pytestmark = pytest.mark.server
 
 BLOCKS = 8
-"""Two primary claims, on speed and on failures, can be decided of so many."""
+"""The number of blocks in which two primary claims, on speed and on failures, can be decided."""
 
 DATA = "CREATE TABLE orders AS SELECT i AS id FROM generate_series(1, 1000) AS i;\n"
 

@@ -114,7 +114,7 @@ def code_of(program):
 
 @pytest.fixture(scope="module")
 def study(home):
-    """Two arms of one commit with three layouts, after two blocks."""
+    """Returns a study of two arms of one commit with three layouts, after two blocks."""
     require_engine()
     server = {"postgres": "git:postgres@HEAD", "layouts": 3}
     load = {"workload": [GENTLE], "clients": 1}

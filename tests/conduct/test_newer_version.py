@@ -39,7 +39,9 @@ def servers():
 
 
 def check(study: StudyDirectory) -> None:
-    """Run it; all trials complete, nothing is missing, and no statement fails on the newer server."""
+    """Runs a study and checks that all trials complete, nothing is missing, and no statement fails on the newer
+    server.
+    """
     run_study(study, lambda event: None)
     for trial in study.trials():
         assert (trial.status, trial.reason) == ("completed", None)

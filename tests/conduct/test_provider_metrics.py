@@ -87,7 +87,7 @@ def aws(nobody: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def measured(name: str, values: dict[datetime, float], *, instance: str = "db-1", region: str = "eu-west-1") -> None:
-    """Put a value for each of these minutes, as RDS does."""
+    """Puts a value for each of these minutes, as RDS does."""
     boto3.client("cloudwatch", region_name=region).put_metric_data(
         Namespace="AWS/RDS",
         MetricData=[

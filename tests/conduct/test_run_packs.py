@@ -35,7 +35,7 @@ def _engine():
 
 
 def run(study: StudyDirectory) -> StudyDirectory:
-    """Run it to its end, and see it again from disk."""
+    """Runs a study to its end, and returns it read again from disk."""
     run_study(study, lambda event: None)
     return StudyDirectory.open(study.path)
 

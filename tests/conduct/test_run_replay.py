@@ -32,7 +32,7 @@ pytestmark = pytest.mark.server
 
 ARMS = {"as it is": {}, "no index": {"setup_sql": "DROP INDEX orders_customer"}}
 TABLES = {"customer": "id, spent", "item": "id, price", "orders": "customer, item, amount"}
-"""Columns that do not depend on the order of sessions, as numbers from a sequence would."""
+"""The columns that do not depend on the order of sessions, as numbers from a sequence would."""
 
 
 @pytest.fixture

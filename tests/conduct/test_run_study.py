@@ -294,7 +294,7 @@ def nearly_done(folder: Path, *, stored: int) -> StudyDirectory:
 
 
 def store_blocks(study: StudyDirectory, blocks: int, speeds: dict[str, float]) -> None:
-    """Store the first blocks of a study, with some noise and arms that are so many times as fast."""
+    """Stores the first blocks of a study, with some noise and the given speeds of the arms."""
     noise = np.random.default_rng(3)
     for planned in study.plan.trials[: len(study.plan.arms) * blocks]:
         trial = completed_trial(study, planned)

@@ -175,7 +175,7 @@ def test_queries_read_what_their_cache_does_not_have(
     dropped: list[Any] = []
 
     def drop(machine: Any) -> None:
-        """Empty the kernel's cache of the files of this test's servers alone: other programs use it, too."""
+        """Empties the kernel's cache of the files of this test's servers alone: other programs use it, too."""
         dropped.append(machine)
         for file in filter(Path.is_file, (state_root / "runs").rglob("*")):
             with file.open("rb") as opened:

@@ -30,7 +30,7 @@ MODULE = 'return { update = function(id) return "UPDATE counters SET value = val
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory, workspace):
-    """Finished, its files seen again from disk."""
+    """Returns a finished study, read again from disk."""
     require_engine()
     require_server(18)
     folder = tmp_path_factory.mktemp("own")

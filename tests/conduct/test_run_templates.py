@@ -36,7 +36,7 @@ def state(fresh_state, state_root, monkeypatch):
 
 
 def _run(path, hear=None, **sections):
-    """Run a study of one block; what it said beside checking the set-ups, and its statuses."""
+    """Runs a study of one block; returns its messages, without those on checking the set-ups, and its statuses."""
     study = small_study(path, blocks=1, **{"load": SHORT, **sections})
     said = []
 

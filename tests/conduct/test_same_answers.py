@@ -35,7 +35,7 @@ IN = "SELECT id FROM customers WHERE city = :c AND id IN (SELECT customer FROM o
 EXISTS = """SELECT id FROM customers AS a WHERE city = :c AND EXISTS (SELECT FROM orders WHERE customer = a.id)
   ORDER BY id DESC"""
 OTHER = "SELECT id FROM customers AS a WHERE city = :c AND (city < 20 OR id < 400) AND id <= 500"
-"""Finds other rows in ten of 30 cities alone."""
+"""A query that finds other rows in ten of 30 cities alone."""
 SLOW = f"SELECT a.* FROM (SELECT pg_sleep(0.03) OFFSET 0) AS s CROSS JOIN LATERAL ({EXISTS}) AS a"
 LOAD = {"clients": 1, "warmup": "0s", "duration": "1s", "interleave": "auto", "data": "shop.sql"}
 VALUES = {"c": "customers.city"}

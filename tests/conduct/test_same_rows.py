@@ -162,7 +162,7 @@ def test_a_statement_that_finds_rows_in_one_arm_only_withholds_the_verdict():
 
 @pytest.fixture
 def two_databases(clusters):
-    """Two databases with the same tables, of which one has a changed value, as arms."""
+    """Makes arms of two databases with the same tables, of which one has a changed value."""
     target = clusters(18).target
     arms = {}
     for name in ("rows_one", "rows_two"):

@@ -51,7 +51,9 @@ FILLER = r"""
 SELECT pg_logical_emit_message(true, 'filler', 'x'), CASE WHEN nextval('turns') > 24 THEN pg_switch_wal() END;
 \sleep 60 ms
 """
-"""16 MB of WAL with each transaction, once those before it have slept through the warm-up and a measured second."""
+"""A script that writes 16 MB of WAL with each transaction, once those before it have slept through the warm-up and a
+measured second.
+"""
 
 LARGE_SEGMENTS = ["--wal-segsize=16"]
 
@@ -59,7 +61,7 @@ BALLAST = [
     "CREATE UNLOGGED TABLE ballast (line text STORAGE PLAIN)",
     "INSERT INTO ballast SELECT repeat('x', 7000) FROM generate_series(1, 3000)",
 ]
-"""24 MB, so that the rest is filled soon on a slow machine as well."""
+"""Data of 24 MB, so that the rest of the disk is filled soon on a slow machine as well."""
 
 
 def test_a_disk_that_fills_in_mid_trial_fails_that_trial_and_the_panic_is_told(tmp_path: Path) -> None:

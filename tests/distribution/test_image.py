@@ -47,7 +47,7 @@ class Image:
     layout: Path
     """The directory of the image, an OCI layout."""
     left: list[str]
-    """Files in the directory for temporary files after the build, and mounts in it."""
+    """The files in the directory for temporary files after the build, and mounts in it."""
 
     def blob(self, described: dict[str, Any]) -> Any:
         """Returns the JSON that a descriptor names."""

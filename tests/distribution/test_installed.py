@@ -24,7 +24,9 @@ _COMPILERS = {"cargo", "rustc", "rustup", "cc", "c89", "c99", "c++", "gcc", "g++
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """Environment variables of a user whose PATH has the system's programs, but neither compiler nor Rust."""
+    """Returns the environment variables of a user whose PATH has the system's programs, but neither compiler nor
+    Rust.
+    """
     programs = tmp_path_factory.mktemp("programs")
     for folder in ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"):
         for program in Path(folder).glob("*"):

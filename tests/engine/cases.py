@@ -76,7 +76,7 @@ def _runs(details: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
 
 
 def perform(case: Case, program: Program, database: Database, directory: Path) -> Outcome:
-    """Run a program in an empty directory, on a schema as the case wants it."""
+    """Runs a program in an empty directory, on a schema as the case wants it."""
     target, connection = database
     encoding = case.details.get("encoding", "utf-8")
     for name, text in case.files.items():
@@ -127,7 +127,9 @@ def _settled_log(case: Case, text: str) -> str:
 
 
 def _entry(fields: list[str], *, throttled: bool) -> list[str]:
-    """Client, number, time, script, seconds, microseconds, and what options add: lag, retries."""
+    """Returns a log's entry without measured values: client, number, time, script, seconds, microseconds, and what
+    options add: lag, retries.
+    """
     client, number, time, script, seconds, microseconds, *more = fields
     assert len(seconds) == 10
     assert len(microseconds) <= 6

@@ -38,7 +38,7 @@ class CorpusCase:
 
 
 def read_corpus(directory: Path, keys: set[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and content of every file, which has no other keys than these."""
+    """Yields name and content of every file, which must have no other keys than these."""
     for path in sorted(directory.glob("*.toml")):
         details = tomllib.loads(path.read_text())
         assert set(details) <= keys, f"{path.name}: {set(details) - keys}"

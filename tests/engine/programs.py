@@ -17,7 +17,9 @@ TIMEOUT_S = 480.0
 """A guard against what hangs; less than that of a test."""
 
 _SURROUNDINGS = environment({})
-"""Taken once: pytest notes each test in this process's environment, and runs may be started by threads beside it."""
+"""The environment, taken once: pytest notes each test in this process's environment, and runs may be started by threads
+beside it.
+"""
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def ended(process: subprocess.Popen[str], typed: str | None = None) -> Ended:
 
 
 def original() -> Program:
-    """pgbench 18, or skip."""
+    """Returns pgbench 18, or skips the test."""
     return Program("original", (str(original_path()),))
 
 
@@ -116,7 +118,7 @@ def ours() -> Program:
 
 
 def client_program(name: str) -> Path:
-    """Another program of PostgreSQL 18, or skip."""
+    """Returns another program of PostgreSQL 18, or skips the test."""
     return require_server(18).bin / name
 
 

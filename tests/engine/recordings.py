@@ -45,10 +45,10 @@ from typing import Any
 
 RECORDED = Path(__file__).with_name("recorded")
 HINT = "the original's answer may be a recording; PGTRIAL_RECORD=1 runs the original itself"
-"""Printed by each test that compares, so that it is shown with a failure."""
+"""The hint that each test that compares prints, so that it is shown with a failure."""
 
 _LONGEST = 20_000
-"""Characters; of a longer text the digest is compared."""
+"""The number of characters of a text above which its digest is compared."""
 
 _LIBRARIES = re.compile(r"lib(?:pq|luajit)[-.\d]")
 _CONSTANTS = (str, bytes, int, float, tuple, list, dict, type(None))

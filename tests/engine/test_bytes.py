@@ -15,7 +15,7 @@ pytestmark = pytest.mark.server
 
 
 ODD = os.fsdecode(b"d\xe9")
-"""Latin-1; Python's texts have such bytes as surrogates."""
+"""A name in Latin-1; Python's texts have such bytes as surrogates."""
 
 PLAIN = "SELECT 1;\n"
 LINE = ("-n", "-t", "1", "-f")

@@ -21,7 +21,7 @@ TEXTS = [
     "it''s", "a\nb\tc", "", "é 統計 🎻", "$1 and $$", "back\\slash", 'double "quote"', "LOG:  statement: x", "100%",
     "...", "a, $2 = 'b'",
 ]  # fmt: skip
-"""Values that are hard to read back."""
+"""Texts of values that are hard to read back."""
 
 SIMPLE = [
     "select 1",
@@ -99,7 +99,7 @@ def logs(
 
 
 def work(target: Target, application: str) -> list[tuple[str, str, tuple[str | None, ...]]]:
-    """Send statements in each protocol; what was sent."""
+    """Sends statements in each protocol and returns what was sent."""
     sent: list[tuple[str, str, tuple[str | None, ...]]] = []
     with target.connect_as_user(application_name=application) as connection:
         connection.prepare_threshold = 5  # as in applications; the lab's own sessions prepare nothing

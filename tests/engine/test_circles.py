@@ -17,7 +17,7 @@ USE = re.compile(r"\buse ([^;]+);")
 PATH = re.compile(r"\b\w+(?:::\w+)+")
 
 Module = tuple[str, ...]
-"""Names from the root of the crate; the root has none. Each module of the engine is a file."""
+"""The names of a module from the root of the crate; the root has none. Each module of the engine is a file."""
 
 
 def circle_in(source: Path) -> list[Module]:
@@ -39,7 +39,7 @@ def module_of(file: Path) -> Module:
 
 
 def imported(module: Module, text: str, modules: Collection[Module]) -> Iterator[Module]:
-    """Other modules of the crate that a module's text names; code for tests is left out."""
+    """Returns the other modules of the crate that a module's text names; code for tests is left out."""
     code = NO_CODE.sub("", FOR_TESTS.sub("", text))
     used = (path for tree in USE.findall(code) for path in paths("".join(tree.split(" as ")[0].split())))
     for path in (*used, *PATH.findall(USE.sub("", code))):
@@ -61,7 +61,7 @@ def absolute(module: Module, names: list[str]) -> Module:
 
 
 def paths(tree: str) -> Iterator[str]:
-    """`a::{b, c::{d, e}}` imports `a::b`, `a::c::d` and `a::c::e`."""
+    """Yields the paths of an import: `a::{b, c::{d, e}}` imports `a::b`, `a::c::d` and `a::c::e`."""
     before, brace, within = tree.partition("{")
     if not brace:
         yield tree

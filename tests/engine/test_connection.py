@@ -44,7 +44,7 @@ PLACES = 40
 """The limit of connections, so high that clients of one run may still be leaving while those of the next one come."""
 SHORT = ("-n", "-S", "-t", "2", "-c", "2", "--random-seed=1")
 NO_HOST = "nosuch..invalid"
-"""No network is asked for it, and so none answers now this way and now that."""
+"""A host name for which no network is asked, so that the answer is always the same."""
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def guarded(workspace):
 
 @pytest.fixture
 def same(both, guarded) -> Callable[..., Ended]:
-    """Run both with the same variables; they have to say the same. Returns what ours left behind."""
+    """Runs both with the same variables, which must print the same. Returns the result of ours."""
 
     def run_both(*args: str, **env: str) -> Ended:
         named = [*re.findall(r"(?:port=|:)([\d,]+)", " ".join(args)), env.get("PGPORT", ""), str(guarded.port)]

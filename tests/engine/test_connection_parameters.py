@@ -34,7 +34,7 @@ def authority(tmp_path_factory) -> Authority:
 
 @pytest.fixture(scope="module")
 def sealed(workspace, authority) -> Iterator[Cluster]:
-    """Debian's PostgreSQL 15 with TLS (the wheels have none)."""
+    """A server of Debian's PostgreSQL 15 with TLS (the wheels have none)."""
     server = require_server(15)
     configured = subprocess.run([server.bin / "pg_config", "--configure"], capture_output=True, text=True, check=False)
     require("openssl" in configured.stdout, "a PostgreSQL 15 with OpenSSL")
@@ -52,7 +52,7 @@ def sealed(workspace, authority) -> Iterator[Cluster]:
 
 
 def original_with_tls() -> Program:
-    """pgbench 18 with a libpq that was built with OpenSSL."""
+    """Returns pgbench 18 with a libpq that was built with OpenSSL."""
     directory = Path(psycopg_binary.__file__).parent.parent / "psycopg_binary.libs"
     libraries = list(directory.glob("libpq-*.so.5.18"))
     require(libraries, "a wheel of psycopg with libpq 18")

@@ -22,7 +22,7 @@ COUNTS = ("skipped", "late", "retried", "retries")
 
 
 def run_script(program, target, tmp_path, script: str, *args: str, **env: str):
-    """Run a script with events; hands back what was printed, the events and the last of them."""
+    """Runs a script with events; returns its output, the events and the last of them."""
     path = tmp_path / "script.sql"
     path.write_text(script)
     done, events = run_with_events(program, target, tmp_path / "events", "-n", "-f", str(path), *args, **env)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.server
 
 @pytest.fixture
 def run(peers, loaded, tmp_path):
-    """Run a script of this text with options; the engine's answer."""
+    """Runs a script of this text with options; returns the engine's result."""
 
     def engine(text: str, *options: str, transactions: int = 1):
         (tmp_path / "s.sql").write_text(text)

@@ -73,7 +73,7 @@ def taken(target: Target, sql: str, table: str) -> list[tuple[object, ...]]:
 
 
 def run_all(program: Program, target: Target, path: Path, shards: int, *args: str) -> list[list[Event]]:
-    """Run every shard, one after another; hands back the events of each."""
+    """Runs every shard, one after another; returns the events of each."""
     events = []
     for number in range(1, shards + 1):
         done, told = run_with_events(program, target, path, *args, f"--shard={number}/{shards}")
@@ -167,7 +167,7 @@ def test_tasks_and_connections_of_a_pool_are_shared_out(tasks, target, tmp_path)
 
 
 def waiting(stack: ExitStack, program: Program, target: Target, path: Path, *args: str) -> subprocess.Popen[str]:
-    """Start an engine that is to be told when to begin; it is ready."""
+    """Starts an engine that waits to be told when to begin, and waits until it is ready."""
     events = f"--jsonl={path}" if program.name == "sysbench" else f"--events={path}"
     process = stack.enter_context(program.start(target, [events, "--start-at=-", *args], typed=True))
     stack.callback(process.kill)

@@ -42,7 +42,7 @@ def slice_options(participant: int, of: int, at: str) -> list[str]:
 def take_turns(
     program: Program, targets: list[Target], tmp_path: Path, args: Callable[[int, Path], list[str]]
 ) -> list[tuple[Ended, list[Event]]]:
-    """Run an engine on each target, all at once; hands back how each ended and its events."""
+    """Runs an engine on each target, all at once; returns the result and the events of each."""
     paths = [tmp_path / f"events-{number}" for number in range(len(targets))]
     running: list[subprocess.Popen[str]] = [
         program.start(
@@ -90,7 +90,8 @@ def assert_turns(told: list[list[Event]], warmup_rounds: int) -> None:
 
 
 def assert_apart(told: list[list[Event]]) -> None:
-    """No client of one engine is active in a slice of the other, but for what it had begun in its own one.
+    """Asserts that no client of one engine is active in a slice of the other, but for what it had begun in its own
+    slice.
 
     That is over within one transaction of each client, and the longest one's time is told.
     """

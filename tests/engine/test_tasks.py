@@ -204,7 +204,7 @@ class TooSlow(Exception):
 
 @contextmanager
 def lost_while_free(target: Target, engine: subprocess.Popen[str], until: float, *, held: bool) -> Iterator[None]:
-    """Have the server end the connection of an engine, which has no task, and wait until the engine has closed it.
+    """Lets the server end the connection of an engine, which has no task, and waits until the engine has closed it.
 
     Raises TooSlow if it was not closed at `until`, a time of time.monotonic() before which no further task comes.
     """
@@ -301,7 +301,7 @@ def test_a_server_that_stops_for_a_while_shows_in_response_times_and_not_in_most
 
 
 def stop(cluster: Cluster, seconds: float) -> None:
-    """Stop all the server's processes for so long; the postmaster first, which makes no further ones then."""
+    """Stops all the server's processes for so long; the postmaster first, which then makes no further ones."""
     pid = int((cluster.data_directory / "postmaster.pid").read_text().split()[0])
     postmaster = psutil.Process(pid)
     stopped = [postmaster]
@@ -317,7 +317,7 @@ def stop(cluster: Cluster, seconds: float) -> None:
 
 
 def halt(process: psutil.Process) -> None:
-    """Stop it, and wait until it does nothing more."""
+    """Stops a process, and waits until it does nothing more."""
     deadline = time.monotonic() + TIMEOUT_S
     os.kill(process.pid, signal.SIGSTOP)
     while process.status() != psutil.STATUS_STOPPED:

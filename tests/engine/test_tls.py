@@ -55,7 +55,7 @@ def authority(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def sealed(workspace, authority):
-    """Debian's PostgreSQL 15 with TLS (the wheels have none), loaded at scale 1."""
+    """A server of Debian's PostgreSQL 15 with TLS (the wheels have none), loaded at scale 1."""
     server = require_server(15)
     configured = subprocess.run([server.bin / "pg_config", "--configure"], capture_output=True, text=True, check=False)
     require("openssl" in configured.stdout, "a PostgreSQL 15 with OpenSSL")

@@ -38,7 +38,7 @@ def authority(tmp_path_factory) -> Authority:
 
 @pytest.fixture(scope="module")
 def sealed(workspace, authority) -> Iterator[Cluster]:
-    """Debian's PostgreSQL 15 with TLS (the wheels have none)."""
+    """A server of Debian's PostgreSQL 15 with TLS (the wheels have none)."""
     server = require_server(15)
     configured = subprocess.run([server.bin / "pg_config", "--configure"], capture_output=True, text=True, check=False)
     require("openssl" in configured.stdout, "a PostgreSQL 15 with OpenSSL")

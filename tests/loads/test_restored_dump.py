@@ -45,7 +45,7 @@ def in_database(target: Target, name: str) -> Target:
 
 
 def pg_dump(source: Target, path: Path, *options: str) -> None:
-    """Dump a database as its superuser, the owner of what tests make there."""
+    """Dumps a database as its superuser, the owner of what tests make there."""
     assert source.programs is not None
     command = [source.programs / "pg_dump", f"--file={path}", *options]
     subprocess.run(command, env=environment(replace(source, owner=None).environment()), check=True)

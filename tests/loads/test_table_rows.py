@@ -28,7 +28,7 @@ INSERT INTO "Odd%".everything SELECT i, 'grüße ' || i, i / 7.0, i * 0.1 + 0.2,
     int4range(i, i + 5), md5(i::text)::uuid, 'c' || i
     FROM generate_series(1, 300) AS g (i) ORDER BY g.{order};
 """
-"""`{order}` is the order in which the rows are written."""
+"""A table of many types; `{order}` is the order in which the rows are written."""
 GENERATED = """CREATE TABLE made (a int, twice int GENERATED ALWAYS AS (a * 2) STORED);
     INSERT INTO made SELECT generate_series(1, 50);"""
 

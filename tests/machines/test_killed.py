@@ -66,7 +66,9 @@ for line in sys.stdin:
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(lab, 0)[1]), flush=True)
 """
-"""Labs that die at the step that each line names; forked, since their imports take longer than what they do."""
+"""A program that runs labs which die at the step that each line names; they are forked, since their imports take longer
+than what they do.
+"""
 
 _VOLUMES = """
 storage = Storage(fs="ext4", size="64MB", wal={"fs": "tmpfs", "size": "16MB"})
@@ -89,7 +91,7 @@ with volumes.Volumes("A", Storage(fs="tmpfs", size="16MB"), changes).made() as p
 
 @pytest.fixture(autouse=True)
 def _own_state(fresh_state, monkeypatch):
-    """Other tests make and remove templates meanwhile."""
+    """Uses a state directory of its own, since other tests make and remove templates meanwhile."""
     monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
 
 

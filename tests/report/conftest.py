@@ -174,7 +174,7 @@ def long(path: Path) -> StudyDirectory:
 
 
 def sizes(path: Path) -> StudyDirectory:
-    """Two scales, one of which outgrows shared_buffers, beside published figures of both arms."""
+    """A study at two scales, one of which outgrows shared_buffers, beside published figures of both arms."""
     points = [
         LoadPoint(workload="tpcb-like", scale=scale, clients=clients, protocol="prepared")
         for scale in (10, 40)

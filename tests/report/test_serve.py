@@ -71,7 +71,9 @@ class Client:
 
 @pytest.fixture(scope="module")
 def folder(studies, tmp_path_factory) -> Path:
-    """Two studies with reports, one of which was extended since, a bundle, and what is no study or no longer one."""
+    """Returns a folder with two studies with reports, one of which was extended since, a bundle, and what is no study
+    or no longer one.
+    """
     path = tmp_path_factory.mktemp("served")
     for name in ("demo", "grid", "watched", "hostile"):
         shutil.copytree(studies(name).path, path / name, ignore=WRITTEN)

@@ -129,7 +129,7 @@ def test_a_study_is_followed_while_it_is_written(browser, tmp_path):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory) -> Path:
-    """200 studies; those of every tenth number have a verdict."""
+    """Returns a folder with 200 studies; those of every tenth number have a verdict."""
     folder = tmp_path_factory.mktemp("many")
     for number in range(200):
         plan = make_plan(("on", f"variant-{number % 7}"), blocks=8)

@@ -76,7 +76,9 @@ def lab_words() -> list[str]:
 
 
 def lie_in_wait(cluster: Cluster, path: str = '"$user", public') -> Target:
-    """Make the database and its owner; where superusers reach it. `path` is the search path of all its sessions."""
+    """Makes the database and its owner; returns where superusers reach it. `path` is the search path of all its
+    sessions.
+    """
     with cluster.target.connect_as_user() as session:
         session.execute(f"CREATE ROLE {OWNER} LOGIN".encode())
         session.execute(f"CREATE DATABASE {DATABASE} OWNER {OWNER}".encode())

@@ -62,7 +62,7 @@ def victim(directory: Path) -> Iterator[Victim]:
 
 
 def as_account(account: str, act: Callable[[], int | None]) -> int:
-    """Do something in a process of the account's, which has to succeed; the number that it returns."""
+    """Does something in a process of the account's, which must succeed; returns the number that it returns."""
     entry = pwd.getpwnam(account)
     ours, theirs = os.pipe()
     child = os.fork()
@@ -85,7 +85,7 @@ def as_account(account: str, act: Callable[[], int | None]) -> int:
 
 
 def exchange(paths: Sequence[Path], attack: str, target: Victim) -> int:
-    """Exchange what is at these paths, as far as the own account may; how many there were.
+    """Exchanges the files at these paths, as far as this account may; returns how many it exchanged.
 
     What root believes never gives way.
     """

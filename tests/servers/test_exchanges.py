@@ -37,7 +37,7 @@ def target(fresh_state):
 
 @pytest.fixture
 def before(fresh_state, monkeypatch):
-    """Have a program of the system's carry out some words of a shell first: `before("cp", "mv a b")`."""
+    """Lets a program of the system's carry out some words of a shell first: `before("cp", "mv a b")`."""
     programs = fresh_state / "programs"
     programs.mkdir(mode=0o755)
 
@@ -52,7 +52,7 @@ def before(fresh_state, monkeypatch):
 
 @contextmanager
 def at_the_opening(account, file, act):
-    """Have the account do something while whoever opens its file next waits for that (fcntl(2), leases)."""
+    """Lets the account do something while the process that opens its file next waits for that (fcntl(2), leases)."""
 
     def hold():
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])

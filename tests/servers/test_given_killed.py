@@ -86,7 +86,9 @@ for line in sys.stdin:
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(lab, 0)[1]), flush=True)
 """
-"""Labs that die at the step that each line names: before a change, when it is sent, and after its answer."""
+"""A program that runs labs which die at the step that each line names: before a change, when it is sent, and after its
+answer.
+"""
 
 _STEPS = 25
 """The number of steps that must be exceeded: a record, five changes, reloads, and the way back."""

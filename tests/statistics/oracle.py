@@ -26,7 +26,7 @@ def sign_patterns(n: int) -> tuple[int, ...]:
 
 @cache
 def threshold(n: int, alpha: float) -> int:
-    """Largest w with P(W <= w) <= alpha / 2, or -1."""
+    """Returns the largest w with P(W <= w) <= alpha / 2, or -1."""
     total, w = 0, -1
     limit = (Fraction(alpha) / 2 + Fraction(1, 10**12)) * 2**n
     for count in sign_patterns(n):

@@ -161,7 +161,7 @@ def test_zeros_and_ties_make_the_rule_more_cautious_never_less():
 
 
 def _nasty_traces(trials: int) -> dict[str, np.ndarray]:
-    """Log tps of all-A runs: noise under which tests of means, or of seconds, call identical arms different."""
+    """Returns log tps of all-A runs: noise under which tests of means, or of seconds, call identical arms different."""
     rng = np.random.default_rng(20261120)
     innovations = rng.standard_normal(trials)
     ar1 = np.zeros(trials)

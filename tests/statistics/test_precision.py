@@ -18,7 +18,7 @@ from tests.verdict.studies import deployed, make_plan, noisy, peculiar, run
 
 STUDIES = 400
 FEWER = 150
-"""Studies by P9, whose intervals take longer."""
+"""The number of studies by P9, whose intervals take longer."""
 
 
 def simulated(looks: Looks, claims: int, studies: int = STUDIES) -> tuple[float, float]:

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from pgtrial.statistics.regimes import FEWEST_SECONDS, SMALLEST_CHANGE, detect
 
 PUBLISHED = [1070.40, 889.68, 574.57, 232.10, 242.40, 257.73, 264.65, 278.07, 250.40, 249.97]
-"""tps of each minute of a published run on a managed server whose credits ran out; its average was given as 428.59."""
+"""The tps of each minute of a published run on a managed server whose credits ran out; its average was given as
+428.59.
+"""
 
 Noise = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -32,13 +34,13 @@ def remembering(phi: float, sd: float) -> Noise:
 
 
 def checkpoints(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Autoregressive noise with dips of 30% for 15 s every 120 s, at any phase."""
+    """Returns autoregressive noise with dips of 30% for 15 s every 120 s, at any phase."""
     phase = (np.arange(n) + rng.integers(120)) % 120
     return remembering(0.7, 0.05)(rng, n) + np.where(phase < 15, np.log(0.7), 0)
 
 
 def sawtooth(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Full-page writes after a checkpoint every 30 s: 40% slower, then less and less."""
+    """Returns the noise of full-page writes after a checkpoint every 30 s: 40% slower, then less and less."""
     phase = ((np.arange(n) + rng.integers(30)) % 30) / 30
     return remembering(0.7, 0.05)(rng, n) + np.log(1 - 0.4 * (1 - phase))
 

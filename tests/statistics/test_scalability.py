@@ -20,11 +20,11 @@ def rng() -> np.random.Generator:
 
 CLIENTS = [1, 2, 4, 8, 16, 32, 64, 128]
 BEYOND = Curve(1000.0, 0.05, 0.0005)
-"""Peak at 43.6 clients."""
+"""A curve with its peak at 43.6 clients."""
 
 
 def blocks_of(rng: np.random.Generator, truth, clients=CLIENTS, *, blocks=10, sd=0.03, drift=0.05):
-    """ln throughput with noise of each trial, and what all trials of a block have in common."""
+    """Returns ln throughput with noise of each trial, and noise that all trials of a block have in common."""
     logs = np.log([truth(number) for number in clients])
     shared = drift * rng.standard_normal((blocks, 1))
     return logs + shared + sd * rng.standard_normal((blocks, len(clients)))
@@ -117,7 +117,7 @@ def test_a_throughput_that_does_not_follow_the_law_is_said_not_to(rng, truth):
 
 
 def plateau(n: float) -> float:
-    """Throughput that grows with the clients up to eight of them, and then stays."""
+    """Returns a throughput that grows with the clients up to eight of them, and then stays."""
     return 1000.0 * n / (1 + (n / 8) ** 4) ** 0.25
 
 

@@ -29,7 +29,7 @@ from tests.store.samples import completed_trial, encoded
 
 RAW = ("engine.jsonl", "server.log")
 THREE, BELOW_ZERO = 0x06, b"\x7f"
-"""Numbers in Parquet's headers are zigzag-encoded."""
+"""Two numbers as Parquet's headers encode them, in zigzag."""
 
 
 def xz(content):

@@ -9,7 +9,7 @@ from pgtrial.model.records.trial import Percentiles, Trial
 from tests.verdict.studies import POINT, make_plan, run
 
 RATE = 500.0
-"""Transactions a second; trials of 60 s have 30,000."""
+"""The rate, transactions a second; trials of 60 s have 30,000."""
 
 
 def declaring(

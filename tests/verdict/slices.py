@@ -22,7 +22,7 @@ OWN_SLICES = 40
 TPS = 100_000.0
 """The throughput of an arm, so high that rounding the transactions of a slice causes no noise."""
 LOAD_S = timedelta(seconds=30)
-"""Wall time of the trials that alternate, with their start and stop."""
+"""The wall time of the trials that alternate, with their start and stop."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Turn:
     participant: int
     """The place of the trial in the drawn order, from 0."""
     slot: int
-    """Number of the slice from the start of the load, over all participants."""
+    """The number of the slice from the start of the load, over all participants."""
     before: Turn | None
     """The slice before this one."""
 

@@ -153,7 +153,7 @@ def ways(blocks: int) -> Iterator[set[int]]:
 
 
 def noisy(ratio: dict[str, float], *, base: float = 2000.0, sd: float = 0.02, seed: int = 1) -> Tps:
-    """Independent noise around `base` times the arm's ratio."""
+    """Returns independent noise around `base` times the arm's ratio."""
     rng = np.random.default_rng(seed)
     return lambda planned: base * ratio.get(planned.arm, 1.0) * float(np.exp(sd * rng.standard_normal()))
 

@@ -194,7 +194,7 @@ def _serve(left_s, length_s, rng, *, goes_on: bool):
 
 
 def _naive(rows: list[SliceRow], owners: list[str], arm: str) -> float:
-    """ln(speed of slices after an own one / speed of those after the other arm's)."""
+    """Returns ln(speed of slices after an own one / speed of those after the other arm's)."""
     measured = [row for row in rows if row.phase == "measure"]
     own = [row for row in measured if owners[round(row.planned_begin_s / SLICE_S) - 1] == arm]
     other = [row for row in measured if row not in own]

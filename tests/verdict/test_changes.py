@@ -21,7 +21,7 @@ from tests.verdict.studies import verdict_of
 from .studies import POINT, exchanged, is_decided, make_plan, noisy, run, ways
 
 Levels = Callable[[PlannedTrial], np.ndarray]
-"""tps of each second of a planned trial."""
+"""A function that returns the tps of each second of a planned trial."""
 
 
 def steps(before: float, at: int, after: float) -> np.ndarray:

@@ -31,7 +31,7 @@ ON, OFF = "on", "off"
 SWAPPED = {ON: OFF, OFF: ON}
 
 Noise = Callable[[Turn], float]
-"""Logarithm of a slice's speed by everything but the arm."""
+"""A function that returns the logarithm of a slice's speed by everything but the arm."""
 
 
 def drawn_plan(seed: int, blocks: int = 8, rate: Sequence[float] = ()) -> Plan:

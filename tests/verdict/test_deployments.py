@@ -162,7 +162,9 @@ def word(units: Units, means: list[float], margin: float) -> str:
 
 
 def false_verdicts(number: int, each: int, own: float) -> float:
-    """Share of studies of two alike products that get a verdict, whose deployments differ by sd `own` of the log."""
+    """Returns the share of studies of two equal products that get a verdict, whose deployments differ by sd `own` of
+    the log.
+    """
     rng = np.random.default_rng(11)
     units = Units(deployed(number, each))
     wrong = 0

@@ -154,7 +154,7 @@ RATE = POINTS[0].model_copy(update={"rate": 500.0})
 
 
 def at_rate(faster: float = 1.25, served: dict[str, float] | None = None) -> tuple[Plan, list[Trial]]:
-    """Twelve blocks at 500/s, in which the arm `off` responds so much faster; `served` is the tps of an arm."""
+    """Returns twelve blocks at 500/s, in which the arm `off` responds so much faster; `served` is the tps of an arm."""
     plan = make_plan(blocks=12, points=[RATE])
     responses = noisy({"off": 1 / faster}, base=2000.0)
     planned = {trial.index: trial for trial in plan.trials}

@@ -126,7 +126,9 @@ def test_of_studies_of_arms_that_are_alike_five_in_a_hundred_name_a_statement_at
 
 
 def near_the_least_share(seed: int, blocks: int) -> tuple[Plan, list[Trial]]:
-    """Alike arms, with a template that takes nearly all of the time and many whose share is near the least one."""
+    """Returns the plan and the trials of equal arms, with a template that takes nearly all of the time and many
+    templates whose share is near the least one.
+    """
     rng = np.random.default_rng([11, seed])
 
     def templates(planned: PlannedTrial) -> list[Template]:

@@ -67,7 +67,7 @@ ALIKE = {
     "ol_i_id": "ol_i_id FROM {order_line}",
     "ol_amount": "ol_amount FROM {order_line} WHERE ol_o_id > 2100",
 }
-"""Drawn: their means have to agree."""
+"""The random columns, whose means must agree."""
 
 
 def look(connection: psycopg.Connection[Any], names: Mapping[str, str]) -> dict[str, Any]:

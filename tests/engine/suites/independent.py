@@ -32,7 +32,7 @@ def words(name: str) -> Values:
 
 
 def output(seed: Values | int, number: Values | int) -> Values:
-    """Output number `number` of splitmix64 with this seed."""
+    """Returns output number `number` of splitmix64 with this seed."""
     with np.errstate(over="ignore"):
         state = np.asarray(seed, np.uint64) + (np.asarray(number, np.uint64) + np.uint64(1)) * GAMMA
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

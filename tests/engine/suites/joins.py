@@ -8,7 +8,7 @@ import polars as pl
 from tests.engine.suites.independent import Draws, Values, dates, money, nullable, numbers, spread, texts, words
 
 FIRST_DAY, DAYS = 5844, 2900
-"""2016-01-01, and the days with sales, visits and reviews."""
+"""The day 2016-01-01, and the number of days with sales, visits and reviews."""
 
 PLACES, COUPONS, CATEGORIES = 5000, 500, 128
 

@@ -8,7 +8,7 @@ import polars as pl
 from tests.engine.suites.independent import Draws, Values, dates, money, numbers, texts, words
 
 FIRST_DAY, DAYS, TODAY = 6575, 2406, 8856
-"""2018-01-01, the days with purchases, and 2024-03-31."""
+"""The day 2018-01-01, the number of days with purchases, and the day 2024-03-31."""
 
 
 def tables(hundredths: int) -> dict[str, pl.DataFrame]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Difference:
-    """Patterns and what stands for them in what the original says (`theirs`) and what we say (`ours`)."""
+    """The patterns of a difference and their replacements in the original's output (`theirs`) and in ours (`ours`)."""
 
     why: str
     theirs: tuple[tuple[str, str], ...] = ()
@@ -20,7 +20,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Instead:
-    """Lines of arguments, by a pattern, that end another way.
+    """A line of arguments, by a pattern, whose run ends in another way than the original's.
 
     We end with `status` and say a line that matches `says`; nothing is compared.
     """

@@ -23,7 +23,7 @@ class Side(Program):
 
 
 def original() -> Side:
-    """sysbench 1.0.20, or skip. Its default driver is another database's."""
+    """Returns sysbench 1.0.20, or skips the test. Its default driver is another database's."""
     require(SYSBENCH.exists(), f"{SYSBENCH} (Debian's package sysbench)")
     return Side("original", (str(SYSBENCH), "--db-driver=pgsql"))
 

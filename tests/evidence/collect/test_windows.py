@@ -19,7 +19,7 @@ TOLD = parse_reply(recorded("windows-cim.txt"))
 
 
 class PlayedWindows(WindowsHost):
-    """Says the same to every script."""
+    """A host with Windows that answers every script with the same output."""
 
     label = "somebody@windows"
 

@@ -25,7 +25,7 @@ from tests.machines.shell import ShellMachine
 
 PATIENCE_S = 120.0
 ALL_S = 3600.0
-"""More than a test lasts."""
+"""A time that is longer than a test, seconds."""
 
 
 @contextmanager
@@ -58,7 +58,9 @@ def waits(session: Session, process: int) -> bool:
 
 
 def begin(watching: Sampler) -> None:
-    """Load and measured part at once, so that no look comes before; the process under load is this one."""
+    """Begins the load and the measured part at once, so that no look comes before; the process under load is this
+    one.
+    """
     watching.measure_begins()
     watching.load_begins(os.getpid())
 

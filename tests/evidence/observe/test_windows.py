@@ -22,7 +22,7 @@ SESSION = 815
 
 
 class Saying(WindowsHost):
-    """Says one thing after the other, the last one again and again."""
+    """A host that gives one output after the other, the last one again and again."""
 
     label = "somebody@windows"
 

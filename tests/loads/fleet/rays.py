@@ -10,14 +10,15 @@ from typing import Any
 from tests.conftest import require
 
 STARTS = 6
-"""Ray 2.60 gives some of its own processes 15 s to start, and a node 30 s, which on a machine that has much else to do
-are too few now and then; no option changes that."""
+"""The number of attempts to start Ray. Ray 2.60 gives some of its own processes 15 s to start, and a node 30 s, which
+on a machine that has much else to do are too few now and then; no option changes that.
+"""
 
 PATIENCE_S = 120.0
 
 
 def ray_of_this_machine() -> Any:
-    """Ray's class of a cluster whose nodes are all here, or skip."""
+    """Returns Ray's class of a cluster whose nodes are all here, or skips the test."""
     try:
         from ray.cluster_utils import Cluster  # noqa: PLC0415
     except ImportError:

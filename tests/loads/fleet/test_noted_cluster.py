@@ -16,7 +16,7 @@ _OTHERS = 65534
 
 @pytest.fixture
 def noted(tmp_path, monkeypatch) -> Path:
-    """Ray's directory as Ray makes it, open to all accounts, with a note of this account's."""
+    """Returns Ray's directory as Ray makes it, open to all accounts, with a note of this account's."""
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     (tmp_path / "ray").mkdir()

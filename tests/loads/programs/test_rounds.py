@@ -52,7 +52,7 @@ class Player:
 
 
 class Game:
-    """Players in simulated time."""
+    """A game of players in simulated time."""
 
     def __init__(self) -> None:
         self.now = 0.0

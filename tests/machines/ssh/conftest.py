@@ -36,7 +36,7 @@ def ssh_home(tmp_path_factory):
 
 @pytest.fixture(scope="package")
 def hosts(state_root, ssh_home):
-    """Two hosts; afterwards nothing is left of them."""
+    """Yields two hosts; afterwards nothing is left of them."""
     require_root()
     require(Path("/usr/sbin/sshd").exists(), "sshd (package openssh-server)")
     require(shutil.which("ip"), "ip (package iproute2)")

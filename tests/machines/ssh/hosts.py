@@ -26,7 +26,7 @@ _SUDOERS = "/etc/sudoers"
 TTL = "/proc/sys/net/ipv4/ip_default_ttl"
 """A value that each host has for itself here."""
 WINDOWS_PORT = 2200
-"""Here each host's sshd answers as that of a host with Windows."""
+"""The port at which each host's sshd answers as that of a host with Windows."""
 _WINDOWS = Path(__file__).with_name("windows_shell.py")
 UNPRIVILEGED = "postgres"
 """The account that logs in on the second host; on the first one it is root."""
@@ -66,7 +66,7 @@ class Host:
                 session.kill()
 
     def boot(self) -> None:
-        """Start it: nothing runs, nothing is mounted, and it knows that this is another start."""
+        """Starts the host: nothing runs, nothing is mounted, and it knows that this is another start."""
         (self.folder / "boot_id").write_text(f"{uuid.uuid4()}\n")
         self._started = started = _start_sshd(self.folder, self.namespace)
         for port in (22, WINDOWS_PORT):
@@ -74,7 +74,7 @@ class Host:
         self.sshd = psutil.Process(started.pid)
 
     def crash(self) -> None:
-        """End all that runs on it at once; its mounts go with the last process that saw them."""
+        """Ends all that runs on the host at once; its mounts go with the last process that saw them."""
         wait_until(self._kill_all)
         self._started.wait()
         for room in self.note_rooms():
@@ -93,7 +93,7 @@ class Host:
             sudoers.write_text("")
 
     def on_it(self, *command: str) -> str:
-        """Run a command there, and give what it prints."""
+        """Runs a command on the host, and returns its output."""
         return ip("netns", "exec", self.namespace, *command)
 
     def ttl(self) -> str:
@@ -104,7 +104,9 @@ class Host:
         return ip("netns", "pids", self.namespace).split()
 
     def _kill_all(self) -> bool:
-        """Kill what runs; whether nothing did: a process may have begun another one while it was killed."""
+        """Kills what runs; returns True if nothing did, since a process may have begun another one while it was
+        killed.
+        """
         pids = self._pids()
         for pid in pids:
             with suppress(ProcessLookupError):
@@ -154,7 +156,7 @@ class Host:
 
 @contextmanager
 def two_hosts(folder: Path, home: Path) -> Iterator[list[Host]]:
-    """Two hosts that know the key in `home`/.ssh, where known_hosts has theirs."""
+    """Yields two hosts that know the key in `home`/.ssh, where known_hosts has theirs."""
     ssh = home / ".ssh"
     ssh.mkdir(parents=True, mode=0o700)
     key = asyncssh.generate_private_key("ssh-ed25519")

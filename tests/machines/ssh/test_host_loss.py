@@ -46,7 +46,7 @@ def crash(host: Host, usual_ttl: str) -> Callable[[], None]:
 
 @pytest.fixture
 def study(tmp_path: Path, host: Host, postgres: str) -> StudyDirectory:
-    """Two arms on one host, with a file system and a kernel value of their own."""
+    """Returns a study of two arms on one host, with a file system and a kernel value of their own."""
     set_up = {
         "ssh": host.login,
         "data": str(host.data),

@@ -25,7 +25,7 @@ def recording(path):
 
 
 def postgres():
-    """Number, parent and CPU time of each process, as Win32_Process has them."""
+    """Returns number, parent and CPU time of each process, as Win32_Process has them."""
     ticks = os.sysconf("SC_CLK_TCK")
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -69,7 +69,7 @@ def powershell(script):
 
 
 def cmd(line):
-    """Output, errors and status."""
+    """Returns output, errors and status."""
     words = shlex.split(line, posix=False) or [""]
     if words[0].lower() not in ("powershell", "powershell.exe"):
         return (

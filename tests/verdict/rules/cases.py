@@ -15,7 +15,7 @@ def plan_of(declared=(), **options):
 
 
 def trials_of(plan, change):
-    """Completed trials of a plan, with what `change(trial)` returns put into each."""
+    """Returns completed trials of a plan, with what `change(trial)` returns put into each."""
     return [trial.model_copy(update=change(trial)) for trial in run(plan, noisy({}))]
 
 
@@ -25,7 +25,7 @@ def facts(**groups):
 
 
 def named(findings: list[Finding]) -> set[tuple[str, str]]:
-    """Rule and severity of each finding."""
+    """Returns rule and severity of each finding."""
     return {(finding.rule, finding.severity) for finding in findings}
 
 

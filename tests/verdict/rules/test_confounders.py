@@ -73,7 +73,7 @@ def test_data_checksums_off_in_one_arm_are_named(start_cluster, workspace):
 
 @pytest.fixture
 def bloated(start_cluster):
-    """Two servers with the same rows; those of the second were all updated twice, and never vacuumed."""
+    """Makes two servers with the same rows; those of the second were all updated twice, and never vacuumed."""
     require_engine()
     pair = [start_cluster(settings={"autovacuum": "off"}) for _ in "AB"]
     for cluster in pair:
