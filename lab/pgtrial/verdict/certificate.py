@@ -46,12 +46,12 @@ class Series:
 
     @property
     def spread(self) -> float:
-        """Robust standard deviation of a log-ratio."""
+        """Returns the robust standard deviation of a log-ratio."""
         return spread(self.log_ratios)
 
     @property
     def block_s(self) -> float:
-        """Mean wall time of a block of two arms, seconds."""
+        """Returns the mean wall time of a block of two arms, seconds."""
         return math.fsum(self.seconds) / len(self.seconds)
 
 

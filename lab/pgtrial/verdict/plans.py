@@ -76,7 +76,7 @@ class PlanInTrials:
     trials: Sequence[Trial]
     """The trials of the arm with this plan."""
     of: int
-    """How many trials of the arm have a plan of the statement."""
+    """The number of trials of the arm that have a plan of the statement."""
 
 
 def varying_plans(trials: Iterable[Trial]) -> dict[str, list[PlanInTrials]]:

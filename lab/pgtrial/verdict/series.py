@@ -36,7 +36,7 @@ class Question:
     """For each unit the arms whose value in it is only a bound: the truth may be worse. A look that reads such a
     unit can find neither that such an arm is better than the other nor that the two are equivalent."""
     arm: str | None = None
-    """Which of the arms in `cut` is the one that the claim is about."""
+    """The arm that the claim is about, by its name in `cut`."""
 
     def allowed(self, reading: p8.Reading, units: Sequence[int]) -> p8.Reading:
         """Returns a reading of these units, as undecided if its verdict rests on values that are only bounds."""

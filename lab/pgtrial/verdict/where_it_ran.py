@@ -45,7 +45,7 @@ def _is_here(server: ServerPlace) -> bool:
 def _server(plan: Plan, arm: str, trials: Sequence[Trial], facts: Facts | None) -> ServerPlace:
     connection = _fact(facts, "client", "connection")
     with_lab = None if connection is None else connection == THIS_MACHINE
-    # plans that are older than this record say nothing of a given server's host
+    # plans that are older than this record do not have a given server's host
     elsewhere = ServerHost(label="a given server", by="dsn")
     hosts = plan.hosts.get(arm, [elsewhere if with_lab is False else ServerHost(label=THIS_MACHINE, by=THIS_MACHINE)])
     times = [t.round_trip_us for t in trials if t.arm == arm and t.round_trip_us is not None]

@@ -106,7 +106,7 @@ def facts_of(subject: Subject) -> dict[str, dict[str, Any]]:
     for collector in COLLECTORS:
         group = collector.group
         for name, value in collector(subject).items():
-            # what one collector knows another's ignorance does not undo
+            # a collector that does not know a value must not replace the value of another collector
             if value is not None or name not in facts[group]:
                 facts[group][name] = value
     return facts

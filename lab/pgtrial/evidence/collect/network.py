@@ -70,7 +70,7 @@ def clock_offset(connection: Session) -> tuple[int, int]:
     """
     tries = []
     for _ in range(_CLOCK_READINGS):
-        # in this order: whatever holds the lab up between the two is in the error, and not in the offset
+        # in this order: a delay of the lab between the two calls goes into the error and not into the offset
         begin, sent = time.perf_counter(), time.time()
         row = connection.execute(_CLOCK, prepare=False).fetchone()
         half = (time.perf_counter() - begin) / 2
@@ -110,7 +110,7 @@ def _path(address: str | None, *, here: bool) -> str:
 def _interface(address: str, port: int) -> str | None:
     """Returns the network device of the route to an address: the one whose address the system would send from."""
     devices = own_addresses()
-    if address in devices:  # whatever the address, the way leads through the loopback device
+    if address in devices:  # packets to any own address go through the loopback device
         return next((name for known, name in devices.items() if ipaddress.ip_address(known).is_loopback), None)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:

@@ -50,7 +50,7 @@ def operating_system(subject: Subject) -> dict[str, Any]:
 
 def _virtualisation(files: Files) -> str | None:
     """Returns the hypervisor by the best name that can be found, or `none`; None if that is not known."""
-    detected = files.output(*_DETECT_VIRT)  # fails, saying none, where there is none
+    detected = files.output(*_DETECT_VIRT)  # fails, and prints none, if there is no hypervisor
     if detected is not None:
         return detected
     hypervisor = files.read("/sys/hypervisor/type")
@@ -76,7 +76,7 @@ def _distribution(files: Files) -> str | None:
 
 def _parameters(files: Files) -> list[str] | None:
     line = files.read("/proc/cmdline")
-    # what follows -- is for the first process
+    # the words after -- are for the first process
     return None if line is None else [word for word in line.split(" -- ")[0].split() if _TELLING.fullmatch(word)]
 
 

@@ -117,12 +117,12 @@ def _setting(subject: Subject, name: str) -> Any:
 
 
 def _locale(subject: Subject) -> dict[str, Any]:
-    # the column of the provider's locale has another name in each version, the row as JSON has them all
+    # the column of the provider's locale has another name in each version; the row as JSON has any of them
     row = subject.value("SELECT to_json(d) FROM pg_database d WHERE datname = current_database()") or {}
     providers = {"c": "libc", "i": "icu", "b": "builtin"}
     return {
         "encoding": _setting(subject, "server_encoding"),
-        # before 15 a database had no choice
+        # before PostgreSQL 15 a database could not choose its provider
         "locale_provider": providers.get(row.get("datlocprovider", "c")) if row else None,
         "collate": row.get("datcollate"),
         "ctype": row.get("datctype"),
@@ -138,7 +138,7 @@ def _extensions(subject: Subject) -> list[str] | None:
 
 def _client_cpus() -> int | None:
     """Returns the number of CPUs that the load may use."""
-    with suppress(AttributeError, psutil.Error):  # macOS has no such thing
+    with suppress(AttributeError, psutil.Error):  # macOS has no CPU affinity
         return len(psutil.Process().cpu_affinity() or []) or None
     return os.cpu_count()
 

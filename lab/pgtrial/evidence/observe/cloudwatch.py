@@ -48,7 +48,7 @@ class CloudWatch:
         self._instances = instances
         self.names = " and ".join(instances)
         try:
-            # only who imports metrics has the extra, and waits for its import
+            # only users who import metrics have installed boto3, and only they wait for its import
             import boto3  # noqa: PLC0415
             from botocore.config import Config  # noqa: PLC0415
             from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415

@@ -187,7 +187,7 @@ def explain(session: Session, text: str, arguments: Sequence[str]) -> list[str]:
 
 @contextmanager
 def _reading(session: Session) -> Iterator[None]:
-    """A transaction that only reads and is rolled back."""
+    """Opens a transaction that only reads and is rolled back."""
     with session.transaction(force_rollback=True):
         session.execute("SET TRANSACTION READ ONLY")
         yield
@@ -195,7 +195,8 @@ def _reading(session: Session) -> Iterator[None]:
 
 @contextmanager
 def _prepared(session: Session, text: str) -> Iterator[None]:
-    """A transaction that only reads, in which the statement is prepared; a rollback alone would leave it so."""
+    """Opens a transaction that only reads, in which the statement is prepared. It is deallocated at the end, because a
+    rollback would leave it prepared."""
     try:
         with _reading(session):
             session.execute(f"PREPARE {_NAME} AS {text}".encode(), binary=True)

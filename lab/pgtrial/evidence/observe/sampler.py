@@ -177,7 +177,7 @@ class Sampler:
     def _run(self, session: Session) -> None:
         try:
             with session:
-                if not is_pooled(session):  # there it would stay for other clients
+                if not is_pooled(session):  # a pool would keep the settings for other clients
                     session.prepare_threshold = 0
                     session.execute(_STATEMENT_TIMEOUT)
                 if self._machine is not None:

@@ -97,7 +97,7 @@ def _read(session: Session, query: str) -> dict[str, float]:
     try:
         return numbers(next(iter(_rows(session, query)), {}))
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
-        return {}  # what a provider hides or does not have is unknown
+        return {}  # values that a provider hides or does not have are unknown
 
 
 def _rows(session: Session, query: str) -> list[dict[str, Any]]:

@@ -66,7 +66,7 @@ def _is_bound(query: str, trial: Trial) -> bool:
 
 def _series(grid: Grid, query: str, arm: str) -> Series:
     family = grid.plan.sharing(len(queries_of_plan(grid.plan)), in_each_comparison=True)
-    # a failed trial is the worst there is, two of them say nothing
+    # a failed trial has the worst rank; a pair of failed trials does not count
     bound = partial(_is_bound, query) if grid.plan.spending is not None else lambda _: False
     metric = Metric(f"query {query}", "us", partial(_time_us, query), "less", missing="worst", is_bound=bound)
     return read(grid, grid.gains(arm, [0], metric), family, cut=grid.cut(arm, [0], metric), arm=arm)

@@ -124,7 +124,7 @@ class _Comparison:
     def _of_units(self, number: int) -> dict[int, float]:
         """Returns for each unit how much faster a template's statements are; computed once."""
         if number not in self._values:
-            # a failed trial is the worst there is, two of them say nothing
+            # a failed trial has the worst rank; a pair of failed trials does not count
             metric = Metric(f"template {number}", "us", partial(self._mean_us, number), "less", missing="worst")
             gains = self._grid.gains(self._arm, [0], metric)
             self._values[number] = self._grid.units.means(gains, self._grid.counted)

@@ -30,7 +30,7 @@ _Pair = tuple[TemplateResult, TemplateResult]
 
 
 def _by_template(case: Case, arm: str, point: LoadPoint) -> dict[int, list[_Pair]]:
-    """The templates of both arms, each with its pairs."""
+    """Returns the templates of both arms, each with its pairs."""
     trials = [(_templates(base), _templates(other)) for base, other in case.pairs(arm, point)]
     pairs = ((number, (base[number], other[number])) for base, other in trials for number in base.keys() & other.keys())
     return dict(sorted(grouped(pairs).items()))
@@ -46,9 +46,10 @@ def _templates(trial: Trial) -> dict[int, TemplateResult]:
 
 @rule("unequal_rows", "statements do not return the same rows", over_trials=True)
 def unequal_rows(case: Case) -> Iterator[Concern]:
-    """Statements without errors that return or change another number of rows than on the baseline, or other values.
+    """Finds statements without errors that return or change other rows than on the baseline, by their number or values.
 
-    Where the answers of one arm differ from block to block it is no finding: the order of sessions decides.
+    If the answers of one arm differ from block to block, there is no finding, because they depend on the order of
+    sessions.
     """
     for arm in case.others:
         for point in case.plan.load_points:

@@ -168,7 +168,7 @@ class Case:
         return [(base[trial.block], trial) for trial in self.completed(arm, point) if trial.block in base]
 
     def value(self, arm: str, group: str, name: str) -> Any:
-        """A fact, None if unknown; a setting is found whether or not it is at its default."""
+        """Returns a fact of an arm; None if it is unknown. Settings at their default are found, too."""
         return known_value(self.facts[arm], group, name) if arm in self.facts else None
 
     def both(self, arm: str, group: str, name: str) -> tuple[Any, Any]:
@@ -213,7 +213,7 @@ class Case:
 
 
 def known_value(facts: Facts, group: str, name: str) -> Any:
-    """A fact, None if unknown; a setting is found whether or not it is at its default."""
+    """Returns a fact; None if it is unknown. Settings at their default are found, too."""
     groups = facts.facts
     if group == "settings" and name not in groups.get("settings", {}):
         return groups.get("defaults", {}).get(name)

@@ -1,4 +1,4 @@
-"""Rules on clocks that differ: of the servers' hosts from the facts, of a fleet's machines from the trials."""
+"""Rules on clocks that differ: those of servers' hosts, from the facts, and of a fleet's machines, from the trials."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pgtrial.model.units import grouped
 from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule
 
 _UNSURE_US = 5_000.0
-"""Error of an offset above which machines do not count as starting together."""
+"""The error of an offset, in microseconds, above which machines do not count as starting together."""
 
 _WRONG_US = 3_600e6
-"""An offset too large for drift: a wrong time zone, or a flat battery."""
+"""The offset, in microseconds, that is too large for drift: a wrong time zone, or a flat battery."""
 
 _SYNCHRONISE = "Synchronise the clocks (chrony, ntpd, systemd-timesyncd)"
 
 
 @rule("clock_offset", "a clock is off")
 def clock_of_the_servers_host(case: Case) -> Iterator[Concern]:
-    """Timestamps of the server's host are compared with those of the lab."""
+    """Finds clocks of servers' hosts that are off. Timestamps of those hosts are compared with those of the lab."""
     offsets = case.known("probes", "clock_offset_us")
     wrong = {arm: offset for arm, offset in offsets.items() if abs(offset) > _WRONG_US}
     if wrong:
@@ -45,9 +45,10 @@ def clock_of_the_servers_host(case: Case) -> Iterator[Concern]:
 
 @rule("clock_offset", "a clock is off", over_trials=True)
 def clocks_of_the_fleet(case: Case) -> Iterator[Concern]:
-    """A machine starts its load by its own clock, corrected by its offset, whose error is an error of that instant.
+    """Finds clocks of the fleet's machines that are off.
 
-    Its logs are not corrected.
+    A machine starts its load by its own clock, corrected by its offset. An error of the offset is an error of the
+    start. The timestamps in the machine's logs are not corrected.
     """
     fleet = [trial.machines for trial in case.trials if trial.machines]
     shares = [share for machines in fleet for share in machines]
@@ -76,7 +77,7 @@ def clocks_of_the_fleet(case: Case) -> Iterator[Concern]:
 
 
 def _ahead(offset_us: float) -> str:
-    """`2:00:00 ahead`, `1 day, 0:00:03 behind`."""
+    """Returns an offset in words, such as `2:00:00 ahead` or `1 day, 0:00:03 behind`."""
     return f"{timedelta(seconds=round(abs(offset_us) / 1e6))} {'ahead' if offset_us > 0 else 'behind'}"
 
 

@@ -77,7 +77,8 @@ def swapped_places(case: Case) -> Iterator[Concern]:
 
 @rule("data_checksums", "data checksums differ")
 def data_checksums(case: Case) -> Iterator[Concern]:
-    """Checksums cost time; since PostgreSQL 18 they are on by default, so versions differ silently."""
+    """Finds different data checksums, which cost time. Since PostgreSQL 18 they are on by default, so versions
+    differ."""
     for difference in case.differences:
         if difference.key == "server.data_checksums" and not case.declared(difference.arm, "server.initdb"):
             yield Concern(
@@ -91,7 +92,7 @@ def data_checksums(case: Case) -> Iterator[Concern]:
 
 @rule("locale", "locales differ")
 def locale(case: Case) -> Iterator[Concern]:
-    """Collations differ in speed, and in the order of rows."""
+    """Finds different locales, whose collations differ in speed and in the order of rows."""
     of_locale = (
         difference for difference in case.differences if difference.group == "server" and difference.name in LOCALE
     )
@@ -127,7 +128,7 @@ def _parents(case: Case, difference: Difference) -> list[str]:
 def _possible_origins(case: Case, difference: Difference) -> list[str]:
     """Returns the declared keys that a difference may follow from, the one with the most special pattern first."""
     set_by_study = any(difference.name in case.spec.resolved(arm).settings for arm in (case.baseline, difference.arm))
-    # what the study sets is not the version's doing
+    # the version of the server does not explain a setting that the study sets
     if difference.group in ("settings", "server") and set_by_study:
         return []
     matching = [
@@ -194,7 +195,7 @@ def changed_in_between(case: Case) -> Iterator[Concern]:
         for facts in case.deployments.get(arm, [case.facts[arm]])
         for change in facts.changed
     ]
-    # deployments that changed alike are one arm
+    # deployments with the same change are reported as one arm
     for (block, key, before, now), arms in grouped(dict.fromkeys(changes)).items():
         yield Concern(
             arms,

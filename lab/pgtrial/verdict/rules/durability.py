@@ -11,17 +11,20 @@ from pgtrial.model.study.places import listed_places
 from pgtrial.verdict.rules.case import Case, Concern, as_shown, listed, rule
 
 _UNSAFE_MOUNTS = ("nobarrier", "barrier=0")
-"""Without barriers a flush may end in the device's volatile cache. PostgreSQL does not depend on ext4's data= mode."""
+"""The mount options without barriers, with which a flush may end in the device's volatile cache. PostgreSQL does not
+depend on ext4's data= mode."""
 
 _VOLATILE_FILESYSTEMS = ("tmpfs", "ramfs")
 
 _FASTEST_PER_S = 20_000
-"""No device whose cache may be lost flushes faster on one thread: the fastest flash needs some 50 us for a program."""
+"""The flushes per second on one thread that no device reaches without a protected cache: the fastest flash needs some
+50 us to program a page."""
 
 _FASTEST_US = 30.0
 
 _UNEQUAL = 10.0
-"""A factor: on shared storage two measurements within a minute may differ by as much as five."""
+"""The factor from which flush rates are unequal. On shared storage two measurements within a minute may differ by as
+much as a factor of five."""
 
 
 _UNLOGGED = "server.unlogged_tables"
@@ -96,7 +99,8 @@ def _stored(case: Case, arm: str, place: str, name: str) -> Any:
 
 @rule("durability", "durability differs")
 def unequal_durability(case: Case) -> Iterator[Concern]:
-    """An arm that is more or less durable than the baseline: withheld, or reported if the study declares it."""
+    """Finds arms that are more or less durable than the baseline. The verdict is withheld unless the study declares
+    it."""
     reference = _aspects(case, case.baseline)
     for arm in case.others:
         for key, aspect in _aspects(case, arm).items():
@@ -130,7 +134,7 @@ def _how(key: str) -> str:
 
 @rule("not_durable", "the arms are not durable")
 def not_durable(case: Case) -> Iterator[Concern]:
-    """All arms may lose acknowledged transactions: fair, but not a server that people run."""
+    """Finds studies whose arms all may lose acknowledged transactions. That is fair, but no server for production."""
     by_arm = [_aspects(case, arm) for arm in case.arms]
     for key, aspect in by_arm[0].items() if by_arm else ():
         if all(aspects[key].weakness for aspects in by_arm):
@@ -143,7 +147,7 @@ def not_durable(case: Case) -> Iterator[Concern]:
 
 @rule("suspicious_durability", "flushes may not reach the disk")
 def suspicious_flush(case: Case) -> Iterator[Concern]:
-    """A flush that ends sooner than the device can have stored anything: a cache answers in its place."""
+    """Finds flushes that end before a device can have stored anything, so that a cache must have answered instead."""
     arms = [arm for arm in case.arms if _is_too_fast(case, arm)]
     if arms:
         rate, time_us = (_commit_fact(case, arms[0], "probes", name) for name in ("flushes_per_s", "flush_us"))
@@ -158,7 +162,8 @@ def suspicious_flush(case: Case) -> Iterator[Concern]:
 
 @rule("unequal_flush", "volumes flush at different rates")
 def unequal_flush(case: Case) -> Iterator[Concern]:
-    """Flush rates that differ by more than noise; withheld if the faster one is also too fast to be durable."""
+    """Finds flush rates that differ by more than noise. The verdict is withheld if the faster one is too fast to be
+    durable."""
     for arm in case.others:
         base, other = (_commit_fact(case, name, "probes", "flushes_per_s") for name in (case.baseline, arm))
         if not other or not base or max(other, base) < _UNEQUAL * min(other, base):

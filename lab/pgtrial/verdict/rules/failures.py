@@ -15,9 +15,9 @@ from pgtrial.verdict.rules.case import Case, Concern, rule
 
 @rule("unequal_failures", "the arms fail different shares of their transactions", over_trials=True)
 def unequal_failures(case: Case) -> Iterator[Concern]:
-    """Speeds are those of transactions that committed, so unequal shares of failures can turn the comparison round.
+    """Finds unequal shares of failures. Only committed transactions count for speed, so these can reverse a comparison.
 
-    A verdict stands if both say the same of an arm: that it is slower and fails more, or is faster and fails less.
+    A verdict stands if speed and failures agree: the arm is slower and fails more, or it is faster and fails less.
     """
     slower = worse_arms(case)
     for arm in case.others:
@@ -42,7 +42,7 @@ def worse_arms(case: Case) -> set[str]:
 
 
 def _is_worse(comparison: Comparison, scale: Scale) -> bool:
-    """True if the arm is worse by the study's primary metric; of times and costs, that is if they are larger."""
+    """True if the arm is worse by the study's primary metric. For times and costs, that means that they are larger."""
     seen = comparison.at_look
     if not comparison.decided or seen is None:
         return False

@@ -1,4 +1,5 @@
-"""Rules on hosts: unlike or emulated hardware, a load beside a server, other work there, a host that has no server."""
+"""Rules on hosts: unequal or emulated hardware, a load on a server's host, other work there, a host without a
+server."""
 
 from __future__ import annotations
 
@@ -12,18 +13,19 @@ from pgtrial.verdict.rules.case import Case, Concern, is_frequent, listed, rule,
 
 _SAME = (("cpu", "model", "CPU"), ("cpu", "logical", "logical CPUs"), ("storage", "device_model", "disk"))
 _MEMORY = 1.1
-"""A factor: systems report the memory of one machine with some percent of difference."""
+"""The factor from which memory is unequal. Systems report the memory of one machine with some percent of difference."""
 
 _TCG = "QEMU TCG CPU"
-"""How QEMU's software emulation names the processor of its machines of kind `max`."""
+"""The name that QEMU's software emulation gives the processor of its machines of kind `max`."""
 
 _EMULATORS = frozenset({"qemu", "bochs"})
-"""Names by systemd-detect-virt(1); QEMU with hardware support is `kvm` there."""
+"""The names of emulators in systemd-detect-virt(1), where QEMU with hardware support is `kvm`."""
 
 
 @rule("unequal_hosts", "hosts differ")
 def unequal_hosts(case: Case) -> Iterator[Concern]:
-    """That the hosts are others is declared; that they are unlike is seldom the question of the study."""
+    """Finds declared hosts with unequal hardware. A study declares that its hosts differ, but seldom asks about
+    hardware."""
     for arm in case.others:
         unlike_parts = [*_unlike_parts(case, arm)] if case.declared(arm, "server.host") else []
         if unlike_parts:
@@ -47,7 +49,7 @@ def _unlike_parts(case: Case, arm: str) -> Iterator[str]:
 
 @rule("another_host", "the named host runs no server of pgtrial")
 def another_host(case: Case) -> Iterator[Concern]:
-    """Facts and counters of the wrong host mislead."""
+    """Finds named hosts on which the server does not run, whose facts and counters mislead."""
     for arm in case.where("server", "process_seen", False):
         server = case.spec.resolved(arm)
         login = server.ssh if isinstance(server, Given) else None
@@ -62,7 +64,7 @@ def another_host(case: Case) -> Iterator[Concern]:
 
 @rule("emulated_machine", "the machine is emulated")
 def emulated_machine(case: Case) -> Iterator[Concern]:
-    """Translated instructions have no cache, no page walk and no clock of a processor."""
+    """Finds emulated machines: translated instructions behave unlike a processor in caches, page walks and clock."""
     models = case.known("cpu", "model")
     detected = case.where("os", "virtualisation", *_EMULATORS)
     arms = [arm for arm in case.arms if arm in detected or _TCG in models.get(arm, "")]
@@ -80,7 +82,7 @@ def emulated_machine(case: Case) -> Iterator[Concern]:
 
 @rule("client_on_server_host", "the load runs on the server's host")
 def client_on_the_servers_host(case: Case) -> Iterator[Concern]:
-    """The load takes CPU time from a server on its own machine."""
+    """Finds servers on the machine of the load, which takes CPU time from them."""
     # whether a fleet's machine is a server's host is in the trials, unless only this machine reaches the server
     lab_makes_load = case.spec.fleet is None
     arms = [arm for arm in case.arms if case.on_labs_machine(arm) and (lab_makes_load or _is_local(case, arm))]
@@ -104,7 +106,7 @@ def client_on_the_servers_host(case: Case) -> Iterator[Concern]:
 
 @rule("client_on_server_host", "the load runs on the server's host", over_trials=True)
 def fleet_on_the_servers_host(case: Case) -> Iterator[Concern]:
-    """A machine of the fleet that serves an arm takes CPU time from that server."""
+    """Finds machines of the fleet on which a server runs; their load takes CPU time from that server."""
     machines = {share.machine: share for trial in case.trials for share in trial.machines}
     shared = grouped(
         (arm, name) for arm in case.plan.arms for name, share in machines.items() if _is_host(case, arm, share)
@@ -123,7 +125,11 @@ def fleet_on_the_servers_host(case: Case) -> Iterator[Concern]:
 
 
 def _is_host(case: Case, arm: str, share: MachineShare) -> bool:
-    """By its name or address, or since both are the lab's machine; a local connection is reported from the facts."""
+    """True if a machine of the fleet is the host of an arm, by its name or address, or because both are the lab's
+    machine.
+
+    Local connections are left out, because the rule over the facts reports them.
+    """
     names = {
         name
         for host in case.plan.hosts.get(arm, [])
@@ -136,7 +142,7 @@ def _is_host(case: Case, arm: str, share: MachineShare) -> bool:
 
 
 def _is_local(case: Case, arm: str) -> bool:
-    """Whether the connection cannot come from another machine than the lab's."""
+    """True if the connection cannot come from another machine than the lab's."""
     return case.value(arm, "network", "path") in ("unix socket", "loopback")
 
 
@@ -159,13 +165,14 @@ _NOISE = {
         "Give the machine more memory, or the server and the data less of it.",
     ),
 }
-"""By kind of noise: the share of the CPU time, of stalls that of the time, above which a trial is noisy; what is
-found; the cure."""
+"""For each kind of noise: the share above which a trial is noisy (of the CPU time, or for stalls of the time), the
+words of the finding, and the cure."""
 
 
 @rule("noisy_host", "other work used the host", over_trials=True)
 def noisy_host(case: Case) -> Iterator[Concern]:
-    """One concern for each kind of noise. The random order spreads it over the arms; it widens the interval."""
+    """Yields one concern for each kind of noise. The random order spreads it over the arms, and it widens the
+    interval."""
     for kind, (limit, words, cure) in _NOISE.items():
         known = [(trial.arm, share) for trial in case.completed() if (share := _shares(trial).get(kind)) is not None]
         noisy = [(arm, share) for arm, share in known if share > limit]
@@ -181,7 +188,7 @@ def noisy_host(case: Case) -> Iterator[Concern]:
 
 
 def _shares(trial: Trial) -> dict[str, float]:
-    """The known shares of noise in a completed trial, by kind."""
+    """Returns the known shares of noise in a completed trial, by kind."""
     host = trial.server_deltas.get("host", {})
     shares = {}
     cpu, busy, server = host.get("cpu_s"), host.get("cpu_busy_s"), host.get("server_cpu_s")
@@ -198,7 +205,8 @@ def _shares(trial: Trial) -> dict[str, float]:
 
 
 def _loads_cpu_s(client: ClientUse, machines: Sequence[MachineShare]) -> float:
-    """CPU time of the load on the lab's machine: all of it, except that of fleet machines known to be elsewhere."""
+    """Returns the CPU time of the load on the lab's machine: all except that of fleet machines known to be
+    elsewhere."""
     if not any(share.with_lab is False for share in machines):
         return client.cpu_user_s + client.cpu_system_s
     beside_lab = [share for share in machines if share.with_lab is not False]

@@ -12,7 +12,7 @@ from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 @rule("thp", "transparent huge pages are always on")
 def transparent_huge_pages(case: Case) -> Iterator[Concern]:
-    """`always` lets the kernel merge pages behind the server's back, with stalls.
+    """Finds transparent huge pages set to `always`: the kernel then merges pages of the server, which causes stalls.
 
     Without explicit huge pages this concerns all memory; with them, only that outside the shared memory.
     """
@@ -46,7 +46,7 @@ def _huge_pages_are(case: Case, arm: str, state: str) -> bool:
 
 @rule("debug_build", "a debug build")
 def debug_build(case: Case) -> Iterator[Concern]:
-    """Assertions and unoptimised code are no measure of PostgreSQL."""
+    """Finds servers with assertions or unoptimised code, whose speed is not that of PostgreSQL."""
     for arm in case.arms:
         marks = [*_debug_marks(case, arm)]
         if marks:
@@ -66,14 +66,14 @@ def _debug_marks(case: Case, arm: str) -> Iterator[str]:
 
 
 def _optimisation(case: Case, arm: str) -> str | None:
-    """The compiler's option that counts, such as -O2."""
+    """Returns the compiler's option of optimisation that counts, such as -O2."""
     flags = (case.value(arm, "server", "build_flags") or "").split()
     return next((flag for flag in reversed(flags) if flag.startswith("-O")), None)
 
 
 @rule("small_build", "a build for small size")
 def small_build(case: Case) -> Iterator[Concern]:
-    """Some packagers optimise for size, which costs speed."""
+    """Finds servers that were compiled for small size, as some packagers do, which costs speed."""
     arms = [arm for arm in case.arms if _optimisation(case, arm) == "-Os"]
     if arms:
         unequal = len(arms) < len(case.arms)
@@ -88,7 +88,7 @@ def small_build(case: Case) -> Iterator[Concern]:
 
 @rule("pending_restart", "a changed setting is not in force")
 def pending_restart(case: Case) -> Iterator[Concern]:
-    """A changed setting that waits for a restart is in the file and not in force."""
+    """Finds changed settings that wait for a restart: they are in the file and not in force."""
     for arm, names in case.known("server", "pending_restart").items():
         if names:
             yield Concern(
@@ -99,12 +99,12 @@ def pending_restart(case: Case) -> Iterator[Concern]:
 
 
 _POWER_PLANS = ("Balanced", "Power saver")
-"""Windows' own that follow the load."""
+"""The power plans of Windows that make the CPU frequency follow the load."""
 
 
 @rule("governor", "the CPU frequency follows the load")
 def frequency_governor(case: Case) -> Iterator[Concern]:
-    """A governor that follows the load makes the clock a part of the measurement."""
+    """Finds governors that follow the load, which make the CPU frequency a part of the measurement."""
     arms = case.where("cpu", "governor", "powersave", "ondemand", "conservative", "schedutil", *_POWER_PLANS)
     if arms:
         governor = case.value(arms[0], "cpu", "governor")
@@ -121,7 +121,8 @@ def frequency_governor(case: Case) -> Iterator[Concern]:
 
 @rule("fixed_layout", "memory is not laid out at random")
 def fixed_layout(case: Case) -> Iterator[Concern]:
-    """Without random addresses one layout of memory serves a whole study, and may favour an arm (Mytkowicz 2009)."""
+    """Finds kernels without address randomisation: one layout of memory then serves a whole study, and may favour an
+    arm (Mytkowicz 2009)."""
     arms = case.where("os", "address_randomisation", "0")
     if arms:
         yield Concern(

@@ -17,7 +17,8 @@ from pgtrial.verdict.percentiles import percentile_of
 from pgtrial.verdict.rules.case import Case, Concern, Severity, listed, rule
 
 _KEPT = 0.99
-"""Share of the asked rate that an arm has to serve, but for three standard deviations of its Poisson count."""
+"""The share of the asked rate that an arm has to serve, with a tolerance of three standard deviations of the Poisson
+count."""
 
 _LAG = "schedule-lag"
 _ALLOWED = "The study allows it ([verdict] allow_busy_client): the client may hide a part of the difference."
@@ -25,7 +26,7 @@ _ALLOWED = "The study allows it ([verdict] allow_busy_client): the client may hi
 
 @rule("busy_client", "the client was a limit", over_trials=True)
 def busy_client(case: Case) -> Iterator[Concern]:
-    """The engine says of itself that it was a limit: then a faster server would look no faster."""
+    """Finds trials in which the engine reports that it was the limit, so that a faster server would look no faster."""
     yield from _spoilt(
         case,
         lambda trial: _warning(trial, of_schedule=False),
@@ -38,8 +39,10 @@ def busy_client(case: Case) -> Iterator[Concern]:
 
 @rule("schedule_lag", "transactions started late", over_trials=True)
 def schedule_lag(case: Case) -> Iterator[Concern]:
-    """The engine says of itself that it did not keep its schedule, although a client was free: then more clients
-    cannot help. It compares its delay with the median; what is compared may be a far longer time.
+    """Finds trials in which the engine reports that it began transactions late although a client was free.
+
+    More clients cannot help then. The engine compares its delay with the median response time; the study may compare a
+    far longer time, beside which the delay is small.
     """
     yield from _spoilt(
         case,
@@ -62,7 +65,8 @@ def schedule_lag(case: Case) -> Iterator[Concern]:
 
 @rule("rate_not_kept", "the rate was not kept", over_trials=True)
 def rate_not_kept(case: Case) -> Iterator[Concern]:
-    """Beyond its capacity an arm's queue grows for as long as the trial lasts."""
+    """Finds trials that did not keep the rate. Beyond its capacity, an arm's queue grows for as long as the trial
+    lasts."""
     yield from _spoilt(
         case,
         _behind,
@@ -108,9 +112,9 @@ def _spoilt(
     allowed: bool = False,
     severity: Severity = "withhold",
 ) -> Iterator[Concern]:
-    """One concern if more trials than tolerated are spoilt for a reason, at any load point; every stored trial counts.
+    """Yields one concern if more trials than are tolerated are spoilt for a reason at a load point; all trials count.
 
-    Where the baseline is spoilt the finding is about it alone, since then every comparison is.
+    If the baseline is spoilt, the finding is about the baseline alone, since then every comparison is spoilt.
     """
     grid, plan = case.grid, case.plan
     cells: list[tuple[str, int, list[str], int]] = []
@@ -135,7 +139,7 @@ def _spoilt(
 
 
 def _warning(trial: Trial, *, of_schedule: bool) -> str | None:
-    """The engine's first warning about itself: that it did not keep its schedule, or any other."""
+    """Returns the engine's first warning about itself: that it did not keep its schedule, or any other one."""
     warnings = trial.client.warnings if trial.client else []
     return next((warning.message.rstrip(".") for warning in warnings if (warning.kind == _LAG) == of_schedule), None)
 

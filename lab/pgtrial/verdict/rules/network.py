@@ -29,10 +29,10 @@ how much noise there is."""
 
 @rule("unequal_network_path", "network paths differ")
 def unequal_network_path(case: Case) -> Iterator[Concern]:
-    """A round trip is a part of every transaction: arms reached by different ways are not compared alone.
+    """Finds unequal network paths, whose round trips are a part of every transaction and so of the comparison.
 
-    The facts are about the lab's ways. Those of a fleet are in the trials; where the fleet is elsewhere, the lab's ways
-    are not the load's, except for the encryption, which both request alike.
+    The facts are about the lab's paths. Those of a fleet are in the trials; if the fleet is on other machines, the
+    lab's paths are not those of the load, except for the encryption, which both request in the same way.
     """
     fleet = case.spec.fleet
     elsewhere = fleet is not None and fleet.address != LOCAL
@@ -89,14 +89,14 @@ def _unequal_round_trips(case: Case, arm: str) -> bool:
 
 @rule("unequal_network_path", "network paths differ", over_trials=True)
 def unequal_round_trips(case: Case) -> Iterator[Concern]:
-    """The way to a server may be longer than another's, and change in the course of a study.
+    """Finds unequal round trips in the trials, since the path to a server may change during a study.
 
-    The round trips are those from a fleet's machines where they are known for both arms, else the lab's.
+    The round trips are those from a fleet's machines if they are known for both arms, or else the lab's.
     """
     for arm in case.others:
         by_fleet = all(_of_the_load(case, name) for name in (case.baseline, arm))
         known = [(_of_the_load if by_fleet else _of_the_lab)(case, name) for name in (case.baseline, arm)]
-        # the audit of the facts has reported a difference of the lab's round trips already
+        # the rule over the facts has already reported a difference of the lab's round trips
         if not all(known) or (not by_fleet and (_without_way(case, arm) or _unequal_round_trips(case, arm))):
             continue
         base, other = map(median, known)

@@ -1,4 +1,4 @@
-"""A rule on the order of trials: nobody may have chosen among blocks whose results could be seen."""
+"""A rule on the order of trials, which finds that somebody may have chosen blocks after seeing their results."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 @rule("measured_again", "blocks were measured again after later ones", over_trials=True)
 def measured_again(case: Case) -> Iterator[Concern]:
-    """Blocks with a trial that began after one of a later block: a study runs them in order, so it was there before.
-
-    Studies by the rule P8 are left as they were.
-    """
+    """Finds blocks with a trial that began after a trial of a later block. A study runs its blocks in order, so such a
+    block had been measured before. Studies by the rule P8 have no such finding, so that their results stay."""
     if case.plan.spending is None:
         return
     begun = grouped((trial.block, datetime.fromisoformat(trial.started)) for trial in case.trials)

@@ -14,7 +14,7 @@ from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 @rule("planned_each_time", "one arm plans each execution anew", over_trials=True)
 def planned_each_time(case: Case) -> Iterator[Concern]:
-    """One concern for each arm: planning is then a part of what is compared."""
+    """Yields one concern for each arm that plans each execution anew: planning is then a part of the comparison."""
     for arm in case.others:
         base, other = (load_statements(case.completed(name)) for name in (case.baseline, arm))
         pairs = {text: pair for text, pair in plan_pairs(base, other).items() if pair.kinds_differ}
@@ -41,10 +41,10 @@ def planned_each_time(case: Case) -> Iterator[Concern]:
 
 
 _NAMED = 60
-"""Characters of a statement in a message."""
+"""The number of characters of a statement that a message shows."""
 
 _MOST = 0.5
-"""Planning is where the time goes from this share of it on."""
+"""The share of a transaction's time from which planning is where the time goes."""
 
 
 def _weight(trials: Sequence[Trial], arm: str, planning_ms: Sequence[float]) -> str:
@@ -65,7 +65,8 @@ def _weight(trials: Sequence[Trial], arm: str, planning_ms: Sequence[float]) -> 
 
 @rule("plans_vary", "plans depend on the sample of ANALYZE", over_trials=True)
 def plans_vary(case: Case) -> Iterator[Concern]:
-    """One concern for each arm: the luck of the sample is in its trials, and in the interval of the verdict."""
+    """Yields one concern for each arm whose plans depend on the sample of ANALYZE. That chance is in the arm's trials,
+    and so in the interval of the verdict."""
     for arm in case.plan.arms:
         named = [
             f"{shortened(text, _NAMED)}: {listed(_share(text, plan) for plan in plans)}"
@@ -87,11 +88,11 @@ def plans_vary(case: Case) -> Iterator[Concern]:
 
 
 _MOST_NAMED = 5
-"""Statements that a message names."""
+"""The number of statements that a message names."""
 
 
 def _share(text: str, plan: PlanInTrials) -> str:
-    """`Hash Join in 7 of 12 trials (304 ms)`; only suites time each statement."""
+    """Returns words such as `Hash Join in 7 of 12 trials (304 ms)`; only suites have the time of each statement."""
     times = [time_ms for trial in plan.trials if (time_ms := _time_ms(trial, text)) is not None]
     time = f" ({median(times):,.3g} ms)" if times else ""
     return f"{plan.node} in {len(plan.trials)} of {plan.of} trials{time}"

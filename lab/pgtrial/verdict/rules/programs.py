@@ -9,7 +9,7 @@ from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 @rule("changed_program", "a client program changed during the study", over_trials=True)
 def changed_program(case: Case) -> Iterator[Concern]:
-    """A program that says another version in a later trial: what is installed was changed during the study."""
+    """Finds programs that report another version in a later trial: the installation was changed during the study."""
     for arm in case.plan.arms:
         names = list(dict.fromkeys(trial.program for trial in case.trials if trial.arm == arm and trial.program))
         if len(names) > 1:

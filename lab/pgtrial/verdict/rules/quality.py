@@ -1,4 +1,4 @@
-"""Rules on the quality of the answers, of packs that measure one: it is good enough, and the same for all arms."""
+"""Rules on the quality of the answers, if a pack measures one: it is good enough, and the same for all arms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROUNDING = 1e-9
 
 @rule("unequal_quality", "the answers are not equally good", over_trials=True)
 def unequal_quality(case: Case) -> Iterator[Concern]:
-    """An arm that answers worse may be faster for that reason alone."""
+    """Finds arms whose answers are worse, or better, than the baseline's; worse answers may be the reason for speed."""
     for arm, cells in _by_arm(case):
         odd = [
             cell
@@ -39,7 +39,8 @@ def unequal_quality(case: Case) -> Iterator[Concern]:
 
 @rule("quality_not_reached", "the answers are not good enough", over_trials=True)
 def quality_not_reached(case: Case) -> Iterator[Concern]:
-    """The study asks for a quality at least; what is faster without it answers another question."""
+    """Finds arms that do not reach the quality that the study asks for, so that their speed answers another
+    question."""
     for arm, cells in _by_arm(case):
         odd = [cell for cell in cells if not cell.quality.reaches(cell.value)]
         if odd:

@@ -1,4 +1,4 @@
-"""A rule on transactions that were rolled back without the load's telling: what a script or a program does not report.
+"""A rule on transactions that were rolled back although the script or the program of the load reports no failure.
 
 A client program that catches its errors, and a script of sysbench's that calls `pcall`, count failures as work done.
 The server has counted them as rolled back, and the engine has seen the errors of a script. An exception that a function
@@ -34,11 +34,12 @@ _CURE = (
 
 @rule("hidden_failures", "transactions failed that the load does not report", over_trials=True)
 def hidden_failures(case: Case) -> Iterator[Concern]:
-    """Arms whose unreported failures differ by more than 0.1% of the transactions and four standard errors over blocks.
+    """Finds arms whose unreported failures differ by over 0.1% of the transactions and four standard errors over
+    blocks.
 
     A verdict stands if the arm with more of them is the slower one. Replays and suites know each statement's errors,
-    and have rules of their own. Of client programs that share a server nobody knows whose transactions were rolled
-    back: then more than 0.1% of them withhold the verdict.
+    and have rules of their own. If client programs share a server, nobody knows whose transactions were rolled back;
+    then more than 0.1% of rolled-back transactions withhold the verdict.
     """
     for number, point in enumerate(case.plan.load_points):
         if point.kind.knows_each_statement:

@@ -27,9 +27,9 @@ _SAME_ROWS = (
 
 @rule("unequal_data", "the arms do not have the same rows")
 def unequal_data(case: Case) -> Iterator[Concern]:
-    """One concern for each arm, about the first table whose rows are not those of the baseline.
+    """Yields one concern for each arm, about the first table whose rows are not those of the baseline.
 
-    A table that the load itself changes on given servers, which keep that, is a warning alone.
+    If the load itself changes the table on given servers, which keep the changes, it is only a warning.
     """
     places = [(arm, facts) for arm in case.arms for facts in case.deployments.get(arm, [case.facts[arm]])]
     base = _tables(places[0][1]) if places and places[0][0] == case.baseline else {}
@@ -45,7 +45,7 @@ def unequal_data(case: Case) -> Iterator[Concern]:
 
 @rule("rows_not_compared", "rows could not be compared")
 def rows_not_compared(case: Case) -> Iterator[Concern]:
-    """One concern for each arm, about the first table of which rows could not be read: nobody knows that they agree."""
+    """Yields one concern for each arm, about the first table whose rows could not be read and so were not compared."""
     for arm in case.arms:
         tables = _tables(case.facts[arm])
         unread = {name: reason for name, rows in tables.items() if (reason := why_not_compared(rows)) is not None}
@@ -69,7 +69,7 @@ def why_not_compared(rows: TableRows) -> str | None:
 
 @rule("rows_in_one_arm", "a statement finds rows in one arm only", over_trials=True)
 def rows_in_one_arm(case: Case) -> Iterator[Concern]:
-    """A statement that finds rows in one arm and never in the other, which has nothing to do then.
+    """Finds statements that find rows in one arm and never in the other, which then has nothing to do.
 
     Replays and suites have rules of their own, since they know the rows of each statement (`answers.py`, `suites.py`).
     """

@@ -16,7 +16,7 @@ _CURE = (
 
 @rule("other_answers", "the scripts of the arms do not find the same rows")
 def other_answers(case: Case) -> Iterator[Concern]:
-    """One concern for each arm whose script found other rows than the baseline's before the first trial."""
+    """Yields one concern for each arm whose script found other rows than the baseline's before the first trial."""
     for arm in case.arms:
         facts = case.facts[arm].facts.get("answers")
         if facts is None:

@@ -1,4 +1,4 @@
-"""A rule on trials that alternate: what slices leave behind for the next one moves a comparison."""
+"""A rule on trials that alternate: a slice may disturb the next one, which moves a comparison (carry-over)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pgtrial.verdict.rules.case import Case, Concern, rule
 
 @rule("carry_over", "slices disturb those after them", over_trials=True)
 def carry_over(case: Case) -> Iterator[Concern]:
-    """One warning for each comparison that carry-over moves by more than the margin, as far as is established."""
+    """Yields one warning for each comparison that carry-over moves by more than the margin, if its interval excludes
+    0."""
     for shift in case.shifts:
         moved = shift.difference
         if moved is None or moved.low is None or moved.high is None or abs(moved.value) <= case.plan.margin:

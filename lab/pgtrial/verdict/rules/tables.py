@@ -27,7 +27,8 @@ _CACHES = {
 
 @rule("tables_of_others", "tables that pgtrial has not made")
 def tables_of_others(case: Case) -> Iterator[Concern]:
-    """Nothing brings such tables back to a first state: each trial starts from what the last one left."""
+    """Finds tables that pgtrial has not made. Nothing resets them, so each trial starts from the state after the
+    last."""
     tables = {arm: names for arm, names in case.known("server", "tables_of_others").items() if names}
     if tables:
         names = sorted({name for names in tables.values() for name in names})
@@ -42,7 +43,7 @@ def tables_of_others(case: Case) -> Iterator[Concern]:
 
 @rule("unequal_tables", "bloat differs", over_trials=True)
 def unequal_tables(case: Case) -> Iterator[Concern]:
-    """Bloat, or another way of storing: more pages to read and to keep in the cache."""
+    """Finds tables of unequal size, by bloat or by another way of storing: more pages to read and to cache."""
     for arm in case.others:
         sizes = [(point, _size(case, case.baseline, point), _size(case, arm, point)) for point in _points(case)]
         odd = [
@@ -140,7 +141,8 @@ def _cache(case: Case, arm: str, cache: str) -> float | None:
 
 @rule("dead_tuples", "trials began with dead rows", over_trials=True)
 def dead_tuples(case: Case) -> Iterator[Concern]:
-    """Dead rows that earlier trials left make later ones slower, and by chance one arm's more than another's."""
+    """Finds trials that began with dead rows. They make trials slower, by chance those of one arm more than
+    another's."""
     worst_shares = {}
     for arm in case.plan.arms:
         shares = [share for trial in case.completed(arm) if (share := _dead(trial)) is not None]
@@ -171,7 +173,7 @@ _Counter = tuple[str, tuple[str, ...]]
 
 @rule("unequal_checkpoints", "numbers of checkpoints differ", over_trials=True)
 def unequal_checkpoints(case: Case) -> Iterator[Concern]:
-    """A checkpoint costs writes, and full pages in the WAL after it."""
+    """Finds unequal numbers of checkpoints, each of which costs writes, and full-page images in the WAL after it."""
     yield from _unequal(
         case,
         ("checkpointer", ("num_timed", "num_requested")),
@@ -184,7 +186,7 @@ def unequal_checkpoints(case: Case) -> Iterator[Concern]:
 
 @rule("unequal_autovacuum", "numbers of autovacuum runs differ", over_trials=True)
 def unequal_autovacuum(case: Case) -> Iterator[Concern]:
-    """Autovacuum that starts in one trial and not in the next is a difference that nobody made."""
+    """Finds unequal numbers of autovacuum runs, which are a difference between trials and not between the arms."""
     yield from _unequal(
         case,
         ("maintenance", ("autovacuums", "autoanalyzes")),

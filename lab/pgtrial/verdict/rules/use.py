@@ -231,7 +231,7 @@ def _in_trials(case: Case, arm: str) -> LoadUse | None:
 def _are_all_seen(trials: Sequence[Trial]) -> bool:
     """True if no statement that takes a notable part of the time can be without a known plan."""
     if any(trial.statements_left_out or trial.load_point.of_arms for trial in trials):
-        return False  # plans of statements that one arm alone sends show nothing of a difference between servers
+        return False  # plans of statements that only one arm sends do not show a difference between servers
     sampled = [trial.sessions_seen for trial in trials if trial.sessions_seen]
     return not sampled or sum(sampled) >= _FEWEST_SESSIONS
 
