@@ -50,7 +50,7 @@ class ChangePoint:
     """The 95% interval of the place. The values before its lower end are on the old level; the value at its upper end
     and those after it are on the new level."""
     size: Interval
-    """New level minus old level."""
+    """The difference of the new level minus the old one."""
     p: float
     """The share of the permutations whose best split is as good."""
 

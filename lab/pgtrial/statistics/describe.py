@@ -12,7 +12,7 @@ from pgtrial.model.records.results import Spread
 from pgtrial.statistics.p8 import Floats, Values
 
 _TO_SD = 1.4826
-"""1 / the third quartile of the standard normal distribution."""
+"""The standard deviation of normal values divided by their median distance from the centre, 1 / z(0.75)."""
 
 
 DEVIATIONS = 5.0

@@ -21,7 +21,7 @@ _FURTHEST = 300
 
 
 class Reader(Protocol):
-    """Reads one claim at the looks of a study, in their order."""
+    """A reader of one claim at the looks of a study, in their order."""
 
     def read(self, look: Look, units: Sequence[int], values: Sequence[float], limits: Limits, claims: int) -> Reading:
         """Reads the values of these units, at least one, at a look. The units are numbered from 0.

@@ -52,7 +52,7 @@ _NEGLIGIBLE = 1e-9
 
 @dataclass(frozen=True)
 class Curve:
-    """One law: throughput by number of clients."""
+    """A law with given parameters: the throughput by number of clients."""
 
     single: float
     """The throughput of one client, g."""

@@ -51,7 +51,7 @@ Key = When | Side | None
 
 @dataclass(frozen=True)
 class Part:
-    """One claim of a subject."""
+    """A claim on a subject, which may be one of several parts: one for each regime or side of a cliff."""
 
     about: Subject
     regime: Key

@@ -24,10 +24,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Question:
-    """One claim as a look reads it."""
+    """A claim as a look reads it."""
 
     values: Mapping[int, float]
-    """By how much the arm is better, for each complete unit in which that is known."""
+    """The gain of the arm over the baseline, for each complete unit in which it is known."""
     family: int
     """The number of claims that share the error of the look."""
     margin: float
@@ -55,7 +55,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Series:
-    """One claim after the looks so far."""
+    """The state of a claim after the looks so far."""
 
     asked: Question
     """The question of the last look."""

@@ -101,7 +101,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Collector:
-    """Finds facts of one group; an unknown value is None, never guessed."""
+    """A collector, which finds facts of one group. An unknown value is None, and never guessed."""
 
     find: Callable[[Subject], dict[str, Any]]
     group: str

@@ -69,7 +69,7 @@ def whole_cpu(modes: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Reading:
-    """Counters, which only grow, and gauges, which do not, at a moment in seconds."""
+    """The counters, which only grow, and the gauges, which do not, at a moment in seconds."""
 
     moment: float
     counters: Values

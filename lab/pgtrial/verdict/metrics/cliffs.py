@@ -36,7 +36,7 @@ from pgtrial.verdict.sweeps import (
 from pgtrial.verdict.transaction_costs import READS
 
 _NARROW = 1.1
-"""The ratio of two neighbouring sizes up to which no size between them is proposed."""
+"""The smallest ratio of sizes in half of a gap; narrower gaps are not divided."""
 
 
 def cliffs(grid: Grid, primary: Sequence[Claim]) -> list[SizeCurve]:

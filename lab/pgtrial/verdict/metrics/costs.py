@@ -36,7 +36,7 @@ def costs(grid: Grid, primary: Sequence[Claim]) -> list[Cost]:
 
 
 class _Costs:
-    """One kind of cost in all trials that did not fail. The cost of each trial is computed once."""
+    """The values of one kind of cost in all trials that did not fail. The cost of each trial is computed once."""
 
     def __init__(self, grid: Grid, kind: Kind) -> None:
         self._grid, self._kind = grid, kind

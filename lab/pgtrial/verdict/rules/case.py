@@ -22,8 +22,8 @@ from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.where_it_ran import THIS_MACHINE
 
 _NOT_COMPARED = ("defaults", "sources", "probes", "data", "answers")
-"""Fact groups whose differences do not distinguish the arms: `settings` repeats the first two, the third is noisy, and
-the last two have rules of their own (`rows.py`, `scripts.py`)."""
+"""The groups of facts whose differences do not distinguish the arms: `settings` repeats the first two, the third is
+noisy, and the last two have rules of their own (`rows.py`, `scripts.py`)."""
 
 _TOLERATED = 1 / 8
 """The share of an arm's trials, or of a comparison's pairs, that may be odd, so that rare accidents decide no verdict.
@@ -38,7 +38,7 @@ Severity = Literal["withhold", "warning", "info"]
 
 @dataclass(frozen=True)
 class Concern:
-    """One thing that a rule found. `message` and `cure` are one sentence each."""
+    """A concern that a rule found. `message` and `cure` are one sentence each."""
 
     arms: Sequence[str]
     message: str
@@ -84,7 +84,7 @@ def rule(name: str, title: str, *, over_trials: bool = False) -> Callable[[Calla
 
 @dataclass(frozen=True)
 class Difference:
-    """One fact in which an arm differs from the baseline; both values are known."""
+    """A fact in which an arm differs from the baseline; both values are known."""
 
     arm: str
     group: str

@@ -33,7 +33,7 @@ _UNLOGGED = "server.unlogged_tables"
 
 @dataclass(frozen=True)
 class _Aspect:
-    """One thing that durability depends on: the key that declares it, its value in an arm, and how that weakens it.
+    """An aspect of durability: the key that declares it, its value in an arm, and how that value weakens durability.
 
     `weakness` is empty for what is as safe as PostgreSQL's default, None if the value is unknown.
     """

@@ -1,4 +1,4 @@
-"""Rules on what disturbs or distorts any measurement, whether or not the arms differ in it."""
+"""Rules on conditions that disturb or distort any measurement, whether or not the arms differ in them."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ _FORMER_CURES = {
     True: "Choose a load that uses it; a difference that is found all the same has another cause.",
     False: "Nothing to do: a difference that is found has another cause than this.",
 }
-"""Verdicts of trials that are older than plans for known values stay as they were written, word for word."""
+"""The words for trials that are older than plans for known values, whose verdicts must stay word for word."""
 
 
 def _has_counters_of_rows(case: Case) -> bool:
@@ -177,7 +177,7 @@ def _is_without_llvm(case: Case, arm: str) -> bool:
 
 @dataclass(frozen=True)
 class Unused:
-    """Declared differences that a load does not use, in words."""
+    """The declared differences that a load does not use, in words."""
 
     names: str
     """The names of the differences, each with the reasons why it counts as unused."""
