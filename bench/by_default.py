@@ -83,7 +83,7 @@ def read() -> list[ByDefault]:
 
 
 def table() -> Iterator[str]:
-    """Yields what the studies found, as Markdown."""
+    """Yields the lines of the Markdown table of the studies' results."""
     known = read()
     if not known:
         return

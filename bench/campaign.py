@@ -207,7 +207,9 @@ def _table(known: Sequence[Recorded]) -> Iterator[str]:
 
 
 def _draw(known: Sequence[Recorded]) -> None:
-    """The share of studies that found the difference by so many short blocks: recorded ones, and normal noise."""
+    """Draws the share of studies that found the difference by number of short blocks: recorded ones, and normal
+    noise.
+    """
     rows: list[dict[str, Any]] = []
     draw = np.random.default_rng(1)
     for (workload, slice_s, duration_s, slower_by), kind in _by_kind(known).items():

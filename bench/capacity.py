@@ -113,7 +113,7 @@ def _search(start: float, probed: Probed) -> float:
 
 
 def simulated(case: Case, studies: int, transactions: int, seed: int) -> Figures:
-    """Studies of three arms: two alike, and one with 10% less."""
+    """Simulates studies of three arms: two equal ones, and one with 10% less."""
     truth = case.queue.capacity(_SHARE, case.limit_s, seed)
     slower = Queue(case.servers, case.mean_s / case.slower, case.sigma)
     arms = [case.queue, case.queue, slower]

@@ -15,7 +15,7 @@ _SLOW = "    def fetchone(self) -> Optional[Row]:\n"
 class Drivers:
     """Environments `old`, `same` and `slower` with one version of psycopg, and `new` with the next.
 
-    `slower` runs so many rounds of an empty loop more for each row that it fetches.
+    `slower` runs an empty loop for each row that it fetches.
     """
 
     def __init__(self, path: Path) -> None:

@@ -16,7 +16,7 @@ Kind = TypeVar("Kind", bound=Record)
 
 
 def read_figures(path: Path, kind: type[Kind]) -> list[Kind]:
-    """Returns the records that were taken until now; none where there is no file."""
+    """Returns the records that were taken until now; none if there is no file."""
     return [kind.model_validate(record) for record in json.loads(path.read_text())] if path.exists() else []
 
 
@@ -27,7 +27,7 @@ def write_figures(path: Path, records: Sequence[Record]) -> None:
 
 
 class OfEqualArms(Protocol):
-    """A study of two arms that are alike."""
+    """A study of two equal arms."""
 
     @property
     def verdict(self) -> Word:
@@ -35,7 +35,7 @@ class OfEqualArms(Protocol):
 
     @property
     def difference(self) -> float | None:
-        """The estimate; None: it has none."""
+        """The estimate; None: the study has no estimate."""
 
     @property
     def seconds(self) -> float:
@@ -47,7 +47,7 @@ EQUAL_ARMS = "studies | called different | differences, median size | largest | 
 
 
 def equal_arms(studies: Sequence[OfEqualArms]) -> list[str]:
-    """Returns cells of a table on studies of equal arms; none where none has an estimate."""
+    """Returns the cells of a table on studies of equal arms; none if no study has an estimate."""
     sizes = [abs(study.difference) for study in studies if study.difference is not None]
     if not sizes:
         return []

@@ -1,4 +1,4 @@
-"""The programs under measurement, how each is run, and what is read from its output."""
+"""Runs the programs under measurement, and reads their output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SYSBENCH_ROWS = 100_000
 
 
 class Failed(Exception):
-    """A program did not do what it was asked for."""
+    """Raised if a program did not do what it was asked for."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ class Queue:
         return math.sqrt(low * high)
 
     def _serve(self, random: np.random.Generator, rate: float, number: int, span_s: float) -> tuple[Floats, Floats]:
-        """Arrivals and ends of so many transactions within a time."""
+        """Returns arrivals and ends of so many transactions within a time."""
         arrivals = np.sort(random.random(number)) * span_s
         services = np.full(number, self.mean_s)
         if self.sigma:

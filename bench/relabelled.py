@@ -63,7 +63,9 @@ class Power(Record):
 
 
 Draw = Callable[[np.random.Generator, int], Floats]
-"""A block's log-ratios before the signs are drawn, for so many blocks; NaN: a block that says nothing."""
+"""A function that returns a block's log-ratios before the signs are drawn, for a number of blocks; NaN: a block without
+a value.
+"""
 
 
 Claims = Callable[[np.random.Generator, int], Floats]
@@ -158,7 +160,9 @@ def _signed(draw: Draw, rng: np.random.Generator, blocks: int) -> Floats:
 
 
 def _several_arms() -> Claims:
-    """Studies of the six arms of one self-test, which the coin names anew in each block; the first is the baseline."""
+    """Returns a function that draws studies of the six arms of one self-test. The arms get random names in each block;
+    the first is the baseline.
+    """
     together = [one for one in read_figures(_CAMPAIGN, Recorded) if one.created == "2026-11-24T02:22:24+00:00"]
     noise = np.array([np.array(one.log_ratios) - math.log1p(-one.slower_by) for one in together])
     speeds = np.vstack([np.zeros(noise.shape[1]), noise])

@@ -23,7 +23,7 @@ from pgtrial.loads.target import Target
 CLIENTS = (1, 2, 8, 16, 64, 256)
 _GOAL = 0.98
 Words = Callable[[object, object], list[str]]
-"""The words after the program's name, for so many clients and seconds."""
+"""A function that returns the words after the program's name, for a number of clients and of seconds."""
 
 
 @dataclass(frozen=True)

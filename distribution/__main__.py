@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Maker:
-    """Makes the files of one platform after the other, of what they share."""
+    """Makes the files of the platforms, one after the other, from the files that they share."""
 
     def __init__(self, output: Path, work: Path, lab: Path, pages: dict[str, str]) -> None:
         self._output = output

@@ -30,7 +30,7 @@ def subsection(heading: str) -> list[str]:
 
 
 def paragraph(words: str) -> list[str]:
-    """Words that are filled; what stands between backquotes is bold."""
+    """Returns words that are filled; the parts between backquotes become bold."""
     return [".PP", prose(words)]
 
 
@@ -40,12 +40,12 @@ def verbatim(lines: Iterable[str]) -> list[str]:
 
 
 def option(names: str, words: str) -> list[str]:
-    """Returns an option and what it does."""
+    """Returns an option with its description."""
     return [".TP", f".B {_text(names)}", prose(words) or "\\&"]
 
 
 def prose(words: str) -> str:
-    """Words of a paragraph, with lines that begin anew."""
+    """Returns the words of a paragraph, with line breaks where the text has them."""
     lines = [_CODE.sub(r"\\fB\1\\fR", _text(line)) for line in words.splitlines()]
     return "\n.br\n".join(lines)
 

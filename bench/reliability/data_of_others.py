@@ -137,7 +137,7 @@ SELECT 'database', oid, datname::text, 0, 0, 0 FROM pg_database
 
 
 class _Database:
-    """A database of somebody else's, and what was in it at first."""
+    """A database of somebody else's, and its content at first."""
 
     def __init__(self, target: Target) -> None:
         self.name = target.dbname

@@ -74,7 +74,7 @@ def _run(campaign: Campaign) -> Iterator[Figure]:
 
 
 def _results(campaign: Campaign, what: str, study: str, rooms: tuple[int, ...]) -> Figure:
-    """The lab stops with one sentence, and goes on when there is room."""
+    """Checks that the lab stops with one sentence, and goes on when there is room."""
     attack = Attack(campaign, "disks", what, len(rooms))
     stopped = 0
     for kib in rooms:
@@ -92,7 +92,7 @@ def _results(campaign: Campaign, what: str, study: str, rooms: tuple[int, ...]) 
 
 
 def _go_on(attack: Attack, folder: Path, study: str) -> None:
-    """The same command in the same folder completes the study."""
+    """Checks that the same command in the same folder completes the study."""
     status, said = _lab(folder, study)
     if status != 0 or "Traceback" in said:
         attack.defect(f"with room again a lab ended with status {status}: {_last(said)}")
@@ -102,7 +102,9 @@ def _go_on(attack: Attack, folder: Path, study: str) -> None:
 
 
 def _servers(campaign: Campaign) -> Figure:
-    """The trial fails with the server's words, or the lab says that the data do not fit; the machine is put back."""
+    """Checks that the trial fails with the server's words, or that the lab says that the data do not fit; the machine
+    must be put back.
+    """
     attack = Attack(campaign, "disks", "the volume of a server is full", len(_VOLUMES_MB))
     ends: Counter[str] = Counter()
     for size in _VOLUMES_MB:
@@ -126,7 +128,7 @@ def _servers(campaign: Campaign) -> Figure:
 
 
 def _engines(campaign: Campaign) -> Figure:
-    """The engine says so in one line and ends with status 1; its report is printed."""
+    """Checks that the engine reports a full disk in one line and ends with status 1, and that its report is printed."""
     outputs = {"-l": "the transaction log", "--events": "the events"}
     attack = Attack(campaign, "disks", "the engine's log or events fill a disk", 2 * len(_ENGINE_ROOMS_KIB))
     with served(campaign, {"scale": 1}, {"huge_pages": "off"}) as target:

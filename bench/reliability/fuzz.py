@@ -77,7 +77,7 @@ def _fuzz(campaign: Campaign, name: str, program: Path) -> Figure:
 
 
 def _keep_lines(output: IO[bytes], lines: list[str]) -> None:
-    """Keep what the fuzzer says, and why the target died; a target prints gigabytes of what servers tell."""
+    """Keeps the fuzzer's output, and why the target died; a target prints gigabytes of servers' messages."""
     lines += [line.decode(errors="replace") for line in output if _TOLD.match(line)]
 
 

@@ -171,7 +171,7 @@ class _Given:
         return lab.returncode, (said.strip().splitlines() or [""])[-1]
 
     def _check(self, after: str) -> None:
-        """The file is what it was, and new sessions start."""
+        """Checks that the file is as it was, and that new sessions start."""
         if (now := self._file.read_bytes()) != self._before:
             self._attack.defect(f"postgresql.auto.conf was {self._before!r} and is {now!r} after {after}")
         for user in (self._target.user, _ROLE):

@@ -80,7 +80,7 @@ class Ground:
 
     @property
     def mark(self) -> Path:
-        """The file of the attack that is under way."""
+        """The file that the attack in progress leaves if it works."""
         return self.marks / "sprung"
 
     @property
@@ -95,7 +95,7 @@ class Ground:
 
     @property
     def work(self) -> Path:
-        """The directory of the attack that is under way, the current one of its commands."""
+        """The directory of the attack in progress, the current one of its commands."""
         return self.root / "work"
 
     @staticmethod

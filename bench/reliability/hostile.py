@@ -44,7 +44,7 @@ _STATUSES = {0, 1, 2, *_INTERRUPTED}
 
 @dataclass(frozen=True)
 class Ended:
-    """A run of the engine: its status (negative: killed), what it wrote, the peak of its memory."""
+    """A run of the engine: its status (negative: killed), its messages, the peak of its memory."""
 
     status: int
     said: str

@@ -19,7 +19,7 @@ _RESTORED_S = 30.0
 
 
 class Missing(Exception):
-    """An attack cannot be made here; the message says what it needs."""
+    """Raised if an attack cannot be made here; the message says what it needs."""
 
 
 class Figure(Record):

@@ -163,7 +163,7 @@ def clean_up(attack: Attack, after: str) -> None:
 
 
 def forget(folder: Path) -> None:
-    """Remove what a study has written."""
+    """Removes all that a study has written."""
     shutil.rmtree(folder, ignore_errors=True)
 
 

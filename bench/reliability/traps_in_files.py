@@ -174,7 +174,7 @@ _VARIABLES: Mapping[str, Mapping[str, str]] = {
 
 
 def written() -> Iterator[Trap]:
-    """Yields an attack for each option that names what is written, with what another account has put there."""
+    """Yields an attack for each option that names a file to write, where another account has put something."""
     for what, words in _WRITES.items():
         for plant in _PLANTS:
             yield by_command(

@@ -30,7 +30,7 @@ _MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b]0;evil\x07\
 
 @dataclass(frozen=True)
 class Study:
-    """A study of somebody else: what it does, and the word that would allow it."""
+    """A study of somebody else: its effect, and the word that would allow it."""
 
     what: str
     kind: str
@@ -245,7 +245,7 @@ def _bomb(ground: Ground) -> Iterator[tuple[object, ...]]:
 
 
 def _shown(ground: Ground) -> Iterator[str]:
-    """Pages escape what they show, and a terminal gets no sequence of somebody else's."""
+    """Checks that pages escape the texts that they show, and that a terminal gets no sequence of somebody else's."""
     archive = stranger(ground, Study("", ""), question=_MARKUP, finding=_MARKUP)
     entries = [one.model_copy(update={"commit": f"{_MARKUP}{number}", "machine": _MARKUP})
                for number, one in enumerate(levels(0.0, -0.05))]  # fmt: skip

@@ -43,7 +43,7 @@ _SETTINGS: Mapping[str, str] = {
     "archive_cleanup_command": "clean --password {secret}",
     "app.token": "{secret}",
 }
-"""Settings of a given server, which is none of the victim's own."""
+"""The settings of a given server, which is not one of the victim's own."""
 
 
 def secrets(*majors: int) -> Iterator[Trap]:

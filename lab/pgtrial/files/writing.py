@@ -1,7 +1,8 @@
-"""Writing of files that nobody else can turn elsewhere.
+"""Writes files in such a way that no other account can divert them.
 
-A file gets its content under a random name in a directory that is held open, and is then renamed: a crash leaves the
-old file or the new one, and what other accounts have put there, a link say, is neither followed nor overwritten.
+A file gets its content under a random name in a directory that is held open, and is then renamed. A crash leaves the
+old file or the new one. Files and links that other accounts have put into the directory are neither followed nor
+overwritten.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ class NewFile:
     """The descriptor of its directory."""
 
     def flush(self) -> None:
-        """Flush what was written to the disk."""
+        """Writes the file's content through to the disk."""
         self.file.flush()
         os.fsync(self.file.fileno())
 
     def take_name(self, name: str) -> None:
-        """Give the file its name, in place of what has that name."""
+        """Gives the file its name and replaces the file that has this name."""
         os.rename(self.path.name, name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
         os.fsync(self.folder)
 

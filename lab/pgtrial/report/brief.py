@@ -1,4 +1,4 @@
-"""The result in a few short lines: what the terminal prints, and what the report begins with."""
+"""The result in a few short lines, which the terminal prints and with which the report begins."""
 
 from __future__ import annotations
 
@@ -264,7 +264,7 @@ def _updates(result: StudyResult, claim: Claim) -> str:
 _NAMED_PLANS = 3
 _NODE_LENGTH = 80
 _NOTABLE_UPDATES = 10
-"""A difference between the arms' shares of HOT updates is told from so many percentage points on."""
+"""The difference between the arms' shares of HOT updates from which on it is mentioned, percentage points."""
 
 _NAMED = 2
 """The number of the slower statements that are named, and the number of characters of each."""
@@ -300,7 +300,7 @@ def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
 
 
 _MANY_INTERRUPTIONS = 3
-"""The short form, too, tells of interruptions if there are at least this many."""
+"""The number of interruptions from which on the short form mentions them, too."""
 
 _LONGEST_REASON = 160
 """The number of characters that are shown of the reason for which a trial failed."""
@@ -363,10 +363,11 @@ def _choices(result: StudyResult, plan: Plan) -> list[str]:
 
 
 def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[str]:
-    """Yields what leads to a verdict, first for the comparisons that are withheld, then for those that are undecided.
+    """Yields the steps that lead to a verdict, first for the comparisons that are withheld, then for those that are
+    undecided.
 
-    What the trials have shown comes before the blocks that a forecast asks for: more blocks of a load that never used
-    what differs, or of trials that fail, decide nothing.
+    Steps that follow from the trials come before the number of further blocks that a forecast gives: more blocks do not
+    help if the load never uses the difference between the arms, or if trials fail.
     """
     for claim in result.primary:
         if claim.verdict == "withheld":
@@ -401,7 +402,7 @@ def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[
 
 
 def _cures_of_use(result: StudyResult, undecided: set[str]) -> Iterator[str]:
-    """Yields what to do where the load used nothing of what an undecided arm differs in."""
+    """Yields what to do if the load did not use the difference of an undecided arm."""
     for finding in result.findings:
         if finding.rule == UNUSED and finding.severity == "warning" and undecided.intersection(finding.arms):
             yield finding.cure

@@ -117,7 +117,9 @@ def differences(study: StudyDirectory, result: StudyResult | None = None) -> lis
 
 
 def _unknown_then(stored: dict[str, Any], computed: dict[str, Any]) -> set[str]:
-    """Keys that say nothing of a verdict of a version that drew no curves, and took averages across cliffs."""
+    """Returns the keys to leave out of the comparison with a verdict of a version that drew no curves, and took
+    averages across cliffs.
+    """
     missing: set[str] = {key for key in ("curve", "scaling", "cliffs") if key in computed and key not in stored}
     if not missing & {"scaling", "cliffs"}:
         return missing

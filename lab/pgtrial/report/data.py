@@ -157,7 +157,7 @@ def with_tables(data: StudyData, directory: StudyDirectory) -> StudyData:
 
 
 def read_measured(directory: StudyDirectory) -> StudyData:
-    """Reads what the result follows from, and computes it. Raises StoreError for a damaged file."""
+    """Reads the files from which the result is computed, and computes it. Raises StoreError for a damaged file."""
     trials = directory.trials()
     slices = slices_of(directory, trials)
     case = Case(

@@ -23,7 +23,7 @@ SIZE = {"width": _WIDTH, "height": _HEIGHT, "left": _LEFT, "right": _WIDTH - _RI
 
 @dataclass(frozen=True)
 class Point:
-    """A commit in the drawing: its place, the ends of its interval, and what it is."""
+    """A commit in the drawing: its place, the ends of its interval, and its description."""
 
     x: float
     y: float

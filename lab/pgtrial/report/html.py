@@ -76,7 +76,7 @@ def templates(*folders: str) -> Environment:
 
 
 def _code(text: str) -> Markup:
-    """Returns a text in which what stands between backticks, as in a terminal, is marked as code."""
+    """Returns a text in which the parts between backticks are marked as code, as in a terminal."""
     return Markup(_BACKTICKS.sub(r"<code>\1</code>", str(escape(printable(text)))))
 
 

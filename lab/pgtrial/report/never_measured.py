@@ -35,7 +35,9 @@ def never_measured(plan: Plan, trials: Sequence[Trial]) -> str | None:
 
 
 def reasons_text(trials: Sequence[Trial]) -> str:
-    """Returns the reasons of failed trials with their counts, each as its first trial tells it: `2 trials: REASON`."""
+    """Returns the reasons of failed trials with their counts, each in the words of its first trial: `2 trials:
+    REASON`.
+    """
     reasons: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for trial in trials:

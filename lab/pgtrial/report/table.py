@@ -87,7 +87,9 @@ class Table(Generic[Row]):
     is_text: bool = False
     """True if the cells are lines of text whose indentation matters: Markdown writes each column as a block."""
     page_of: Callable[[Row], str | None] | None = None
-    """The address of a page about a row, to which its first cell leads; None: rows have none."""
+    """A function that returns the address of a page about a row, to which its first cell leads; None: rows have no
+    pages.
+    """
 
     @property
     def topic(self) -> str:

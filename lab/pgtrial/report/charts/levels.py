@@ -19,7 +19,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def cells(data: StudyData, key: Callable[[LoadPoint], Key]) -> dict[Key, list[int]]:
-    """Returns the indexes of the load points by what they have in common."""
+    """Returns the indexes of the load points, grouped by what they have in common."""
     return grouped((key(point), place) for place, point in enumerate(data.plan.load_points))
 
 
@@ -48,7 +48,7 @@ class Readings:
     levels: list[dict[str, Any]]
     trials: list[dict[str, Any]]
     unit: str
-    """The unit of what the load does in a second."""
+    """The unit of the load's throughput."""
 
     @property
     def places(self) -> list[int]:
@@ -110,13 +110,13 @@ def _in_full(unit: str) -> str:
 
 
 def _of_trial(unit: str) -> list[str | Channel]:
-    """Returns what the tooltip at the dot of a trial shows, its speed in this unit."""
+    """Returns the lines of the tooltip at the dot of a trial, with its speed in this unit."""
     speed = channel("tps:Q", format=",.0f", **({} if unit == "tps" else {"title": unit}))
     return ["arm:N", channel("where:N", title="at"), "block:Q", "trial:Q", speed]
 
 
 def _of_median(unit: str) -> list[str | Channel]:
-    """Returns what the tooltip at the mark of a median trial shows, its speed in this unit."""
+    """Returns the lines of the tooltip at the mark of a median trial, with its speed in this unit."""
     return [
         "arm:N",
         channel("where:N", title="at"),
@@ -211,7 +211,9 @@ def _side_by_side(canvas: Canvas, measured: Readings, unit: str) -> list[Layer]:
 _LABEL = "datum.value >= 1000 ? format(datum.value / 1000, '.3~g') + ' GB' : datum.value + ' MB'"
 
 _NEAR = 3.0
-"""A cache that is so many times smaller or larger than the data is left out; the sizes would shrink to a point."""
+"""The factor by which a cache may be smaller or larger than the data to be shown; beyond it the sizes would shrink to a
+point.
+"""
 
 
 def size_charts(data: StudyData) -> list[Figure]:

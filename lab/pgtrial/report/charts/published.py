@@ -1,6 +1,6 @@
-"""Published figures beside this study's: ratios of the arms, and tps over clients if both studies have it.
+"""Charts of published figures beside this study's: ratios of the arms, and tps over clients if both studies have it.
 
-What is published is hollow and in a quiet colour, what was measured here is filled.
+Marks of published figures are hollow and in a quiet colour, those of this study are filled.
 """
 
 from __future__ import annotations

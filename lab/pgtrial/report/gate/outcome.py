@@ -123,7 +123,7 @@ def _different(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
 
 
 def _passed(claim: Claim, plan: Plan) -> str:
-    """Returns the words of a pass; an arm that is slower by less than the margin passes, and is said to be so."""
+    """Returns the reason for which a gate passes; it mentions an arm that is slower by less than the margin."""
     words = _lower(headline(claim, plan))
     if claim.verdict == "undecided":
         known = (difference for part in claim.read if (difference := established(part, plan)) is not None)

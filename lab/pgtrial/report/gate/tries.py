@@ -30,7 +30,7 @@ class Tries:
 
     @property
     def sentence(self) -> str | None:
-        """Returns what a reader has to know beside the outcome; None of a first try."""
+        """Returns a sentence on earlier tries, which a reader has to know beside the outcome; None for a first try."""
         told = []
         if self.stands is not None:
             told.append(

@@ -16,7 +16,7 @@ class KindWords:
         return f"{plural(len(plan.load_points), 'load point')}, {load.protocol} protocol, fill factor {load.fillfactor}"
 
     def trial(self, spec: StudySpec, plan: Plan) -> str:
-        """Returns what a trial is, for the report of a study that has run."""
+        """Returns the lengths and the amount of work of a trial in words, for the report of a study that has run."""
         lengths = f"{format_duration(plan.warmup_s)} of warm-up, {format_duration(plan.duration_s)} measured"
         found = plan.lengths.preliminary if plan.lengths is not None else None
         return lengths if found is None else f"{lengths}; chosen after a block that does not count: {found.text}"

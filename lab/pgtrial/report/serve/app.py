@@ -36,7 +36,7 @@ _LOOK_S = 1.0
 
 
 class Site:
-    """The addresses of one server. `closing` says that it ends."""
+    """The addresses of one server. `closing` is set when the server ends."""
 
     def __init__(self, catalogue: Catalogue, histories: Histories, base: str, places: str, closing: Callable[[], bool]):
         self._catalogue = catalogue

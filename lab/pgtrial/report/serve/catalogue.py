@@ -1,7 +1,7 @@
-"""The studies that the pages show: where they are, what is known of each at a glance, and their data when asked for.
+"""The studies that the pages show: their places, a glance at each of them, and their data when asked for.
 
-A study is known by a key that is made of its path. A request names keys alone, so it reaches nothing that was not found
-below the given paths.
+Each study has a key that is made of its path. A request names keys alone, so that it reaches only studies that were
+found below the given paths.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A study that a lab runs now, read from its files as they grow: trials under way, queue, estimates so far."""
+"""Reads a study that a lab runs now from its files as they grow: trials in progress, queue, estimates so far."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _AHEAD = 512
 
 @dataclass(frozen=True)
 class UnderWay:
-    """A trial under way."""
+    """A trial in progress."""
 
     planned: PlannedTrial
     load_point: str
@@ -84,9 +84,10 @@ class Look:
 
 
 class Live:
-    """The looks at one study. What was read is kept: a look at a study that has not moved costs next to nothing.
+    """Looks at one study again and again. Files that have not changed are not read again, so that such a look costs
+    little.
 
-    Trials are analysed when a block is complete: meanwhile the machine is left to the measurement.
+    Trials are analysed when a block is complete, so that the machine is left to the measurement in between.
     """
 
     def __init__(self, path: Path):
@@ -156,7 +157,7 @@ class Live:
 
 
 class _Record:
-    """The engine's record of a trial under way."""
+    """The engine's record of a trial in progress."""
 
     def __init__(self, trial: Path):
         self._path = trial / "engine.jsonl"
@@ -170,7 +171,7 @@ class _Record:
         self._second = 0
 
     def read(self, planned: PlannedTrial, plan: Plan) -> UnderWay:
-        """Returns the trial, with what has been added since the last call."""
+        """Returns the trial, with the lines that have been added since the last call."""
         point = plan.load_points[planned.load_point]
         for line in self._lines():
             self._add(line, point.clients)

@@ -1,4 +1,4 @@
-"""The pages as text: templates filled with what the studies say."""
+"""Renders the pages as text: templates filled with the data of studies."""
 
 from __future__ import annotations
 

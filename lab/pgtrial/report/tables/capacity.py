@@ -13,7 +13,7 @@ from pgtrial.report.tables.results import digits, milliseconds
 
 
 def capacity_tables(data: StudyData) -> list[Table[Level] | Table[tuple[Trial, int, Probe]]]:
-    """Capacities by arm and load point, and all probes; none of a study without a promise."""
+    """Returns the tables of capacities by arm and load point, and of all probes; none for a study without a promise."""
     if all(point.capacity is None for point in data.plan.load_points):
         return []
     return [_levels(data), _probes(data)]

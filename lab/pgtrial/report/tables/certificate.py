@@ -23,7 +23,7 @@ _TOLD = (0.05, 0.03)
 
 
 def dated(certificate: Certificate) -> str:
-    """Returns the certificate in one line: when it was made, and what it says."""
+    """Returns the certificate in one line: its date and its result."""
     return f"of {certificate.created[:10]}, {_conditions(certificate)}: {headline(certificate)}"
 
 
@@ -121,7 +121,9 @@ def _measured(search: Found) -> str:
 
 
 def _alike(certificate: Certificate) -> str:
-    """Returns how far the two arms that are alike differ by all blocks; nothing for certificates without it."""
+    """Returns a sentence on the difference between the two equal arms over all blocks; nothing for certificates without
+    it.
+    """
     alike = certificate.alike
     if alike is None:
         return ""

@@ -1,4 +1,4 @@
-"""The table of a job: its time on each arm, and what it did to the server."""
+"""The table of a job: its time on each arm, and its effects on the server."""
 
 from __future__ import annotations
 

@@ -221,7 +221,9 @@ def milliseconds(microseconds: float) -> str:
 
 
 def digits(value: float, most: int = 3) -> str:
-    """Returns a number with three significant digits, or with all before the point; below one with so many decimals."""
+    """Returns a number with three significant digits; a larger one with all digits before the point, one below one with
+    `most` decimals.
+    """
     places = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else most
     return f"{value:,.{places}f}"
 

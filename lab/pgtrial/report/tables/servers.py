@@ -102,7 +102,7 @@ def sampler_table(data: StudyData) -> Table[tuple[str, list[Trial]]]:
 
 
 Host = tuple[LoadPoint, str, dict[str, dict[str, float]]]
-"""A load point, an arm, and by source what the host did: name -> mean over the measured part; {} if not observed."""
+"""A load point, an arm, and the host's work: by source and name the mean over the measured part; {} if not observed."""
 
 
 def host_table(data: StudyData) -> Table[Host]:

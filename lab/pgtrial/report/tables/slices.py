@@ -1,4 +1,4 @@
-"""The tables of interleaved trials: one block's slices, what they leave behind, and the precision reached over time."""
+"""The tables of interleaved trials: one block's slices, their carry-over, and the precision reached over time."""
 
 from __future__ import annotations
 

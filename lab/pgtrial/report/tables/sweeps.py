@@ -79,7 +79,7 @@ def _most_measured(row: Scaling) -> str | None:
 
 @dataclass(frozen=True)
 class _Row:
-    """A cliff of an arm, or (None) that it has none."""
+    """A row: a cliff of an arm, or None for an arm without a cliff."""
 
     curve: SizeCurve
     cliff: Cliff | None

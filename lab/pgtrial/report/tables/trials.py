@@ -1,4 +1,4 @@
-"""The tables of trials: all of them, what failed, what the client used, and the phases."""
+"""The tables of trials: all trials, the failed ones, the client's use of CPU, and the phases."""
 
 from __future__ import annotations
 
