@@ -15,7 +15,7 @@ use crate::sql::literals::{Split, highest_parameter, without_comments};
 use crate::sql::tokens::{SqlToken, Tokens};
 use crate::time::{Micros, Timestamp};
 
-/// Takes records in the order of the logs.
+/// The recorder, which takes records in the order of the logs.
 pub struct Recorder {
     writer: Writer,
     selection: Selection,

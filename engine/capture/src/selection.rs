@@ -36,7 +36,7 @@ impl Selection {
         (!is_wanted || is_in(&self.excluded_applications)).then_some(Reason::OtherApplication)
     }
 
-    /// Returns, as a sentence, what a selection lacks that has no moment of the logs.
+    /// Returns a sentence on what a selection lacks that has no moment of the logs.
     pub(crate) fn outside(&self, (first, last): (Timestamp, Timestamp)) -> Option<String> {
         if self.from.is_some_and(|from| from.is_after(last)) {
             return Some(format!("the logs end at {}, before --from", clock(last.wall)));

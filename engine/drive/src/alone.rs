@@ -1,4 +1,4 @@
-//! A program that runs beside any load, in the calling thread: each of its actions is waited for.
+//! A program that runs besides any load, in the calling thread, which waits for each of the program's actions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ pub struct Travel {
     pub format: ResultFormat,
 }
 
-/// Carries out one program's actions.
+/// The runner of one program, which carries out its actions.
 pub struct Alone<F> {
-    /// Finds the server when the program connects first.
+    /// The function that finds the server when the program connects first.
     find: F,
     server: Option<Server>,
     mode: QueryMode,
@@ -129,7 +129,7 @@ impl<F: Fn() -> Result<Server, OpenError>> Alone<F> {
 }
 
 impl<F: Fn() -> Result<Server, OpenError>> Executor for Alone<F> {
-    /// While the program computes, an interrupt ends the whole program at once.
+    /// Carries out the program's actions. While the program computes, an interrupt ends the whole program at once.
     fn carry_out(&mut self, program: &mut dyn Program<StagedActions>) -> Result<(), AbortReason> {
         let _computes = EndsAtOnce::set(true);
         if let Some(server) = &self.server {

@@ -56,7 +56,8 @@ impl Throttle {
         plan.interval_ns().map(|interval| Self::new(plan.part.mean_ns(interval), plan.jobs, random))
     }
 
-    /// `interval_ns` is that of the engine, of which each of `jobs` threads has an equal share.
+    /// Makes the schedule of a thread. `interval_ns` is that of the engine, of which each of `jobs` threads has an
+    /// equal share.
     fn new(interval_ns: f64, jobs: usize, random: Random) -> Self {
         Self {
             mean: interval_ns * jobs as f64,

@@ -302,7 +302,7 @@ impl<S: Shell> Loop<'_, S> {
         }
     }
 
-    /// Gives a client its next scheduled start, past those that are too late already; true if it begins now.
+    /// Gives a client its next scheduled start, past those that are too late already. Returns true if it begins now.
     #[inline(never)]
     fn next_at_rate(&mut self, client: &mut LoopClient<S>, mut now: Nanos) -> bool {
         let mut start = self.next_start(client);
@@ -346,7 +346,7 @@ impl<S: Shell> Loop<'_, S> {
         self.wait_until(client, now.saturating_add(nanos(pause)).min(self.books.schedule.end));
     }
 
-    /// Begins the transaction of a client that has a connection; false if one has to be made before.
+    /// Begins the transaction of a client that has a connection. Returns false if a connection has to be made before.
     #[inline]
     fn is_connected(&mut self, client: &mut LoopClient<S>, now: Nanos) -> bool {
         if client.connection.is_none() {

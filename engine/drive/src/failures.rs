@@ -21,7 +21,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         M::EXECUTES_UNPREPARED && error.is_unprepared && !self.options.continue_on_error
     }
 
-    /// Goes on behind the statement of the last request that could not be prepared; false if nothing is to be awaited.
+    /// Goes on behind the statement of the last request that could not be prepared. Returns false if no answer is
+    /// awaited.
     pub fn pass_unprepared(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited, error: Box<ServerError>) -> bool {
         self.write_error(&error);
         client.transaction.unprepared = Some(error);

@@ -75,7 +75,7 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         self.ended.get().map_or(0, |ended| self.now().saturating_sub(ended))
     }
 
-    /// Discards reports until all threads have ended; false if some do not.
+    /// Discards reports until all threads have ended. Returns false if some do not.
     pub fn outlast(&self) -> bool {
         while self.next().is_some() {}
         !self.is_stuck()

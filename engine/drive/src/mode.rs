@@ -45,7 +45,8 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// Called when the load begins at `at`.
     fn start(thread: &mut Thread<'_, Self, S>, clients: &mut [ClientOf<Self, S>], at: Nanos);
 
-    /// Makes a client ready for its next transaction; false if it cannot start now: the mode has it wait or ends it.
+    /// Makes a client ready for its next transaction. Returns false if it cannot start now: the mode makes it wait or
+    /// ends it.
     fn next(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos) -> bool;
 
     /// Counts a transaction, when a client's program is at its end. Returns when the next one starts, if that is now.

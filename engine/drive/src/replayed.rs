@@ -56,7 +56,7 @@ impl ModePlan for ReplayPlan {
         self.time
     }
 
-    /// True: statements start at their recorded times, or each after the one before it.
+    /// Returns true: statements start at their recorded times, or each after the one before it.
     fn has_schedule(&self) -> bool {
         matches!(self.pace, ReplayPace::Recorded { .. })
     }

@@ -295,8 +295,8 @@ impl<S: Shell> Mode<S> for Staged {
 }
 
 impl<S: Shell> StagedThread<'_, S> {
-    /// Takes one of the client's transactions and one of those that all clients share; false if none is left. Those of the
-    /// warm-up are not limited.
+    /// Takes one of the client's transactions and one of those that all clients share. Returns false if none is left.
+    /// Those of the warm-up are not limited.
     #[inline]
     fn takes_event(&self, client: &Caller<S>) -> bool {
         let Staged { events, events_each, .. } = self.mode;

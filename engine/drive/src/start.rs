@@ -29,7 +29,7 @@ pub struct Started {
     pub early: VecDeque<Report>,
 }
 
-/// Waits until all threads have connected; false if interrupted.
+/// Waits until all threads have connected. Returns false if interrupted.
 pub fn wait_for_connections<'run, R: Runtime<'run>>(
     inbox: &Inbox<'_, R>,
     jobs: usize,
@@ -111,7 +111,7 @@ fn wait_for_begin<'run, R: Runtime<'run>>(
     Ok((last, early))
 }
 
-/// Sleeps until it is time to send the schedule; false if interrupted.
+/// Sleeps until it is time to send the schedule. Returns false if interrupted.
 fn wait_until_shortly_before<'run, R: Runtime<'run>>(at: Moment, inbox: &Inbox<'_, R>) -> bool {
     while !inbox.is_interrupted() {
         // Computed anew each time: the system's clock may be set or adjusted meanwhile.

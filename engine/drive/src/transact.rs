@@ -47,8 +47,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         self.carry_out(client, Some(now));
     }
 
-    /// [`Thread::drive`] as part of the event loop itself, without a call. Queries within a transaction need no time: then
-    /// the clock is read only if something else follows.
+    /// Does the work of [`Thread::drive`] as part of the event loop itself, without a call. Queries within a
+    /// transaction need no time: then the clock is read only if something else follows.
     #[inline(always)]
     fn carry_out(&mut self, client: &mut ClientOf<M, S>, mut now: Option<Nanos>) {
         let options = self.options;
@@ -168,7 +168,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         self.finish_command(client, command, now)
     }
 
-    /// Ends a command without an answer. Returns the time, which is read anew only for timed commands.
+    /// Ends a command without an answer. Returns the time, which is read again only for timed commands.
     pub fn finish_command(&mut self, client: &mut ClientOf<M, S>, command: usize, now: Nanos) -> Nanos {
         if !self.options.timed_commands {
             return now;

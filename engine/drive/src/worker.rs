@@ -39,10 +39,10 @@ enum Stage {
 /// The way in which the rounds of the event loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
-    /// There are more rounds to come ([`Shell::STEPS`]).
+    /// The event loop has returned in between: there are more rounds to come ([`Shell::STEPS`]).
     InPart,
     All,
-    /// Waiting for events failed.
+    /// The wait for events has failed.
     Failed,
 }
 

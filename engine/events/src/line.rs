@@ -46,14 +46,14 @@ pub enum Event {
 /// A task that failed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRecord {
-    /// Applications and their tasks are numbered from 1.
+    /// The number of the application. Applications and their tasks are numbered from 1.
     pub application: u64,
     pub task: u64,
     pub failure: Option<String>,
     pub arrived_s: f64,
     pub waited_s: f64,
     pub served_s: f64,
-    /// Keys that a later version adds.
+    /// The keys that a later version adds.
     #[serde(flatten)]
     pub more: Map<String, Value>,
 }
@@ -138,7 +138,7 @@ impl EventLine {
     }
 }
 
-/// The keys that are read first, because a first line of another version may have other keys beside them.
+/// The keys that are read first, because a first line of another version may have other keys too.
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(borrow)]

@@ -124,7 +124,7 @@ impl DistributionRecord {
     }
 }
 
-/// Mean and extremes of times, microseconds.
+/// The mean and the extremes of times, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Extent {
     pub mean: f64,
@@ -191,7 +191,7 @@ pub struct PoolTimeouts {
 pub struct QueueRecord {
     /// Transactions whose scheduled start is past and that have no client.
     pub waiting: Count,
-    /// Clients that are at a transaction.
+    /// The number of clients that are in a transaction.
     pub busy: Count,
 }
 

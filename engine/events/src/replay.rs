@@ -29,7 +29,7 @@ pub struct ReplayRecord {
     pub sessions: ReplaySessions,
     /// Statements that the server has answered, or that lost their connection.
     pub statements: Count,
-    /// Transactions that have ended, whichever way.
+    /// Transactions that have ended, however they ended.
     pub transactions: Count,
     pub rows: Count,
     /// Statements with another number of rows than recorded.

@@ -34,7 +34,7 @@ pub fn catch() -> Result<Arc<AtomicBool>, SignalError> {
 /// True if an interrupt ends the program at once, with [`STATUS`]. The handlers look at it.
 static ENDS_AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 
-/// Sets the handlers that look at [`ENDS_AT_ONCE`].
+/// The guard by which the handlers are set once.
 static HANDLERS: Once = Once::new();
 
 /// Says, while it is there, whether an interrupt ends the program at once: a script that computes in the main thread looks

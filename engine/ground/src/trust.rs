@@ -18,7 +18,7 @@ const WRITTEN_BY_GROUP: u32 = 0o020;
 const WRITTEN_BY_OTHERS: u32 = 0o002;
 const MOST_LINKS: usize = 40;
 
-/// Makes a file anew, as `File::create` does; as root only where no other account could exchange it.
+/// Creates a file, or empties it, as `File::create` does; as root only where no other account could exchange it.
 pub fn create_file(path: &Path) -> io::Result<File> {
     check_exchangeable(path)?;
     File::create(path)
@@ -103,8 +103,8 @@ fn weakness(path: &Path, trusted: &[u32]) -> io::Result<Option<(PathBuf, String)
     Ok(None)
 }
 
-/// Returns the names in a path, the last first; one from the root on has `/` at the end, which begins anew when it is
-/// joined.
+/// Returns the names in a path, the last first. A name from the root on has `/` at the end, so that a path that it is
+/// joined to begins again at the root.
 fn parts_backwards(path: &Path) -> Vec<OsString> {
     path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
 }

@@ -41,7 +41,7 @@ use queue::ServiceQueue;
 use serving::{ServerState, Serving};
 use session::Setup;
 
-/// Files that the server needs beside its clients' sockets, and for each thread.
+/// The number of files that the server needs besides its clients' sockets, and for each thread.
 const OWN_FILES: u64 = 32;
 const FILES_PER_THREAD: u64 = 2;
 

@@ -33,7 +33,7 @@ pub struct Accepted {
     pub session: ClientSession,
 }
 
-/// Wakes a thread of the server that waits.
+/// The waker of a thread of the server that waits.
 pub struct Waker(UnixStream);
 
 impl Waker {

@@ -9,12 +9,12 @@ use ground::sql;
 pub enum StatementKind {
     /// The statement has only blanks and comments.
     Empty,
-    /// BEGIN or START TRANSACTION, with its command tag.
+    /// The statement is BEGIN or START TRANSACTION, with its command tag.
     Begin(&'static str),
     /// The statement is COMMIT or END.
     Commit,
     Rollback,
-    /// ROLLBACK TO SAVEPOINT: the transaction continues.
+    /// The statement is ROLLBACK TO SAVEPOINT: the transaction continues.
     RollbackTo,
     /// The statement returns one row.
     Rows(KnownRow, CommandTag),
@@ -27,7 +27,7 @@ pub enum StatementKind {
 /// The rows that the server answers with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownRow {
-    /// `abalance`, 0: the answer to all other queries.
+    /// The column `abalance` with 0: the answer to all other queries.
     Balance,
     /// The number of branches.
     Branches,

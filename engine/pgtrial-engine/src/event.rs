@@ -112,7 +112,7 @@ pub struct RunEvents<'a> {
     lost_status: u8,
     /// Ends the run if the events are the only output and one cannot be written.
     stop: &'a AtomicBool,
-    /// Prints the error, a sentence.
+    /// The function that prints the error, a sentence.
     complain: Box<dyn FnMut(&str) + 'a>,
 }
 

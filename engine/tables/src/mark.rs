@@ -24,7 +24,7 @@ pub struct Mark {
     pub is_here: bool,
 }
 
-/// Reads and writes the marks of one server.
+/// The reader and writer of the marks of one server.
 pub struct Marks {
     system: String,
 }
@@ -93,8 +93,8 @@ pub fn mark_made(session: &mut Session, mark_by: Option<&str>) -> Result<(), Loa
     }
 }
 
-/// SQL of an object's place without the server's identifier; `name` and `oid` are expressions. Plain letters alone: the
-/// same in every encoding, and nothing to quote.
+/// Returns the SQL of an object's place without the server's identifier; `name` and `oid` are expressions. The place
+/// has plain letters alone: they are the same in every encoding, and none has to be quoted.
 pub fn place_in(name: &str, oid: &str) -> String {
     let plain = |name| format!("pg_catalog.regexp_replace({name}::pg_catalog.text, '[^A-Za-z0-9_]', '?', 'g')");
     let (database, name) = (plain("pg_catalog.current_database()"), plain(name));

@@ -145,7 +145,7 @@ fn ours(session: &mut Session, tables: &[PlannedTable], part: &str) -> Result<Ve
     Ok(there.into_iter().map(|table| table.name).collect())
 }
 
-/// Returns the session, and others beside it.
+/// Opens further sessions, and returns them after the given one.
 fn open_sessions(
     session: Session,
     target: &Arc<Target>,

@@ -7,7 +7,7 @@ use crate::params::ParamsError;
 use crate::tls::TlsFailure;
 use ground::output::plain_io_message;
 
-/// SQLSTATE of a wrong password.
+/// The SQLSTATE of a wrong password.
 pub const INVALID_PASSWORD: &str = "28P01";
 
 /// An error that the server reported.
@@ -142,7 +142,7 @@ pub enum ConnectionError {
         "server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally\n\tbefore or while processing the request."
     )]
     Closed,
-    /// No message of protocol 3 begins like this.
+    /// The server's bytes begin like no message of protocol 3.
     #[error("lost synchronization with server: got message type \"{}\", length {}", .kind.escape_ascii(), *.length as u32 as i32)]
     LostSync { kind: u8, length: usize },
     /// Something that protocol 3 does not allow, or that we do not speak.

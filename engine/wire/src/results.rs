@@ -138,8 +138,8 @@ impl Answering {
         }
     }
 
-    /// Kind and row count of a result of which only the tag came. Without RowDescriptions, which the caller may not ask for, a result
-    /// with columns and no rows is recognized by the command's name.
+    /// Returns kind and row count of a result of which only the tag came. Without RowDescriptions, which the caller may
+    /// not ask for, a result with columns and no rows is recognized by the command's name.
     fn kind_by_tag(&self, tag: &[u8]) -> (QueryKind, u64) {
         let tag = tag.strip_suffix(&[0]).unwrap_or(tag);
         let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();

@@ -333,7 +333,7 @@ impl Drop for Session {
     }
 }
 
-/// Passes over all that a server says.
+/// A visitor that passes over all that a server says.
 struct Unheard;
 
 impl Visitor for Unheard {

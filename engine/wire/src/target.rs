@@ -126,7 +126,7 @@ impl Target {
         let _ = self.interrupt.set(Arc::clone(interrupt));
     }
 
-    /// Returns true if [`Target::obey`]'s flag is set; `None` if there is none.
+    /// Returns the state of [`Target::obey`]'s flag; `None` if there is no flag.
     pub fn is_interrupted(&self) -> Option<bool> {
         self.interrupt.get().map(|flag| flag.load(Ordering::Relaxed))
     }

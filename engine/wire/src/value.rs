@@ -105,7 +105,7 @@ fn eight_digits(number: u32) -> (u64, u32) {
     ((digits | ZEROS) >> zeros, 8 - zeros / 8)
 }
 
-/// Significant digits of a double's text, C's `DBL_DIG`.
+/// The number of significant digits of a double's text, C's `DBL_DIG`.
 const DIGITS: usize = 15;
 
 /// Room for a sign, the digits with their point, and an exponent.

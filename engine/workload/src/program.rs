@@ -209,7 +209,7 @@ pub trait Executor {
     fn carry_out(&mut self, program: &mut dyn Program<StagedActions>) -> Result<(), AbortReason>;
 }
 
-/// Makes an executor for a further program.
+/// The function that makes an executor for a further program.
 pub type Executors = Box<dyn Fn() -> Box<dyn Executor>>;
 
 /// The reason for which a client is aborted.

@@ -11,7 +11,7 @@ pub struct Queries {
     pub others: u64,
     /// The number of statements that failed.
     pub errors: u64,
-    /// Connections made anew after the first.
+    /// The number of connections made again after the first.
     pub reconnects: u64,
 }
 

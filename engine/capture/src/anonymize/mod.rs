@@ -13,7 +13,7 @@ use std::path::Path;
 use crate::format::{About, Capture, Error, Origin, Writer};
 use tokens::Vocabulary;
 
-/// Writes the capture in `plain` anew with tokens. The values of all of it are in memory meanwhile.
+/// Writes the capture in `plain` again, with tokens. All of its values are in memory meanwhile.
 pub fn rewrite(plain: &Path, directory: &Path) -> Result<About, Error> {
     let capture = Capture::open(plain)?;
     let mut vocabulary = Vocabulary::new();

@@ -30,7 +30,7 @@ struct Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Digits,
-    /// Digits that begin with 0.
+    /// The group has digits that begin with 0.
     ZeroLed,
     Letters,
     Hex,

@@ -49,7 +49,7 @@ pub struct About {
 pub struct Source {
     /// The path, or `-` for standard input.
     pub name: String,
-    /// `stderr`, `csvlog`, `jsonlog` or `cloud-sql`.
+    /// The format of the log: `stderr`, `csvlog`, `jsonlog` or `cloud-sql`.
     pub format: String,
     /// The form in which the file is compressed: `gzip`, `zstd in 3 parts`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

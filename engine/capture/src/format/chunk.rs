@@ -31,7 +31,7 @@ pub struct Owner {
     pub number: u32,
 }
 
-/// `sessions.bin`, open for writing.
+/// The file `sessions.bin`, open for writing.
 pub struct ChunkWriter {
     file: File,
     path: PathBuf,

@@ -67,7 +67,7 @@ impl Entries<'_> {
     }
 }
 
-/// Finds the objects of lines.
+/// A finder of the objects in lines.
 #[derive(Default)]
 struct Objects {
     object: Vec<u8>,

@@ -102,7 +102,7 @@ impl<R: BufRead> Read for Unwrapped<R> {
     }
 }
 
-/// Returns, for a form that is not read, what it is called, and a command that makes a log of it that is read.
+/// Returns the name of a form that is not read, and a command that makes a log of it that is read.
 pub fn foreign_form(head: &[u8]) -> Option<(&'static str, &'static str)> {
     let first = String::from_utf8_lossy(head.split(|c| *c == b'\n').find(|line| !line.is_empty())?);
     let has = |text: &str| first.contains(text);

@@ -23,7 +23,7 @@ pub fn read(lines: &mut LogLines, prefix: &Prefix, sink: &mut Sink<'_>) -> Resul
     assembler.finish(sink)
 }
 
-/// Makes records of lines.
+/// The assembler that makes records of lines.
 pub struct Assembler<'a> {
     prefix: &'a Prefix,
     record: Record,

@@ -30,9 +30,9 @@ struct Column {
     null_share: f64,
     /// True if no value occurs twice.
     is_unique: bool,
-    /// Values with their shares, summed up.
+    /// The common values with their shares, summed up.
     common: Vec<(f64, String)>,
-    /// Values between which there are equally many rows.
+    /// The values between which there are equally many rows.
     bounds: Vec<String>,
     /// The last new number that was made.
     made: Option<i64>,

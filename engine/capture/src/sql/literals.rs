@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use super::tokens::{SqlToken, TokenKind, Tokens};
 
-/// A template and its literals. It is filled anew for each text, so that its memory is used again.
+/// A template and its literals. It is filled again for each text, so that its memory is used again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Split {
     /// The text with a placeholder for each literal.
@@ -152,7 +152,7 @@ const TYPES: [&str; 14] = [
     "varying",
 ];
 
-/// Words that end a list behind `BY`.
+/// The words that end a list behind `BY`.
 const ENDS_OF_BY: [&str; 13] = [
     "except",
     "fetch",

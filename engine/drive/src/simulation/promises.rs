@@ -320,8 +320,8 @@ impl Judge<'_> {
         });
     }
 
-    /// Checks, with slices, that a scheduled start that one client gives back is given to another one: each is begun or
-    /// skipped.
+    /// Checks that a scheduled start that one client gives back is given to another one: each is begun or skipped. Used
+    /// only with slices.
     fn judge_starts(&mut self, outcome: &Outcome) {
         let keeps_connections = match self.scenario.kind {
             Kind::Closed { interval_ns: Some(_), reconnect, .. } => !reconnect,
@@ -354,7 +354,7 @@ impl Judge<'_> {
         all.iter().chain(&more).all(|fault| *fault == 0.0) && faults.lateness <= MS
     }
 
-    /// Checks, with slices, that no transaction begins in the slices of others.
+    /// Checks that no transaction begins in the slices of others. Used only with slices.
     fn judge_slices(&mut self) {
         let Some(slices) = self.scenario.slices else { return };
         let truth = &self.engine.truth;

@@ -6,12 +6,12 @@ use super::text;
 use crate::row::RowBuffer;
 
 impl RowBuffer<'_> {
-    /// Random letters and digits, from `min` to `max` of them.
+    /// Appends random letters and digits, from `min` to `max` of them.
     pub fn letters(self, random: &mut Random, min: i64, max: i64) -> Self {
         self.written(|out| text::write_letters(random, min, max, out))
     }
 
-    /// Two streets, a city, a state and a zip code.
+    /// Appends two streets, a city, a state and a zip code.
     pub fn address(self, random: &mut Random) -> Self {
         self.letters(random, 10, 20)
             .letters(random, 10, 20)

@@ -27,7 +27,8 @@ pub struct AccountsTable {
 /// Bounds and key of a partition or a partitioned table.
 const PARTITION: &str = "pg_catalog.pg_get_expr(c.relpartbound, c.oid), pg_catalog.pg_get_partkeydef(c.oid)";
 
-/// Returns a row for pgbench_accounts, then one for each table that inherits from it, in the order of their creation.
+/// The query that returns a row for pgbench_accounts, then one for each table that inherits from it, in the order of
+/// their creation.
 const SURVEY: &str = "\
 select c.oid::pg_catalog.regclass, c.relkind, {partition}, \
   (select pg_catalog.string_agg(a.attname || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod), ',' \

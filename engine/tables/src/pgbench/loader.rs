@@ -19,8 +19,8 @@ pub struct Loader<'a> {
     has_warned: bool,
 }
 
-/// Returns the number of the session's process, whether a time limit may end a session that waits for others, and how many
-/// further connections the limits of server, role and database allow.
+/// The query that returns the number of the session's process, whether a time limit may end a session that waits for
+/// others, and how many further connections the limits of server, role and database allow.
 const ROOM: &str = "\
 select pg_catalog.pg_backend_pid(), \
   exists (select from (values ('idle_in_transaction_session_timeout'), ('idle_session_timeout'), \

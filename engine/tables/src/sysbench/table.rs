@@ -122,7 +122,7 @@ const K: usize = ID + 4 + 4;
 const C: usize = K + 4 + 4;
 const PAD: usize = C + C_LENGTH + 4;
 
-/// Generates the rows of one table.
+/// The generator of the rows of one table.
 pub struct RowGenerator {
     /// The ids that are left.
     ids: Range<u32>,

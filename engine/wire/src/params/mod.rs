@@ -89,7 +89,7 @@ fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, Pa
     Ok(options)
 }
 
-/// Stores what is given beside the database's name or connection string.
+/// Stores the options that are given besides the database's name or connection string.
 fn store_given(given: &Given, options: &mut Options) -> Result<(), ParamsError> {
     let password = given.password.as_ref().map(Password::reveal);
     for (keyword, value) in [
@@ -106,7 +106,7 @@ fn store_given(given: &Given, options: &mut Options) -> Result<(), ParamsError> 
     Ok(())
 }
 
-/// pgbench's own default, which does not depend on `-U` (tried with pgbench 18).
+/// Returns pgbench's own default, which does not depend on `-U` (tried with pgbench 18).
 fn default_database(env: &dyn Environment) -> Result<String, ParamsError> {
     let mut variables = ["PGDATABASE", "PGUSER"].into_iter().filter_map(|name| env.var(name));
     variables.find(|value| !value.is_empty()).map_or_else(|| system_user(env), Ok)

@@ -45,7 +45,7 @@ pub fn channel_binding(options: &Options) -> Result<ChannelBinding, ParamsError>
     one_of(options, "channel_binding", &known)
 }
 
-/// Everything about encryption, in the order in which libpq checks it.
+/// Returns the parameters of encryption, in the order in which libpq checks them.
 pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, ParamsError> {
     let mode = ssl_mode(options)?;
     let weak = |with| {
@@ -168,7 +168,8 @@ pub fn application_name(options: &Options) -> Option<String> {
     non_empty(own.or_else(|| options.get("fallback_application_name"))).map(str::to_owned)
 }
 
-/// `client_encoding`; `auto` is the encoding of the locale, of which this client knows UTF-8 and nothing else.
+/// Returns the value of `client_encoding`; `auto` is the encoding of the locale, of which this client knows UTF-8 and
+/// nothing else.
 pub fn client_encoding(options: &Options, env: &dyn Environment) -> Option<String> {
     let given = non_empty(options.get("client_encoding"))?;
     if given != "auto" {
@@ -200,7 +201,7 @@ pub fn tcp(options: &Options) -> Result<TcpOptions, ParamsError> {
     })
 }
 
-/// `connect_timeout`; zero and less are no limit.
+/// Returns the value of `connect_timeout`; zero and less are no limit.
 pub fn connect_timeout(options: &Options) -> Result<Option<Duration>, ParamsError> {
     let seconds = optional_integer(options, "connect_timeout")?.and_then(|value| u64::try_from(value).ok());
     Ok(seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs))

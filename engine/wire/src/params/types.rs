@@ -43,7 +43,7 @@ pub struct Params {
     pub tls: TlsParams,
     /// The `application_name` of the session.
     pub application_name: Option<String>,
-    /// Command-line options for the server process (`options`, `PGOPTIONS`).
+    /// The command-line options for the server process (`options`, `PGOPTIONS`).
     pub options: Option<String>,
     /// The time limit for each endpoint, where `None` waits for ever, or the error in it: that ends the first
     /// connection.

@@ -144,7 +144,7 @@ fn read_after(exchange: &mut Exchange, rows: Rows, messages: &[(u8, Vec<u8>)]) -
     Some(format!("{reply:?} {results:?} {:?}", exchange.answered()))
 }
 
-/// Reads a reply of which the caller takes the error only; false if the connection is closed.
+/// Reads a reply of which the caller takes the error only. Returns false if the connection is closed.
 fn read_after_error(exchange: &mut Exchange, rows: Rows, messages: &[(u8, Vec<u8>)]) -> bool {
     exchange.expect(rows, Order::of_anything());
     let ready = [(b'Z', b"I".to_vec())];

@@ -58,8 +58,7 @@ impl<'a> Certificate<'a> {
         self.x509.subject().as_raw() == self.x509.issuer().as_raw()
     }
 
-    /// Returns true if the certificate may issue certificates: by its constraints, or as a self-issued one of version
-    /// 1.
+    /// Returns true if the certificate may issue others: by its constraints, or as a self-issued one of version 1.
     pub fn is_authority(&self) -> bool {
         self.x509.is_ca() || self.is_version_1() && self.is_self_issued()
     }

@@ -28,7 +28,7 @@ impl CertificateRequest {
         (Arc::new(config), observer)
     }
 
-    /// Checks, once the server has let the client in, that it has asked for a certificate and got one.
+    /// Checks that the server, which has let the client in, has asked for a certificate and got one.
     ///
     /// # Errors
     /// libpq's sentence.

@@ -69,7 +69,7 @@ pub struct LuaClient {
     /// The last query's text, and the last execution's values.
     text: String,
     values: Vec<Value>,
-    /// Buffer for bytes that come from Lua.
+    /// The buffer for bytes that come from Lua.
     bytes: Vec<u8>,
     /// The reason for which the client is aborted, once it is.
     aborted: AbortReason,

@@ -72,7 +72,7 @@ enum Stage {
     Alone,
 }
 
-/// Marks what the statements of one client make.
+/// The marking of what the statements of one client make.
 pub struct Marking {
     /// The query that returns, as its one value, the statements that mark what the transaction has made.
     query: String,
@@ -81,7 +81,7 @@ pub struct Marking {
     request: CoroutineRequest,
     /// True if the transaction around the statement was begun here.
     is_own: bool,
-    /// Connections in transactions that the script has begun.
+    /// The connections in transactions that the script has begun.
     open: BTreeSet<usize>,
     /// The statements that mark.
     marks: String,

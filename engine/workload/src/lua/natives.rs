@@ -20,7 +20,7 @@ use super::{counters, random, search};
 use crate::sb_rand;
 use crate::settings::OptionValue;
 
-/// sysbench's version whose interface scripts find.
+/// The version of sysbench whose interface scripts find.
 const VERSION: &str = "1.0.20";
 
 /// Modules of sysbench that scripts require, where no file of that name is found.

@@ -30,7 +30,7 @@ pub fn draw<T>(otherwise: T, from: impl FnOnce(&Distributions, &mut Random) -> T
     })
 }
 
-/// Returns the address of a C function with this body.
+/// Expands to the address of a C function with this body.
 macro_rules! c_function {
     (($($argument:ident: $type:ty),*) -> $result:ty { $($body:tt)* }) => {{
         extern "C" fn function($($argument: $type),*) -> $result { $($body)* }
@@ -38,7 +38,7 @@ macro_rules! c_function {
     }};
 }
 
-/// Returns the address of a C function that draws from `$a..=$b` in one distribution.
+/// Expands to the address of a C function that draws from `$a..=$b` in one distribution.
 macro_rules! draw_from {
     ($rand_type:expr) => {
         c_function!((a: u32, b: u32) -> u32 {

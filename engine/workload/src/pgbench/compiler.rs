@@ -24,7 +24,7 @@ pub struct Script {
     pub legs: Legs,
 }
 
-/// Makes the steps of one script.
+/// The compiler that makes the steps of one script.
 pub struct Compiler<'a> {
     pub symbols: &'a mut Symbols,
     constants: &'a HashMap<String, Scalar>,

@@ -105,7 +105,7 @@ fn check_conditions(description: &str, commands: &[ScriptCommand]) -> Result<(),
     conditions.end().map_err(|message| refuse(commands.len(), message))
 }
 
-/// Counts lines while offsets grow.
+/// A counter of lines while offsets grow.
 struct Lines<'a> {
     text: &'a [u8],
     at: usize,

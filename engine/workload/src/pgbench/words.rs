@@ -51,7 +51,7 @@ fn without_mark(text: &[u8], start: usize, at: &mut usize) -> Vec<u8> {
     }
 }
 
-/// Space within a line.
+/// Returns true for space within a line.
 fn is_blank(c: u8) -> bool {
     matches!(c, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
 }

@@ -134,7 +134,7 @@ pub struct Distribution {
     shape: Shape,
 }
 
-/// Lengths are counted in numbers of the range.
+/// The form of a distribution. Lengths are counted in numbers of the range.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Uniform {

@@ -18,7 +18,7 @@ fn distributions(options: &[(&str, OptionValue)]) -> Distributions {
     Distributions::new(&settings(options)).unwrap()
 }
 
-/// Mean, deviation, and the quantiles of 5, 25, 50, 75 and 95 percent.
+/// Returns mean, deviation, and the quantiles of 5, 25, 50, 75 and 95 percent.
 fn shape(distributions: &Distributions, rand_type: RandType, a: i64, b: i64) -> [f64; 7] {
     let (distribution, mut random) = (distributions.over_type(rand_type, a, b), Random::seeded(11));
     let mut drawn: Vec<i64> = (0..DRAWS).map(|_| distribution.draw(&mut random)).collect();

@@ -15,7 +15,7 @@ pub struct Unique {
     next: AtomicU32,
     offset: u32,
     flips: u32,
-    /// Distance to the next index of this engine.
+    /// The distance to the next index of this engine.
     step: u32,
 }
 

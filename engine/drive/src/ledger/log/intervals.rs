@@ -49,8 +49,8 @@ impl Intervals {
         self.begins = Some(begins);
     }
 
-    /// `start transactions latency(sum squares min max) lag(sum squares min max) skipped retried retries
-    /// serialization deadlock [other]`; what is not asked for is zero.
+    /// Writes `start transactions latency(sum squares min max) lag(sum squares min max) skipped retried retries
+    /// serialization deadlock [other]`. What is not asked for is zero.
     fn write_line(&self, begins: u64, counts: &Counts, file: &mut LogFile) {
         let only_if = |wanted: bool, number: u64| if wanted { number } else { 0 };
         let plan = &self.plan;

@@ -64,7 +64,7 @@ impl TransactionLog {
         self.file.finish()
     }
 
-    /// `client transaction latency script seconds microseconds [lag] [retries]`
+    /// Writes `client transaction latency script seconds microseconds [lag] [retries]`.
     fn write_line(&mut self, entry: &Entry, ended_us: u64) {
         let line = self.file.line();
         let mut lag = 0;

@@ -10,7 +10,7 @@ const INTERVAL: Nanos = 5 * SECOND;
 
 const MEGABYTE: f64 = 1e6;
 
-/// Prints a line every five seconds.
+/// The display, which prints a line every five seconds.
 pub struct Display {
     clock: Clock,
     next: Nanos,

@@ -14,7 +14,7 @@ use wire::target::Target;
 /// The purpose of a connection outside the run: `setup` or `initialization`, as messages name it.
 pub type Purpose = &'static str;
 
-/// Takes the database from an argument beside the options, if there is one; no other argument is allowed.
+/// Takes the database from an argument after the options, if there is one; no other argument is allowed.
 pub fn with_database(server: Given, positional: impl IntoIterator<Item = String>) -> Result<Given, Failure> {
     let mut rest = positional.into_iter();
     let dbname = server.dbname.clone().or_else(|| rest.next());

@@ -38,7 +38,7 @@ pub enum PoolError {
     Limit { apps: usize, size: usize, wanted: usize, most: usize, limit: String },
 }
 
-/// Options as far as they were given.
+/// The options of pools, as far as they were given.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct PoolArguments {
     pub apps: Option<usize>,

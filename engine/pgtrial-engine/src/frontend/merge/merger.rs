@@ -11,7 +11,7 @@ use super::stream::{FailedTask, MachineStream, Position, StreamState};
 /// Exit status of a run in which a machine was lost.
 const LOST_STATUS: u8 = 2;
 
-/// Merges the streams of several machines.
+/// The merger of the streams of several machines.
 #[derive(Default)]
 pub struct Merger {
     streams: Vec<MachineStream>,

@@ -12,10 +12,10 @@ use ground::output::could_not;
 /// The greatest length of a line, bytes. The histograms of a second are below a megabyte.
 const LONGEST_LINE: usize = 1 << 26;
 
-/// Capacity of the buffer for standard input, bytes.
+/// The capacity of the buffer for standard input, bytes.
 const BUFFER: usize = 1 << 18;
 
-/// Reads lines one after the other.
+/// A reader of lines, one after the other.
 struct Lines<R> {
     from: R,
     /// The name of what is read, for messages.

@@ -15,7 +15,7 @@ use ground::clock::{Clock, Phase};
 use wire::error::ConnectionError;
 use workload::AbortReason;
 
-/// Observes a run for pgbench.
+/// The observer of a run, which prints what pgbench prints.
 pub struct PgbenchObserver {
     clock: Clock,
     /// True if only the first client that is given up is reported, with `--exit-on-abort`: with it the run ends.

@@ -13,7 +13,7 @@ use wire::target::Target;
 #[derive(Debug, Default)]
 pub struct Facts {
     pub scale: u32,
-    /// Partitioning of pgbench_accounts: method and number.
+    /// The partitioning of pgbench_accounts: method and number.
     pub partitions: Option<(String, u32)>,
 }
 

@@ -10,7 +10,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use workload::host;
 use workload::settings::Settings;
 
-/// Files that the process has open beside those of the threads.
+/// The number of files that the process has open besides those of the threads.
 const OTHER_FILES: u64 = 32;
 
 /// Returns the plan of a run of `test`.

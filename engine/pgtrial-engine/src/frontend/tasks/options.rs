@@ -46,7 +46,7 @@ pub struct TableSteps {
     pub shard: Shard,
 }
 
-/// Tasks to be run.
+/// The tasks that are run, and the table that they need.
 #[derive(Debug)]
 pub struct TasksRun {
     pub run: RunOptions,

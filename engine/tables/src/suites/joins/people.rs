@@ -10,7 +10,7 @@ const PEOPLE: u64 = 2;
 
 const PLANS: [&str; 4] = ["free", "basic", "plus", "pro"];
 
-/// place_id, zip, city, province, country: each of these follows from the one before.
+/// Returns the rows of places: place_id, zip, city, province, country. Each of these follows from the one before.
 pub fn place_rows(_: Population) -> RowSource {
     numbered(PLACES, |id, out| {
         let city = (id - 1) / 5;
@@ -23,7 +23,8 @@ pub fn place_rows(_: Population) -> RowSource {
     })
 }
 
-/// person_id, place_id (0, 1), birth_year (2), income (3), plan (4, 5), referrer_id (6 to 8), joined_on
+/// Returns the rows of people: person_id, place_id (0, 1), birth_year (2), income (3), plan (4, 5), referrer_id (6 to
+/// 8), joined_on.
 ///
 /// Few places have most people. Those who are older earn more, and those who earn more have a better plan.
 pub fn people_rows(population: Population) -> RowSource {
@@ -43,7 +44,7 @@ pub fn people_rows(population: Population) -> RowSource {
     })
 }
 
-/// Nine of ten have the plan of their income.
+/// Returns the plan of a person. Nine of ten have the plan of their income.
 fn plan(draws: RowDraws, income: i64) -> &'static str {
     if !draws.is_one_of(4, 90) {
         return draws.one(5, &PLANS);

@@ -88,7 +88,8 @@ pub fn lines(population: &Population) -> i64 {
     (1..=purchases(population)).map(|purchase| trade.size(purchase)).sum()
 }
 
-/// purchase_id, buyer_id (0), state, total, purchased_on (1), urgency (3), clerk (4), remark (5, 6)
+/// Returns the rows of purchases: purchase_id, buyer_id (0), state, total, purchased_on (1), urgency (3), clerk (4),
+/// remark (5, 6).
 ///
 /// A quarter of the buyers, whose numbers are multiples of 4, has no purchase.
 pub fn purchase_rows(population: Population) -> RowSource {
@@ -121,8 +122,8 @@ pub fn purchase_rows(population: Population) -> RowSource {
     })
 }
 
-/// purchase_id, line, part_id, supplier_id (5), quantity, price, discount, tax, outcome (8), state, shipped_on,
-/// promised_on (6), received_on (7), carrier (9), handling (10), remark (11, 12)
+/// Returns the rows of lines: purchase_id, line, part_id, supplier_id (5), quantity, price, discount, tax, outcome (8),
+/// state, shipped_on, promised_on (6), received_on (7), carrier (9), handling (10), remark (11, 12).
 pub fn line_rows(population: Population) -> RowSource {
     let trade = Trade::new(&population);
     let mut ids = 1..=purchases(&population);

@@ -1,6 +1,6 @@
 //! Words of the texts.
 
-/// Words of remarks; each takes six bits.
+/// The words of remarks; each takes six bits.
 pub const REMARKS: [&str; 64] = [
     "after",
     "again",

@@ -12,7 +12,7 @@ use ground::random::Random;
 #[derive(Debug)]
 pub struct Resolver<'a> {
     pub symbols: &'a mut Symbols,
-    /// Variables that no command assigns.
+    /// The variables that no command assigns.
     pub constants: &'a HashMap<String, Scalar>,
 }
 

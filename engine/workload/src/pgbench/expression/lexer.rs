@@ -37,7 +37,7 @@ pub struct Mistake {
     pub at: usize,
 }
 
-/// Reads one word after another.
+/// The lexer, which reads one word after another.
 #[derive(Debug)]
 pub struct Lexer<'a> {
     text: &'a [u8],

@@ -43,7 +43,7 @@ pub enum PgbenchCommand {
     Benchmark(Box<Benchmark>),
 }
 
-/// Tables to be made.
+/// The tables that are made, and how.
 #[derive(Debug)]
 pub struct Initialization {
     pub server: Given,

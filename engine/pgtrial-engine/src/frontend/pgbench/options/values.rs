@@ -10,7 +10,7 @@ use tables::{InitStep, PartitionMethod};
 use wire::statement::QueryMode;
 use workload::pgbench::is_variable_name;
 
-/// `simple`, `extended` or `prepared`.
+/// Reads `simple`, `extended` or `prepared`.
 pub fn query_mode(text: &str) -> Result<QueryMode, Failure> {
     named_mode(text).ok_or_else(|| Failure::error(format!("invalid query mode (-M): \"{text}\"")))
 }
@@ -27,7 +27,7 @@ pub fn init_steps(steps: &str) -> Result<String, Failure> {
     }
 }
 
-/// `range` or `hash`, in any case of letters.
+/// Reads `range` or `hash`, in any case of letters.
 pub fn partition_method(text: &str) -> Result<PartitionMethod, Failure> {
     match text.to_ascii_lowercase().as_str() {
         "range" => Ok(PartitionMethod::Range),
@@ -36,7 +36,7 @@ pub fn partition_method(text: &str) -> Result<PartitionMethod, Failure> {
     }
 }
 
-/// `NAME=VALUE` of a variable.
+/// Reads the definition `NAME=VALUE` of a variable.
 pub fn definition(text: &str) -> Result<(String, String), Failure> {
     let parts = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
     let Some((name, value)) = parts else {

@@ -34,7 +34,7 @@ pub struct Chosen {
     /// The options for a script: with its own options in place of others of the same names, and without what only
     /// pgtrial has.
     pub script: Settings,
-    /// Options without an effect, as they were written.
+    /// The options without an effect, as they were written.
     pub ignored: Vec<String>,
 }
 

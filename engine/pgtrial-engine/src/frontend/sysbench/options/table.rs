@@ -32,7 +32,7 @@ const fn option(
     SysbenchOption { group, name, kind, default, description, check }
 }
 
-/// Accepts any value of the option's kind.
+/// The check that accepts any value of the option's kind.
 const ANY: Check = |checks, option| checks.keep(option).map(drop);
 
 const NOT_NEGATIVE: Check = |checks, option| checks.number(option, 0).map(drop);

@@ -10,7 +10,7 @@ use super::values::{Numbers, OptionKind};
 use crate::frontend::sysbench::log::SysbenchError;
 use workload::settings::{OptionSpec, OptionValue, Settings};
 
-/// Files that options may name.
+/// The files that options may name.
 const FILES: &[(&str, &str)] = &[
     ("good", "threads = 7\ntables=3 # of ours\ndebug=off\nreport-checkpoints=4, 5\n"),
     ("unknown", "\nfoo=1\n"),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Ends the run when its time and the grace are over, also where no client has anything to report.
 pub struct ForcedEnd {
-    /// Dropping it ends the thread that waits.
+    /// The sender whose drop ends the thread that waits.
     _dropped: Sender<()>,
 }
 

@@ -12,9 +12,9 @@ use super::status::OVERDUE;
 /// all threads and to write the last events.
 const EXIT_AFTER: Duration = Duration::from_secs(10);
 
-/// Limits the time until all clients are ready.
+/// The limit of the time until all clients are ready.
 pub struct InitTimeout {
-    /// Dropping it ends the thread that waits.
+    /// The sender whose drop ends the thread that waits.
     _dropped: Sender<()>,
     /// True if the clients were ready in time. The first of two events decides: the clients are ready, or the time is
     /// over.

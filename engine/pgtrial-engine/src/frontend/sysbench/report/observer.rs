@@ -37,7 +37,7 @@ pub struct LoadRun<'a, W: Write = std::io::Stdout> {
     pub log: &'a mut Log<W>,
 }
 
-/// Observes a run for sysbench.
+/// The observer of a run, which prints what sysbench prints.
 pub struct RunObserver<'a, W: Write> {
     pub run: LoadRun<'a, W>,
     options: &'a ReportOptions,

@@ -81,7 +81,7 @@ fn watched(
     watched_of(&plan(), options, test, act)
 }
 
-/// Returns, for another plan, true if the run was told to stop, and what was written.
+/// Returns true if the run of another plan was told to stop, and what was written.
 fn watched_of(
     plan: &Plan,
     options: &ReportOptions,
