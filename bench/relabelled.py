@@ -207,7 +207,7 @@ def _step(values: Floats, spent: float) -> p9.Step:
 
 
 def _power(studies: int) -> Iterator[Power]:
-    """Returns the power of P8, and that of P9 in ever longer plans until it is as large."""
+    """Yields the power of P8, and that of P9 in ever longer plans until it is as large."""
     series = [one / spread(one.tolist()) for one in _recorded()]
     for plan, effect in _SHORTENED.items():
         by_p8 = _found("P8", plan, effect, series, studies)

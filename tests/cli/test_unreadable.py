@@ -23,7 +23,7 @@ def study(tmp_path, example):
 
 @pytest.fixture(scope="module")
 def refusal():
-    """Returns a function that runs a command as an account to which file modes apply, and returns its refusal. Root
+    """Yields a function that runs a command as an account to which file modes apply, and returns its refusal. Root
     gives up the right to bypass modes.
     """
     plain = ()

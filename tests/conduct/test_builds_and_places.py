@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.server, pytest.mark.machine]
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """Returns the study after its one block."""
+    """Yields the study after its one block."""
     require_engine()
     original = require_server(18)
     require("wheel" in original.origin, "the wheel of PostgreSQL 18")

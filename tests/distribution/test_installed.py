@@ -24,7 +24,7 @@ _COMPILERS = {"cargo", "rustc", "rustup", "cc", "c89", "c99", "c++", "gcc", "g++
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """Returns the environment variables of a user whose PATH has the system's programs, but neither compiler nor
+    """Yields the environment variables of a user whose PATH has the system's programs, but neither compiler nor
     Rust.
     """
     programs = tmp_path_factory.mktemp("programs")

@@ -39,7 +39,7 @@ def module_of(file: Path) -> Module:
 
 
 def imported(module: Module, text: str, modules: Collection[Module]) -> Iterator[Module]:
-    """Returns the other modules of the crate that a module's text names; code for tests is left out."""
+    """Yields the other modules of the crate that a module's text names; code for tests is left out."""
     code = NO_CODE.sub("", FOR_TESTS.sub("", text))
     used = (path for tree in USE.findall(code) for path in paths("".join(tree.split(" as ")[0].split())))
     for path in (*used, *PATH.findall(USE.sub("", code))):

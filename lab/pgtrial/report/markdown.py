@@ -75,7 +75,7 @@ def table_lines(table: Table[Any]) -> Iterator[str]:
 
 
 def _block(lines: Sequence[str]) -> Iterator[str]:
-    """Returns the lines unchanged, between fences that none of the lines can end."""
+    """Yields the lines unchanged, between fences that none of the lines can end."""
     shown = [printable(line).replace("\N{NO-BREAK SPACE}", " ").rstrip() for line in lines]
     longest = max((len(run) for run in _FENCES.findall("\n".join(shown))), default=0)
     fence = "`" * max(3, longest + 1)

@@ -25,7 +25,7 @@ def recording(path):
 
 
 def postgres():
-    """Returns number, parent and CPU time of each process, as Win32_Process has them."""
+    """Yields number, parent and CPU time of each process, as Win32_Process has them."""
     ticks = os.sysconf("SC_CLK_TCK")
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
