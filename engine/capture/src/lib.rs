@@ -1,15 +1,15 @@
 //! Captures: what the sessions of a server did, read from its logs.
 //!
 //! - `anonymize`: replaces the values of a capture by tokens
-//! - `error`: why no capture can be made
+//! - `error`: the reasons for which no capture can be made
 //! - `format`: a capture on disk, written and read
-//! - `left_out`: what logs have and a capture lacks
+//! - `left_out`: counts of what logs have and a capture lacks
 //! - `log`: PostgreSQL's logs as records
 //! - `make`: reads logs and writes a capture
 //! - `message`, `parameters`: what a record's texts say
 //! - `mix`: sessions made of pg_stat_statements and pg_stats
-//! - `recorder`: sessions and statements of records
-//! - `selection`: what of the logs is wanted
+//! - `recorder`: makes sessions and statements of records
+//! - `selection`: the part of the logs that is wanted
 //! - `session`: a session until its end
 //! - `sql`: the text of statements: tokens, templates, literals
 //! - `time`, `zones`: timestamps, and the zones of their clocks

@@ -15,7 +15,7 @@ pub struct Timestamp {
     pub utc: Micros,
     /// The time that the clock of that zone showed, since 1970-01-01 00:00 of that clock.
     pub wall: Micros,
-    /// The abbreviation of a zone whose offset is to be found out.
+    /// The abbreviation of a zone whose offset is not known yet.
     pub zone: Option<Abbreviation>,
 }
 

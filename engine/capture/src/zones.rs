@@ -95,7 +95,7 @@ impl Zones {
         (!self.is_certain()).then(zones)
     }
 
-    /// Returns why a time of another kind cannot be placed beside those that are not certain.
+    /// Returns why a time of another kind cannot be placed among times that are not certain.
     fn beside(&self) -> Unplaced {
         Unplaced::OtherNotation(self.several().unwrap_or_default())
     }

@@ -32,9 +32,9 @@ impl std::fmt::Display for Arrival {
     }
 }
 
-/// The schedule of a load with a rate, one thread's share of it: transactions are to start at the moments of a Poisson
-/// process, so that clients that wait for a slow server do not hide its slowness. With slices its time is that of the own
-/// ones, as if they followed each other without a pause.
+/// The schedule of a load with a rate, one thread's share of it: transactions must start at the moments of a Poisson
+/// process, so that clients that wait for a slow server do not hide its slowness. With slices its time is that of the
+/// own slices, as if they followed each other without a pause.
 pub struct Throttle {
     /// Mean time between two starts on this thread, nanoseconds.
     mean: f64,

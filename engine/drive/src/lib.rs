@@ -1,5 +1,6 @@
-//! The event loop: decides when a client acts, and counts what comes of it. What a client does next is its program's, in
-//! `workload`; how it reaches the server is `wire`'s. Nothing here knows options, reports or events of a front end.
+//! The event loop, which decides when a client acts, and counts the results. The crate `workload` has the programs,
+//! which decide what a client does next, and `wire` has the connections to the server. Nothing here knows options,
+//! reports or events of a front end.
 
 pub mod alone;
 mod arrivals;

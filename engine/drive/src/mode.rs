@@ -1,5 +1,5 @@
 //! The trait of the modes of a load, which the event loop calls to learn when clients act. Each mode implements it. A
-//! further mode is a file beside `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`, and its line in `run.rs`.
+//! further mode is a file like `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`, and its line in `run.rs`.
 
 use crate::client::{Awaited, Client, TransactionFailure};
 use crate::ledger::{Counting, Tally};

@@ -239,7 +239,7 @@ impl Pooled {
         self.first_app + client.index / self.size
     }
 
-    /// Returns the next slots whose connections are to be made, one of each pool in turn, as indexes of clients.
+    /// Returns the next slots whose connections must be made, one of each pool in turn, as indexes of clients.
     fn wanted(&mut self, now: Nanos) -> Vec<usize> {
         let mut wanted = Vec::new();
         loop {

@@ -82,7 +82,7 @@ impl Moment {
         }
     }
 
-    /// Returns how long ago the moment was; `None`: it is to come.
+    /// Returns how long ago the moment was; `None`: it lies ahead.
     pub fn late(self, now: &Clocks) -> Option<Duration> {
         let (at, now) = self.and_now(now);
         now.checked_sub(at)

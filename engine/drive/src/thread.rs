@@ -127,7 +127,7 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         self.timers.add(at, client.index);
     }
 
-    /// Lets a client that may not begin a transaction at `now` wait for its engine's next slice, or for the end.
+    /// Makes a client that must not begin a transaction at `now` wait for its engine's next slice, or for the end.
     pub fn await_slice<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         client.state = ClientState::Yielding;
         self.timers.add(self.books.next_slice(now), client.index);

@@ -1,10 +1,10 @@
-//! Ground rooms: what several crates need. They use no other crate of the engine.
+//! The modules that several crates need. They use no other crate of the engine.
 //!
 //! - `c_numbers`: reads numbers as C's library does
 //! - `clock`: the monotonic clock, its unit (nanoseconds), and the phases of a run
 //! - `getopt`: command lines as GNU `getopt_long` reads them
-//! - `interrupt`: SIGINT and SIGTERM
-//! - `manual`: what a front end is and its options as data, for help, manual pages and shells
+//! - `interrupt`: signals that end a run
+//! - `manual`: a front end and its options as data, for help, manual pages and shells
 //! - `options`: tables of command-line options, one row each
 //! - `output`: standard output and standard error
 //! - `random`: the random number generator and the distributions of pgbench

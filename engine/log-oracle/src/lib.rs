@@ -4,8 +4,8 @@
 //! - `load`: sessions, their statements, and the messages that a server logs of them
 //! - `sql`: texts of statements
 //! - `form`: messages as `stderr`, `csvlog` or `jsonlog`
-//! - `damage`: what happens to logs
-//! - `verdict`: a capture beside what was written
+//! - `damage`: the damage that happens to logs
+//! - `verdict`: the comparison of a capture with what was written
 
 mod choices;
 mod damage;

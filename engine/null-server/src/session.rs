@@ -46,7 +46,7 @@ pub struct ClientSession {
     number: u32,
     random: Random,
     stage: Stage,
-    /// The output that is to be sent.
+    /// The output that has not been sent yet.
     pub out: Vec<u8>,
     /// The transaction status of ReadyForQuery.
     pub(crate) status: u8,

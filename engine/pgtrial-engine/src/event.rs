@@ -376,7 +376,7 @@ fn tasks_event(tasks: &Tasks) -> events::TasksRecord {
     }
 }
 
-/// Returns the CPU time of the load threads by committed transaction of the measured phase.
+/// Returns the CPU time of the load threads per committed transaction of the measured phase.
 fn cpu_per_transaction_us(outcome: &Outcome) -> Option<f64> {
     let transactions = outcome.measure.counts.transactions();
     (transactions > 0).then(|| outcome.cpu.total().as_secs_f64() * 1e6 / transactions as f64)

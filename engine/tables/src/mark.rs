@@ -12,7 +12,7 @@ use crate::session::{execute, query};
 /// The beginning of a place, which stands behind the text of a mark.
 const BEGIN: &str = " [made as ";
 
-/// The text in place of a server's identifier, where the user may not ask for it.
+/// The text in place of a server's identifier, where the user is not allowed to ask for it.
 const UNKNOWN: &str = "-";
 
 /// The comment on an object.

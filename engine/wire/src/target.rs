@@ -14,7 +14,7 @@ use crate::params::{Address, Endpoint, Given, Params, ParamsError, Password, Pro
 use crate::tls::{self, TlsFailure};
 use ground::random::{Random, entropy};
 
-/// The user of the program: functions that tell what servers and libpq say beside answers and errors, and that ask for
+/// The user of the program: functions that tell what servers and libpq say besides answers and errors, and that ask for
 /// a password.
 #[derive(Debug, Clone, Copy)]
 pub struct User {

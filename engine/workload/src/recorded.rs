@@ -1,4 +1,4 @@
-//! Recorded statements: the time at which each is to be sent, how it is sent, and its outcome when it was recorded.
+//! Recorded statements: the time at which each must be sent, how it is sent, and its outcome when it was recorded.
 
 pub use capture::format::{Micros, SqlState, StatementFailure};
 

@@ -1,7 +1,7 @@
 //! Replaces the values of a capture by tokens, which keep what a load depends on: equality, length and, within a length, order.
 //!
-//! - `pieces`: what of a value is replaced
-//! - `tokens`: the tokens
+//! - `pieces`: the parts of a value that are replaced
+//! - `tokens`: the tokens that replace them
 //!
 //! docs/replay.md states what is kept.
 

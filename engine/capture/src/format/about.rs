@@ -130,7 +130,7 @@ impl About {
         }
     }
 
-    /// Writes the description beside the other files, which are complete: from here on the capture is finished.
+    /// Writes the description when the other files are complete: from here on the capture is finished.
     pub(super) fn write(&self, directory: &Path) -> Result<(), Error> {
         let (path, unnamed) = (directory.join(NAME), directory.join("capture.json.new"));
         let mut text = serde_json::to_vec_pretty(self).expect("texts and numbers are JSON");

@@ -12,12 +12,12 @@
 //! - `about`: `capture.json`
 //! - `checked`: a file whose checksum `capture.json` has
 //! - `chunk`: the header of a chunk, and a chunk read from its place
-//! - `error`: why a capture cannot be read or written
+//! - `error`: the reasons for which a capture cannot be read or written
 //! - `index`: the entries of sessions
 //! - `reader`, `writer`: a whole capture
 //! - `statement`: a statement within a chunk
 //! - `template`: statements without their values
-//! - `varint`: numbers
+//! - `varint`: numbers of varying length
 
 mod about;
 mod checked;

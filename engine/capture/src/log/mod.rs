@@ -4,7 +4,7 @@
 //! - `record`: a message of the server, and what else readers find
 //! - `source`: lines of a file or of standard input
 //! - `compressed`: gzip, xz and Zstandard
-//! - `envelope`: what other programs put around each line
+//! - `envelope`: the text that other programs put around each line
 //! - `torn`, `mixed`: messages that begin within a line, and those in another form
 //! - `stderr`, `csv` with `row`, `json`, `cloud`: one format each
 //! - `words`: the words of severities, in other languages too

@@ -1,7 +1,7 @@
 //! Synthetic mixes: sessions made of what a server counted (pg_stat_statements) and knows of its columns (pg_stats).
 //!
-//! - `columns`: what is known of columns, and values drawn from it
-//! - `places`: which column each `$n` of a statement belongs to
+//! - `columns`: the knowledge about columns, and values drawn from it
+//! - `places`: the column that each `$n` of a statement belongs to
 //! - `table`: a CSV file with a header
 //!
 //! The order of statements, their times and sessions are drawn: a server counts calls only.

@@ -1,4 +1,4 @@
-//! The text of statements: its tokens, and what of it are values.
+//! The text of statements: its tokens, and the parts of it that are values.
 //!
 //! - `literals`: splits a text into a template and its literals
 //! - `tokens`: the tokens of a text

@@ -1,5 +1,5 @@
-//! Front ends: each reads one tool's options, builds a plan, and writes that tool's output. What they have in common is a room
-//! of its own, and none knows another one.
+//! Front ends: each reads one tool's options, builds a plan, and writes that tool's output. What they have in common is
+//! in `common`, and none of them knows another one.
 
 pub mod capture;
 pub mod common;

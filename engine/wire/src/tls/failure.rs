@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustls::{AlertDescription, CertificateError};
 use thiserror::Error;
 
-/// The abilities of this program's TLS library, for whoever has to choose the server's settings.
+/// The abilities of this program's TLS library, for the person who chooses the server's settings.
 const ABILITIES: &str = "This program's TLS has versions 1.2 and 1.3, ECDHE with X25519, P-256 and P-384, AES-GCM and ChaCha20-Poly1305, and keys of RSA, P-256, P-384 and Ed25519.";
 
 /// The ways out that the user has.

@@ -126,7 +126,7 @@ impl Marking {
         })
     }
 
-    /// Takes the result of the script's statement and what the script is to be answered. Returns the answer if nothing
+    /// Takes the result of the script's statement and the answer that the script will get. Returns the answer if nothing
     /// comes after it.
     pub fn take_answer(
         &mut self,

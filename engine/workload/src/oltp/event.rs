@@ -20,7 +20,7 @@ pub struct EventPart {
     pub is_per_table: bool,
 }
 
-/// The values that are drawn anew for a statement.
+/// The values that are drawn for each execution of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementDraw {
     Nothing,

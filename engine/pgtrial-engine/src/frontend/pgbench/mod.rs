@@ -1,4 +1,4 @@
-//! The pgbench front end: pgbench's options in, pgbench's lines out, and events beside them when asked for.
+//! The pgbench front end: pgbench's options in, pgbench's lines out, and events too when asked for.
 
 mod benchmark;
 mod histogram;

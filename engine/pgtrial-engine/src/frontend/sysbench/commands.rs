@@ -163,7 +163,7 @@ impl CommandContext<'_> {
         }
     }
 
-    /// Returns the server, if the options ask for one of ours.
+    /// Returns the server, if the options name a driver and a mode of prepared statements that the engine has.
     fn target(&self) -> Result<Arc<Target>, SysbenchError> {
         match self.settings.text("db_driver") {
             None | Some("pgsql") => {}

@@ -42,7 +42,7 @@ impl Unexpected {
     }
 }
 
-/// A statement that a client is to send.
+/// A statement that a client sends next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementRequest {
     /// The statement's place among those of the run.

@@ -12,7 +12,7 @@ pub enum Tree<V> {
     Call(&'static Function, Box<[Tree<V>]>),
     /// `AND` or `OR`, whose result is the truth of the first operand that has this value.
     Logic(bool, Box<[Tree<V>]>),
-    /// Conditions and results in turn; the last result is that of `ELSE`.
+    /// `CASE`, with its conditions and results in turn. The last result is that of `ELSE`.
     Case(Box<[Tree<V>]>),
 }
 

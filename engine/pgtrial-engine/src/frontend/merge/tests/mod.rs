@@ -32,7 +32,7 @@ pub fn transactions(most: usize) -> impl Strategy<Value = Vec<MergedTransaction>
     prop::collection::vec(one, 0..most)
 }
 
-/// An event of the merger, with its keys beside `event` and `t`.
+/// An event of the merger, with its keys other than `event` and `t`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergedEvent {
     pub t: f64,

@@ -11,7 +11,7 @@ pub enum HelpSection {
     Common,
 }
 
-/// The mode of pgbench that an option of ours is for.
+/// The mode of pgbench for which an option is that pgtrial adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionMode {
     Initialization,
