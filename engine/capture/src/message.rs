@@ -102,8 +102,8 @@ fn statement(text: &str, duration: Option<Micros>) -> Option<Said<'_>> {
     Some(Said::Statement { protocol, text, duration })
 }
 
-/// Takes the name of a statement from the front. A name may have a colon and a space in it: it ends where a command begins
-/// behind them, or at the first ones if that is nowhere so.
+/// Takes the name of a statement from the front. A name may have a colon and a space in it: it ends where a command
+/// begins behind them, or at the first ones if that is nowhere so.
 fn split_name(named: &str) -> Option<(&str, &str)> {
     let ends = memchr::memmem::find_iter(named.as_bytes(), b": ").take(MOST_COLONS);
     let begins_command =

@@ -1,4 +1,5 @@
-//! Abbreviations of time zones as offsets, by the time zone database, so that a log over a change of the clock stays in order.
+//! Abbreviations of time zones as offsets, by the time zone database, so that a log over a change of the clock stays in
+//! order.
 
 use std::collections::HashMap;
 
@@ -11,8 +12,8 @@ use crate::time::{Abbreviation, Timestamp, iso, signed_offset};
 
 /// The knowledge about the zone of the logs.
 ///
-/// Where several zones have an abbreviation, the distances between times are known all the same, as long as they are the
-/// same in each of these zones.
+/// Where several zones have an abbreviation, the distances between times are known all the same, as long as they are
+/// the same in each of these zones.
 #[derive(Debug, Clone, Default)]
 pub struct Zones {
     /// The zone that the user named.

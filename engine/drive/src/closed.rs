@@ -1,6 +1,7 @@
-//! The closed loop, as in pgbench: a client starts its next transaction when the former one has ended or, with a rate, at
-//! its scheduled time. With `--connect` each transaction has a connection of its own. With `--wait-for-server` clients
-//! that lose their connection make another one. Clients of a load with think times wait before each transaction.
+//! The closed loop, as in pgbench: a client starts its next transaction when the former one has ended or, with a rate,
+//! at its scheduled time. With `--connect` each transaction has a connection of its own. With `--wait-for-server`
+//! clients that lose their connection make another one. Clients of a load with think times wait before each
+//! transaction.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -125,8 +125,8 @@ pub trait Observer {
     fn aborted(&mut self, _abortion: &Abortion) {}
     /// Called with a note that [`crate::plan::Notes`] asks for, or with the first failure of its kind.
     fn note(&mut self, _text: &str) {}
-    /// Threads do not end though the run is over: one computes without end. Notes it; returns the program's exit status.
-    /// What such threads have done since the last second that they reported is not in the outcome.
+    /// Threads do not end though the run is over: one computes without end. Notes it; returns the program's exit
+    /// status. What such threads have done since the last second that they reported is not in the outcome.
     fn stuck(&mut self, _outcome: &Outcome) -> u8 {
         self.note(STUCK);
         interrupt::STATUS
@@ -164,7 +164,8 @@ pub struct Outcome {
     /// The time spent on making connections with `--connect`, summed over all clients, seconds.
     pub reconnect_s: f64,
     pub cpu: CpuTime,
-    /// CPU time of the busiest thread as a share of the measured time; with slices of the time in which a client took part.
+    /// CPU time of the busiest thread as a share of the measured time; with slices of the time in which a client took
+    /// part.
     pub busiest_thread: f64,
     /// The number of clients that had not finished when the run ended.
     pub unfinished: usize,

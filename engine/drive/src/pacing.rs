@@ -1,6 +1,6 @@
-//! A load with a rate: which scheduled start a client gets, and what waits at the end of a stretch. With slices the schedule
-//! is that of the own ones, as if they followed each other without a pause, so a start belongs to the slice in which it
-//! lies, and the time of others counts neither as schedule lag nor as response time.
+//! A load with a rate: which scheduled start a client gets, and what waits at the end of a stretch. With slices the
+//! schedule is that of the own ones, as if they followed each other without a pause, so a start belongs to the slice in
+//! which it lies, and the time of others counts neither as schedule lag nor as response time.
 
 use crate::client::{Client, ClientState};
 use crate::ledger::{Counting, Queue};

@@ -12,8 +12,8 @@ use ground::shard::TaskShare;
 /// The time from a failed attempt to connect to the next one, nanoseconds.
 const RETRY: Nanos = 200_000_000;
 
-/// Applications, each with tasks that arrive by a schedule and share a bounded pool of connections; the run ends with the
-/// last task. Numbers are of each application, and of this engine's part of it.
+/// Applications, each with tasks that arrive by a schedule and share a bounded pool of connections; the run ends with
+/// the last task. Numbers are of each application, and of this engine's part of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PoolPlan {
     pub apps: usize,

@@ -1,5 +1,5 @@
-//! Tasks of applications that share bounded pools of connections: a client is a slot of an application's pool, a task is
-//! an entry of its queue. All slots of an application are on one thread, and so is its queue.
+//! Tasks of applications that share bounded pools of connections: a client is a slot of an application's pool, a task
+//! is an entry of its queue. All slots of an application are on one thread, and so is its queue.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,6 @@
-//! Replays: a client runs recorded sessions one after the other, each on a connection of its own. Statements start at their
-//! recorded times, whether or not the server keeps up, or back to back. Each statement counts as a transaction of the load.
+//! Replays: a client runs recorded sessions one after the other, each on a connection of its own. Statements start at
+//! their recorded times, whether or not the server keeps up, or back to back. Each statement counts as a transaction of
+//! the load.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ use wire::{Connection, OpenError};
 use workload::recorded::{Expected, Micros, Recorded, Scheduled};
 use workload::{ActionResult, RecordedRequest, ReplayActions, SessionStep};
 
-/// A server that has too many connections (SQLSTATE 53300) is asked again after this time, for as long as that: backends
-/// of sessions that have left may be about to end.
+/// A server that has too many connections (SQLSTATE 53300) is asked again after this time, for as long as that:
+/// backends of sessions that have left may be about to end.
 const RETRY: Nanos = 20_000_000;
 const PATIENCE: Nanos = 10_000_000_000;
 const TOO_MANY_CONNECTIONS: &str = "53300";

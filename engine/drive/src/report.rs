@@ -25,9 +25,9 @@ pub const UNAWARE_AFTER: Duration = Duration::from_secs(2);
 /// wait for statements that they have cancelled.
 pub const STUCK_AFTER: Duration = Duration::from_secs(8);
 
-/// Reports that wait for the main thread, for each thread and at least for all together. A thread makes one each second,
-/// besides the notes that options ask for; each holds a histogram. When so many wait, because nobody reads what the main
-/// thread writes, threads wait too, and count the time ([`ThreadTotals::held_up_ns`]).
+/// Reports that wait for the main thread, for each thread and at least for all together. A thread makes one each
+/// second, besides the notes that options ask for; each holds a histogram. When so many wait, because nobody reads what
+/// the main thread writes, threads wait too, and count the time ([`ThreadTotals::held_up_ns`]).
 const BACKLOG: usize = 16;
 const LEAST_BACKLOG: usize = 256;
 
@@ -45,8 +45,8 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Reports to the run; waits while too many reports are unread. A run that was given up receives nothing, which is no
-    /// error here.
+    /// Reports to the run; waits while too many reports are unread. A run that was given up receives nothing, which is
+    /// no error here.
     pub fn report(&self, report: Report) {
         if let Err(TrySendError::Full(report)) = self.reports.try_send(report) {
             let began = monotonic();

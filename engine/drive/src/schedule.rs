@@ -23,8 +23,8 @@ impl Schedule {
         Self { start, measure, end: measured.map_or(Nanos::MAX, |length| measure + nanos(length)), slices }
     }
 
-    /// Moves the end to `end`, at the earliest the end of the warm-up, and that of `stretch` with it. False if the load ends
-    /// no later anyway, or has slices, whose ends others count on.
+    /// Moves the end to `end`, at the earliest the end of the warm-up, and that of `stretch` with it. False if the load
+    /// ends no later anyway, or has slices, whose ends others count on.
     pub fn cut(&mut self, end: Nanos, stretch: &mut Stretch) -> bool {
         let end = end.max(self.measure);
         if end >= self.end || self.slices.is_some() {

@@ -1,5 +1,5 @@
-//! The system around a thread of a load: its clock, its sockets and the wait for them. The event loop is compiled for one
-//! shell: the operating system's, or that of the simulation in this crate's tests.
+//! The system around a thread of a load: its clock, its sockets and the wait for them. The event loop is compiled for
+//! one shell: the operating system's, or that of the simulation in this crate's tests.
 
 use std::io;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ pub trait Shell: Send {
     /// Sets another such time, at which the thread looks around whatever happens.
     fn look_up_at(&mut self, at: Nanos) -> io::Result<()>;
 
-    /// Waits until a connection is ready, a set time has come, or `timeout`, if there is one, is over. Returns the number of
-    /// tokens in `ready`.
+    /// Waits until a connection is ready, a set time has come, or `timeout`, if there is one, is over. Returns the
+    /// number of tokens in `ready`.
     fn wait(&mut self, ready: &mut Self::Ready, timeout: Option<Duration>) -> io::Result<usize>;
 
     /// Returns the tokens of the first `count` ready connections. The others are tokens of set times.

@@ -1,5 +1,6 @@
-//! sysbench's load: programs connect by themselves, if they use a server, act before their first transaction and after their
-//! last one, and take the server's answers. Transactions are shared by all clients; with a rate each starts at its scheduled time.
+//! sysbench's load: programs connect by themselves, if they use a server, act before their first transaction and after
+//! their last one, and take the server's answers. Transactions are shared by all clients; with a rate each starts at
+//! its scheduled time.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The start of the load: when all clients are ready, every thread begins at the same moment, at once or at one that was
-//! agreed upon with other engines.
+//! The start of the load: when all clients are ready, every thread begins at the same moment, at once or at one that
+//! was agreed upon with other engines.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;

@@ -58,8 +58,8 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         Self { clients: clients.collect(), thread, stage: Stage::New }
     }
 
-    /// Gets ready, waits for the start, and runs the load to its end. `start` delivers the schedule, or nothing if the run
-    /// is called off. Returns true at the end; false before it, if the shell has its threads go on step by step.
+    /// Gets ready, waits for the start, and runs the load to its end. `start` delivers the schedule, or nothing if the
+    /// run is called off. Returns true at the end; false before it, if the shell has its threads go on step by step.
     pub fn run(&mut self, start: &Receiver<Schedule>) -> bool {
         loop {
             let next = match self.stage {

@@ -86,8 +86,8 @@ pub struct ReplayCounts {
     pub expected_failures: FailuresRecord,
     pub unexpected_failures: FailuresRecord,
     pub missing_failures: FailuresRecord,
-    /// Later statements of transactions that errors of these ended, by the SQLSTATE of those errors: they failed with 25P02,
-    /// which was not recorded; or 25P02 was recorded for them, and neither error was there.
+    /// Later statements of transactions that errors of these ended, by the SQLSTATE of those errors: they failed with
+    /// 25P02, which was not recorded; or 25P02 was recorded for them, and neither error was there.
     pub consequences: FailuresRecord,
     pub missing_consequences: FailuresRecord,
     /// The time from sending to the answer, without unexpected errors.

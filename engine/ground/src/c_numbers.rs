@@ -1,5 +1,5 @@
-//! Numbers in text, read as the C library reads them: `strtol`, `strtod`, `atoi`, `atof`, `sscanf`. Which values pgbench and
-//! sysbench accept follows from these functions.
+//! Numbers in text, read as the C library reads them: `strtol`, `strtod`, `atoi`, `atof`, `sscanf`. Which values
+//! pgbench and sysbench accept follows from these functions.
 
 /// The reason for which a text is not a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// A time or a duration in nanoseconds. A time counts from the start of its [`Clock`], unless a function says otherwise.
+/// A time or a duration in nanoseconds. A time counts from the start of its [`Clock`], unless a function says
+/// otherwise.
 pub type Nanos = u64;
 
 /// A second in nanoseconds.
@@ -41,7 +42,8 @@ impl Clock {
         }
     }
 
-    /// Reads this clock and the machine's at the same time. Of three attempts it keeps the fastest, which is the most exact.
+    /// Reads this clock and the machine's at the same time. Of three attempts it keeps the fastest, which is the most
+    /// exact.
     pub fn all(&self) -> Clocks {
         let read = || {
             let before = monotonic();

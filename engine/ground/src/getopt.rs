@@ -53,8 +53,8 @@ pub fn read<T, E: From<GetoptError>, G>(
     Ok(getopt.into_positional())
 }
 
-/// The options of a command line, one at a time in the order given, each with its value; it is empty for an option without
-/// one.
+/// The options of a command line, one at a time in the order given, each with its value; it is empty for an option
+/// without one.
 pub struct Getopt<'a, T: 'static, E: 'static, G> {
     table: &'a [OptionRow<T, E, G>],
     /// Names of the original program's long options in its order. Other options of the table never make one of these

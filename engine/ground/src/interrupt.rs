@@ -17,8 +17,8 @@ pub const STATUS: u8 = 130;
 #[error("could not set signal handler: {0}")]
 pub struct SignalError(#[from] io::Error);
 
-/// Sets the handlers of a run and returns its flag. The first signal sets the flag: the run ends and reports what it has
-/// measured so far. The second signal ends the program with [`STATUS`].
+/// Sets the handlers of a run and returns its flag. The first signal sets the flag: the run ends and reports what it
+/// has measured so far. The second signal ends the program with [`STATUS`].
 pub fn catch() -> Result<Arc<AtomicBool>, SignalError> {
     let flag = Arc::new(AtomicBool::new(false));
     ENDS_AT_ONCE.store(false, Ordering::Relaxed);
@@ -37,8 +37,9 @@ static ENDS_AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(Atomi
 /// The guard by which the handlers are set once.
 static HANDLERS: Once = Once::new();
 
-/// Says, while it is there, whether an interrupt ends the program at once: a script that computes in the main thread looks
-/// at no flag. Afterwards holds what was said before; at first, that it does, and after [`catch`], that it does not.
+/// Says, while it is there, whether an interrupt ends the program at once: a script that computes in the main thread
+/// looks at no flag. Afterwards holds what was said before; at first, that it does, and after [`catch`], that it does
+/// not.
 pub struct EndsAtOnce {
     before: bool,
 }
@@ -69,8 +70,8 @@ pub fn catch_alarm() -> Result<Arc<AtomicBool>, SignalError> {
     Ok(flag)
 }
 
-/// Calls `set`, which sets signal handlers. Signals that arrive meanwhile are blocked until all handlers are set, so that
-/// none is lost. Must be called before the program starts further threads.
+/// Calls `set`, which sets signal handlers. Signals that arrive meanwhile are blocked until all handlers are set, so
+/// that none is lost. Must be called before the program starts further threads.
 pub fn set_handlers<T>(set: impl FnOnce() -> io::Result<T>) -> Result<T, SignalError> {
     let interrupts: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
     interrupts.thread_block().map_err(io::Error::from)?;

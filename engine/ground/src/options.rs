@@ -1,13 +1,14 @@
 //! Tables of command-line options: one row an option, with its names, its help text and what it sets.
 //!
-//! A front end has one table. [`read`](crate::getopt::read) reads command lines by it, its [manual](crate::manual) lists it. To
-//! add an option is to add a row.
+//! A front end has one table. [`read`](crate::getopt::read) reads command lines by it, its [manual](crate::manual)
+//! lists it. To add an option is to add a row.
 
 use std::process::ExitCode;
 
 use crate::output::{print_stderr, print_stdout};
 
-/// An option. `T` is the struct that the options fill, `E` the front end's error, `G` says where the help lists the option.
+/// An option. `T` is the struct that the options fill, `E` the front end's error, `G` says where the help lists the
+/// option.
 pub struct OptionRow<T: 'static, E: 'static, G> {
     /// The option as the help shows it: `-F, --fillfactor=NUM`, `-q, --quiet`, `--debug`.
     pub spec: &'static str,
@@ -78,11 +79,12 @@ impl<E> From<E> for Stop<E> {
     }
 }
 
-/// Exit status of every error of a front end that imitates no other program. 1 and 2 are results: a regression, and a run
-/// that is incomplete or undecided.
+/// Exit status of every error of a front end that imitates no other program. 1 and 2 are results: a regression, and a
+/// run that is incomplete or undecided.
 pub const ERROR: u8 = 3;
 
-/// Prints why reading has ended, or an error as `describe` words it. Returns the exit status, `error_status` for an error.
+/// Prints why reading has ended, or an error as `describe` words it. Returns the exit status, `error_status` for an
+/// error.
 pub fn exit_status<E>(done: Result<u8, Stop<E>>, error_status: u8, describe: impl FnOnce(&E) -> String) -> ExitCode {
     match done {
         Ok(status) => return ExitCode::from(status),

@@ -1,7 +1,7 @@
 //! Standard output and standard error of the program.
 //!
-//! Each call writes its text in one piece. A closed pipe ends the program by SIGPIPE, as it ends pgbench and sysbench: Rust's
-//! runtime ignores this signal, so that closed sockets do not end the program. Other errors are ignored.
+//! Each call writes its text in one piece. A closed pipe ends the program by SIGPIPE, as it ends pgbench and sysbench:
+//! Rust's runtime ignores this signal, so that closed sockets do not end the program. Other errors are ignored.
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};

@@ -1,5 +1,5 @@
-//! The sockets of one thread, and the wait until some of them can be read or written: epoll on Linux, by direct system calls
-//! without the C library around them; mio's poll elsewhere.
+//! The sockets of one thread, and the wait until some of them can be read or written: epoll on Linux, by direct system
+//! calls without the C library around them; mio's poll elsewhere.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -12,8 +12,8 @@ const AT_ONCE: usize = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token(pub usize);
 
-/// A poll, in which sockets are registered. It reports changes only: a socket that is ready and was not read to its end is not
-/// reported again.
+/// A poll, in which sockets are registered. It reports changes only: a socket that is ready and was not read to its end
+/// is not reported again.
 pub struct Poll {
     system: SystemPoll,
 }
@@ -35,8 +35,8 @@ impl Poll {
         self.system.reregister(socket.as_fd(), token, writable)
     }
 
-    /// Waits until a socket is ready or `timeout` (whole milliseconds), if there is one, is over. Returns the number of tokens in
-    /// `ready`; a signal ends the wait with 0.
+    /// Waits until a socket is ready or `timeout` (whole milliseconds), if there is one, is over. Returns the number of
+    /// tokens in `ready`; a signal ends the wait with 0.
     #[inline(always)]
     pub fn wait(&mut self, ready: &mut Ready, timeout: Option<Duration>) -> io::Result<usize> {
         match self.system.wait(&mut ready.events, timeout) {

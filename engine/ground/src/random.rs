@@ -1,5 +1,6 @@
 //! The pseudo-random number generator of PostgreSQL and pgbench (`common/pg_prng.c`): xoroshiro128** seeded by
-//! splitmix64. The same seed draws the same values as in pgbench. Source: Blackman and Vigna, <https://prng.di.unimi.it/>.
+//! splitmix64. The same seed draws the same values as in pgbench. Source: Blackman and Vigna,
+//! <https://prng.di.unimi.it/>.
 
 /// The smallest parameter of a gaussian draw; a smaller one would reject too many draws.
 pub const MIN_GAUSSIAN_PARAMETER: f64 = 2.0;
@@ -56,8 +57,8 @@ impl Random {
         Self::seeded(self.next_u64())
     }
 
-    /// Draws an integer, uniform in `min..=max`, by rejection below the next power of two. Returns `min` if the range is
-    /// empty.
+    /// Draws an integer, uniform in `min..=max`, by rejection below the next power of two. Returns `min` if the range
+    /// is empty.
     #[inline]
     pub fn range(&mut self, min: i64, max: i64) -> i64 {
         if min >= max {
@@ -83,8 +84,8 @@ impl Random {
         (-2.0 * radius.ln()).sqrt() * (2.0 * std::f64::consts::PI * angle).sin()
     }
 
-    /// Draws from the exponential distribution in `min..=max`: the density falls by the factor `exp(-parameter)` from `min`
-    /// to `max`.
+    /// Draws from the exponential distribution in `min..=max`: the density falls by the factor `exp(-parameter)` from
+    /// `min` to `max`.
     pub fn exponential(&mut self, min: i64, max: i64, parameter: f64) -> i64 {
         let cut = (-parameter).exp();
         let uniform = 1.0 - self.double();

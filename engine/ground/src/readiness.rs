@@ -33,15 +33,15 @@ impl Readiness {
         self.alarm.set(at)
     }
 
-    /// Sets another such time, at which the caller wants to look around whatever happens. A timer that is set now and then
-    /// costs less than a time limit of each wait, which the kernel sets and clears as a timer of its own.
+    /// Sets another such time, at which the caller wants to look around whatever happens. A timer that is set now and
+    /// then costs less than a time limit of each wait, which the kernel sets and clears as a timer of its own.
     pub fn look_up_at(&mut self, at: Nanos) -> io::Result<()> {
         self.beat.set(at)
     }
 
-    /// Waits until a socket is ready, a set time has come, or `timeout` (whole milliseconds), if there is one, is over. Returns
-    /// the number of tokens in `ready`, among which may be that of set times, which no socket has; a signal ends the wait
-    /// with 0.
+    /// Waits until a socket is ready, a set time has come, or `timeout` (whole milliseconds), if there is one, is over.
+    /// Returns the number of tokens in `ready`, among which may be that of set times, which no socket has; a signal
+    /// ends the wait with 0.
     #[inline(always)]
     pub fn wait(&mut self, ready: &mut Ready, timeout: Option<Duration>) -> io::Result<usize> {
         self.poll.wait(ready, limit([&mut self.alarm, &mut self.beat], timeout))
@@ -68,9 +68,9 @@ mod linux {
     /// The token of alarms. No socket uses it.
     const ALARM: Token = Token(usize::MAX - 1);
 
-    /// A kernel timer that ends waits, registered like a socket. The timeout of the wait itself has a resolution of 1 ms,
-    /// too coarse for a schedule, and the kernel may delay it by 50 us to wake several threads at once. The timer is set
-    /// only when its time changes, not for each wait.
+    /// A kernel timer that ends waits, registered like a socket. The timeout of the wait itself has a resolution of 1
+    /// ms, too coarse for a schedule, and the kernel may delay it by 50 us to wake several threads at once. The timer
+    /// is set only when its time changes, not for each wait.
     pub(super) struct Alarm {
         timer: OwnedFd,
         at: Nanos,

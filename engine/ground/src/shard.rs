@@ -1,8 +1,8 @@
 //! Arithmetic of runs that several engines share: which clients, transactions and tasks each engine has.
 //!
 //! Clients go to the engines in contiguous ranges. What clients share (the rate, a common number of transactions) is
-//! divided in proportion to the clients. The slots of a pool and its tasks are dealt in turn instead, so that tasks that
-//! arrive one after another go to different engines.
+//! divided in proportion to the clients. The slots of a pool and its tasks are dealt in turn instead, so that tasks
+//! that arrive one after another go to different engines.
 
 use std::fmt;
 use std::ops::Range;
@@ -120,8 +120,8 @@ impl ClientShare {
         before(first + self.clients()) - before(first)
     }
 
-    /// Returns the mean time between two transactions of this engine, in nanoseconds, if it is `interval_ns` in the whole
-    /// run.
+    /// Returns the mean time between two transactions of this engine, in nanoseconds, if it is `interval_ns` in the
+    /// whole run.
     pub fn mean_ns(&self, interval_ns: f64) -> f64 {
         interval_ns * (self.whole as f64 / self.clients() as f64)
     }

@@ -1,11 +1,11 @@
-//! Texts of the system, which are bytes there: arguments, environment variables, paths, names and messages of servers in any
-//! encoding.
+//! Texts of the system, which are bytes there: arguments, environment variables, paths, names and messages of servers
+//! in any encoding.
 //!
-//! Within the program a text is a [`String`]. Bytes that are not UTF-8 stand in it as characters of a private range, one for
-//! each byte, so that nothing is lost and two texts are equal only if their bytes are. What leaves the program, to the
-//! system, a server or a terminal, is turned into bytes again. Python does the same ("surrogateescape", PEP 383); Rust's texts
-//! have no surrogates, so the range is the last one of plane 16, U+10FF80 to U+10FFFF. A text that has such characters itself
-//! is not mistaken: each of their bytes stands as one that is not UTF-8.
+//! Within the program a text is a [`String`]. Bytes that are not UTF-8 stand in it as characters of a private range,
+//! one for each byte, so that nothing is lost and two texts are equal only if their bytes are. What leaves the program,
+//! to the system, a server or a terminal, is turned into bytes again. Python does the same ("surrogateescape", PEP
+//! 383); Rust's texts have no surrogates, so the range is the last one of plane 16, U+10FF80 to U+10FFFF. A text that
+//! has such characters itself is not mistaken: each of their bytes stands as one that is not UTF-8.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;

@@ -1,7 +1,8 @@
 //! Files that another account could exchange, which root neither writes nor executes.
 //!
-//! Who can replace a file, or a directory on the way to it, chooses where root writes and what root executes. Trusted are
-//! root, the owner of this program, and the account that has called sudo, as for the lab (`pgtrial/files/trust.py`).
+//! Who can replace a file, or a directory on the way to it, chooses where root writes and what root executes. Trusted
+//! are root, the owner of this program, and the account that has called sudo, as for the lab
+//! (`pgtrial/files/trust.py`).
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
@@ -45,8 +46,8 @@ pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns an error if this is root, and another account could exchange what is at a path. What is not there yet is judged
-/// by the directory in which it would be made.
+/// Returns an error if this is root, and another account could exchange what is at a path. What is not there yet is
+/// judged by the directory in which it would be made.
 pub fn check_exchangeable(path: &Path) -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());

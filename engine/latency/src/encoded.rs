@@ -1,7 +1,9 @@
-//! The encoded form of a histogram: HdrHistogram's V2 format, deflated, in base64. Its libraries read it in any language.
+//! The encoded form of a histogram: HdrHistogram's V2 format, deflated, in base64. Its libraries read it in any
+//! language.
 //!
-//! The library `hdrhistogram` writes it. Reading is by hand: the library allocates whatever length the input names, panics
-//! in debug builds on some input, and needs three times as long, which counts where histograms of many machines are added.
+//! The library `hdrhistogram` writes it. Reading is by hand: the library allocates whatever length the input names,
+//! panics in debug builds on some input, and needs three times as long, which counts where histograms of many machines
+//! are added.
 
 use base64_simd::STANDARD;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
@@ -54,8 +56,8 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Adds a histogram from [`Latencies::encode`] to `sum`, and returns its number of latencies. The error continues "its
-    /// histogram"; some latencies may have been added then.
+    /// Adds a histogram from [`Latencies::encode`] to `sum`, and returns its number of latencies. The error continues
+    /// "its histogram"; some latencies may have been added then.
     pub fn add(&mut self, encoded: &[u8], sum: &mut Latencies) -> Result<u64, &'static str> {
         let length = self.inflate(encoded)?;
         let (header, counts) = self.plain[..length].split_at_checked(HEADER).ok_or(CUT_OFF)?;

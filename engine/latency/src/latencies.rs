@@ -1,8 +1,8 @@
-//! A histogram of latencies: three significant digits from 1 us to 1 h, nanoseconds below that, mergeable across threads,
-//! seconds and machines.
+//! A histogram of latencies: three significant digits from 1 us to 1 h, nanoseconds below that, mergeable across
+//! threads, seconds and machines.
 //!
-//! Recording is a shift and an increment in the bucket layout of HdrHistogram (<http://hdrhistogram.org>), whose library
-//! does the rest.
+//! Recording is a shift and an increment in the bucket layout of HdrHistogram (<http://hdrhistogram.org>), whose
+//! library does the rest.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Judges the logs of many seeds: `cargo run --release --example hunt -- COUNT [FIRST_SEED]`. Prints the first differences, each
-//! with the smallest log that has one of its kind.
+//! Judges the logs of many seeds: `cargo run --release --example hunt -- COUNT [FIRST_SEED]`. Prints the first
+//! differences, each with the smallest log that has one of its kind.
 
 use log_oracle::judge;
 

@@ -127,8 +127,9 @@ fn tear(choices: &mut Choices<'_>, piece: &mut Piece) {
     }
 }
 
-/// Takes out what was torn off where nothing shows that it was there: plain lines directly before something of another form, and
-/// a message that was torn off before its word, directly behind another one that was torn off or before one whose begin is lost.
+/// Takes out what was torn off where nothing shows that it was there: plain lines directly before something of another
+/// form, and a message that was torn off before its word, directly behind another one that was torn off or before one
+/// whose begin is lost.
 fn separate(pieces: &mut Vec<Piece>) {
     pieces.retain(|piece| !piece.bytes.is_empty());
     for at in 1..pieces.len() {

@@ -21,8 +21,8 @@ pub enum LogForm {
     },
 }
 
-/// Prefixes, of which the first ones are guessed rightly. None begins with a name or a process: where the message before was
-/// torn off in its name, nothing shows where the next one begins.
+/// Prefixes, of which the first ones are guessed rightly. None begins with a name or a process: where the message
+/// before was torn off in its name, nothing shows where the next one begins.
 const PREFIXES: [&str; 15] = [
     "%m [%p] ",
     "%m [%p] %q%u@%d ",

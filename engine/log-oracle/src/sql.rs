@@ -28,8 +28,8 @@ const PARTS: [&str; 20] = [
     " '\nSTATEMENT:  DROP TABLE t'",
 ];
 
-/// Captures keep comments where no parameters are bound. A quote in a comment leaves open where a literal before it ends that
-/// has a message of a log in it, so such a statement is counted, not captured; it is not written here.
+/// Captures keep comments where no parameters are bound. A quote in a comment leaves open where a literal before it
+/// ends that has a message of a log in it, so such a statement is counted, not captured; it is not written here.
 const COMMENTS: [&str; 3] = [" -- it's \"a\" comment\n", " /* a: b\n '*/ ", " -- duration: 5 ms\n"];
 
 /// Draws the text of the statement with this number, which no other statement has, with parameters up to `$parameters`.

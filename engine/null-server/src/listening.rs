@@ -93,8 +93,8 @@ pub struct Door {
     pub waker: Waker,
 }
 
-/// Accepts clients and hands them to the threads in turn, until `stop` can be read. Clients above `max_connections` get an
-/// error.
+/// Accepts clients and hands them to the threads in turn, until `stop` can be read. Clients above `max_connections` get
+/// an error.
 pub fn accept(
     listeners: &[Listener],
     doors: &[Door],

@@ -161,8 +161,8 @@ impl Serving {
         Ok(())
     }
 
-    /// Returns how long to wait: until shortly before the next statement ends, which is the alarm's, and from then on not at
-    /// all.
+    /// Returns how long to wait: until shortly before the next statement ends, which is the alarm's, and from then on
+    /// not at all.
     fn timeout(&mut self) -> io::Result<Option<Duration>> {
         if !self.eager.is_empty() {
             return Ok(Some(Duration::ZERO));

@@ -85,8 +85,8 @@ fn capitals(words: &[u8]) -> CommandTag {
     Cow::Owned(words.trim_ascii_end().to_ascii_uppercase())
 }
 
-/// Splits the first statement off, without its semicolon. Returns it and the rest. A semicolon in quotes or in a comment
-/// does not end a statement.
+/// Splits the first statement off, without its semicolon. Returns it and the rest. A semicolon in quotes or in a
+/// comment does not end a statement.
 pub fn split(text: &[u8]) -> (&[u8], &[u8]) {
     let mut at = 0;
     while at < text.len() {

@@ -104,7 +104,8 @@ impl EventWriter {
     }
 }
 
-/// The events of a run, if they are asked for. An event that cannot be written is reported once, and no later one is tried.
+/// The events of a run, if they are asked for. An event that cannot be written is reported once, and no later one is
+/// tried.
 pub struct RunEvents<'a> {
     writer: Option<EventWriter>,
     replay: Option<ReplayDescription>,

@@ -1,8 +1,8 @@
 //! Marks: the comments by which is known what this program has made in a database, each with the place of its object.
 //!
-//! A place names the server, the database and the object. A restored dump and a copy of a database have the same comments
-//! on other objects, and an object that somebody has renamed is no longer where its mark says: neither was made here. The
-//! lab writes and reads the same form (`lab/pgtrial/loads/marks.py`).
+//! A place names the server, the database and the object. A restored dump and a copy of a database have the same
+//! comments on other objects, and an object that somebody has renamed is no longer where its mark says: neither was
+//! made here. The lab writes and reads the same form (`lab/pgtrial/loads/marks.py`).
 
 use wire::session::Session;
 
@@ -83,8 +83,8 @@ impl Marks {
     }
 }
 
-/// Runs the query of the option `--mark-by` in the transaction of the session, and then the statements that it returns as
-/// its one value: they mark what the transaction has made. Without the option nothing is marked.
+/// Runs the query of the option `--mark-by` in the transaction of the session, and then the statements that it returns
+/// as its one value: they mark what the transaction has made. Without the option nothing is marked.
 pub fn mark_made(session: &mut Session, mark_by: Option<&str>) -> Result<(), LoadError> {
     let Some(sql) = mark_by else { return Ok(()) };
     match first(query(session, sql)?) {

@@ -38,8 +38,8 @@ pub const MAX_SORT_MEMORY_KB: u64 = 512 * 1024;
 /// Memory for one key while the server sorts it, bytes: the index tuple and the sort's own record of it.
 const BYTES_PER_KEY: u64 = 48;
 
-/// Runs `sql`, which only helps to be fast, and returns its rows; `None` if the server rejects it, as where hosters revoke
-/// catalogs. Other errors end the work. The session is in no transaction.
+/// Runs `sql`, which only helps to be fast, and returns its rows; `None` if the server rejects it, as where hosters
+/// revoke catalogs. Other errors end the work. The session is in no transaction.
 pub fn query_if_allowed(session: &mut Session, sql: &str) -> Result<Option<Vec<Row>>, LoadError> {
     match query(session, sql) {
         Ok(rows) => Ok(Some(rows)),
@@ -51,10 +51,10 @@ pub fn query_if_allowed(session: &mut Session, sql: &str) -> Result<Option<Vec<R
 /// SQLSTATE of a statement that an interrupt has cancelled.
 const CANCELLED: &str = "57014";
 
-/// Returns the statement that raises `maintenance_work_mem` of one transaction so that the server can sort `rows` keys in
-/// memory, up to `max_kb`; `None` if the setting is sufficient, cannot be read, or was made by the user for connections
-/// (`PGOPTIONS`). Nothing is set for the session, which other clients may use later through a pooler. The session must be in
-/// no transaction.
+/// Returns the statement that raises `maintenance_work_mem` of one transaction so that the server can sort `rows` keys
+/// in memory, up to `max_kb`; `None` if the setting is sufficient, cannot be read, or was made by the user for
+/// connections (`PGOPTIONS`). Nothing is set for the session, which other clients may use later through a pooler. The
+/// session must be in no transaction.
 pub fn raise_sort_memory(session: &mut Session, rows: u64, max_kb: u64) -> Result<Option<String>, LoadError> {
     const SETTING: &str =
         "select setting, source = 'client' from pg_catalog.pg_settings where name = 'maintenance_work_mem'";

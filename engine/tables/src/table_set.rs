@@ -1,8 +1,8 @@
 //! Tables that are made together, and found again by their marks.
 //!
 //! Each table is made in one transaction over one connection: created, filled by COPY with FREEZE (only the transaction
-//! that has created the table may freeze its rows), then its keys. Connections share the tables, the largest first, never
-//! the rows of one table: the order of the rows on disk is always the same.
+//! that has created the table may freeze its rows), then its keys. Connections share the tables, the largest first,
+//! never the rows of one table: the order of the rows on disk is always the same.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
@@ -72,8 +72,8 @@ impl PlannedTable {
     }
 }
 
-/// Makes the tables over the session and as many more as `jobs` asks for, at most one for each table. Tables of an earlier
-/// load are replaced, those of others are not.
+/// Makes the tables over the session and as many more as `jobs` asks for, at most one for each table. Tables of an
+/// earlier load are replaced, those of others are not.
 pub fn make_set(session: Session, target: &Arc<Target>, set: TableSet, jobs: Option<usize>) -> Result<(), TablesError> {
     let dbname = &target.params.dbname;
     let (what, program) = (set.what, set.program);

@@ -127,8 +127,8 @@ impl<T: Transport> Connection<T> {
         Ok(())
     }
 
-    /// Continues the session's start, over another socket if the first does not lead to the server that is wanted; `Some`
-    /// when the session is ready. For connections that are not.
+    /// Continues the session's start, over another socket if the first does not lead to the server that is wanted;
+    /// `Some` when the session is ready. For connections that are not.
     pub fn advance<N: Network<Transport = T>>(
         &mut self,
         buffer: &mut [u8],
@@ -279,8 +279,8 @@ impl<T: Transport> Connection<T> {
         self.send_text(&messages).map(Some)
     }
 
-    /// Goes on behind a statement that could not be prepared, as if it had been: sends what followed its text in the last
-    /// request, and wants the same rows. `None` if nothing followed.
+    /// Goes on behind a statement that could not be prepared, as if it had been: sends what followed its text in the
+    /// last request, and wants the same rows. `None` if nothing followed.
     pub fn pass_unprepared(&mut self, rows: Rows) -> Result<Option<Sent>, ConnectionError> {
         let rest = self.exchange.request.pass_rejected();
         let mut kinds = frame::messages(&rest).map(|(kind, _)| kind);

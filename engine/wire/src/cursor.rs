@@ -27,7 +27,8 @@ pub fn mark(statement: &str, position: usize) -> Option<String> {
     Some(format!("{head}{piece}{}\n{:indent$}^", cut(end < last), ""))
 }
 
-/// Cuts the line `first..last` at its right if that suffices, else at both ends. Takes time in proportion to the line's length.
+/// Cuts the line `first..last` at its right if that suffices, else at both ends. Takes time in proportion to the line's
+/// length.
 fn window(characters: &[char], first: usize, place: usize, last: usize) -> (usize, usize) {
     let (mut before, mut after) = (width(&characters[first..place]), width(&characters[place..last]));
     let (mut begin, mut end) = (first, last);

@@ -1,5 +1,5 @@
-//! Messages of protocol 3: a type byte, a length of four bytes that counts itself, a body. All messages are cut out of a
-//! byte stream and built here, those of the client, of the server and of the null server.
+//! Messages of protocol 3: a type byte, a length of four bytes that counts itself, a body. All messages are cut out of
+//! a byte stream and built here, those of the client, of the server and of the null server.
 
 use memchr::memchr;
 
@@ -103,8 +103,8 @@ pub trait Visitor {
         self.message(kind, &[])
     }
 
-    /// Takes all of `bytes`, which begin with a message, if they are what the visitor most often waits for, and no more.
-    /// This saves the loop over the messages. It must have the same effect as that loop, which then ends with
+    /// Takes all of `bytes`, which begin with a message, if they are what the visitor most often waits for, and no
+    /// more. This saves the loop over the messages. It must have the same effect as that loop, which then ends with
     /// [`Flow::Stop`]. Returns false, without any effect, for all other bytes.
     #[inline(always)]
     fn take_usual(&mut self, _bytes: &[u8]) -> bool {
@@ -204,7 +204,8 @@ impl Reader {
         Ok((bytes.len() - rest.len(), Flow::Continue))
     }
 
-    /// Visits a message of which only the first `available` bytes are there, unless it has to be kept until it is complete.
+    /// Visits a message of which only the first `available` bytes are there, unless it has to be kept until it is
+    /// complete.
     #[cold]
     fn begin_message<V: Visitor>(
         &mut self,

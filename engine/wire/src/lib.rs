@@ -1,5 +1,5 @@
-//! The client's side of PostgreSQL's protocol 3: connection parameters as libpq resolves them, TLS and authentication, and
-//! connections that send statements and receive replies without ever blocking.
+//! The client's side of PostgreSQL's protocol 3: connection parameters as libpq resolves them, TLS and authentication,
+//! and connections that send statements and receive replies without ever blocking.
 
 mod authentication;
 mod backend;

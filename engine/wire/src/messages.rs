@@ -46,8 +46,8 @@ pub fn describe(name: &str) -> Vec<u8> {
     message
 }
 
-/// Appends the messages that parse a text without parameters and execute it once, up to Sync. The portal is described if the
-/// caller `describes`.
+/// Appends the messages that parse a text without parameters and execute it once, up to Sync. The portal is described
+/// if the caller `describes`.
 pub fn parse_and_execute(text: &[u8], describes: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(&parse("", text, &[]));
     // The unnamed portal of the unnamed statement; no formats, no parameters, all results in text format.

@@ -253,8 +253,8 @@ impl Visitor for Exchange {
 }
 
 impl Exchange {
-    /// Takes a whole reply if it is one of the `usual` ones or becomes one of them. It has the effect of its messages, one by
-    /// one; without any effect for other bytes.
+    /// Takes a whole reply if it is one of the `usual` ones or becomes one of them. It has the effect of its messages,
+    /// one by one; without any effect for other bytes.
     #[inline(always)]
     pub(crate) fn take_usual(&mut self, bytes: &[u8], usual: &mut UsualReplies) -> bool {
         let Some((statement, form)) = self.usual else { return false };

@@ -49,7 +49,8 @@ pub enum QueryKind {
     Nothing,
 }
 
-/// Builds the [`Answered`] of [`Rows::Counted`], [`Rows::Hashed`] and [`Rows::Handed`]: the last of a request's results.
+/// Builds the [`Answered`] of [`Rows::Counted`], [`Rows::Hashed`] and [`Rows::Handed`]: the last of a request's
+/// results.
 #[derive(Default)]
 pub struct Answering {
     /// The answer, once it is complete.

@@ -87,8 +87,8 @@ impl AsFd for Socket {
     }
 }
 
-/// The system call without the C library around it. In a program with several threads the C library makes each call a point
-/// of cancellation, which costs a tenth of a transaction.
+/// The system call without the C library around it. In a program with several threads the C library makes each call a
+/// point of cancellation, which costs a tenth of a transaction.
 impl Read for Socket {
     #[inline(always)]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -166,7 +166,8 @@ fn set_options(socket: &socket2::Socket, options: &TcpOptions) -> Result<(), (&'
     Ok(())
 }
 
-/// Starts to connect to a Unix listener. libpq fails with EAGAIN where its queue is full; here the socket waits for room.
+/// Starts to connect to a Unix listener. libpq fails with EAGAIN where its queue is full; here the socket waits for
+/// room.
 fn connect_unix(path: &Path) -> io::Result<Socket> {
     let address = match path.to_str().and_then(|text| text.strip_prefix('@')) {
         // For the system, names in the abstract namespace begin with a zero byte.

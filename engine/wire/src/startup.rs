@@ -18,7 +18,8 @@ use crate::target::{Attempt, Target};
 use crate::tls::{self, CertificateRequest, TlsFailure};
 use ground::text;
 
-/// Protocol version 3.0, to which the minor version is added, and the code of a request for TLS, in place of a type in a session's first message.
+/// Protocol version 3.0, to which the minor version is added, and the code of a request for TLS, in place of a type in
+/// a session's first message.
 const PROTOCOL_3_0: u32 = 3 << 16;
 const SSL_REQUEST: u32 = 80_877_103;
 
@@ -273,7 +274,8 @@ impl Startup {
         Ok(())
     }
 
-    /// Takes a server's NegotiateProtocolVersion: the newest version that it has, and the options that it does not know.
+    /// Takes a server's NegotiateProtocolVersion: the newest version that it has, and the options that it does not
+    /// know.
     fn negotiate(&self, body: &[u8]) -> Result<(), ConnectionError> {
         let refused = |reason: &str| ConnectionError::Protocol(reason.to_owned());
         let number = body.split_first_chunk::<4>().map(|(version, _)| u32::from_be_bytes(*version));

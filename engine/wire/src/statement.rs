@@ -227,8 +227,8 @@ impl Statement {
         frame::set_length(out, start + 1, bind_end);
     }
 
-    /// Writes one execution of the parsed statement, up to Sync, into `room`, if its values are few and short numbers, as
-    /// nearly always. The same bytes as [`Statement::encode`]; copies of constant size cost a third less there.
+    /// Writes one execution of the parsed statement, up to Sync, into `room`, if its values are few and short numbers,
+    /// as nearly always. The same bytes as [`Statement::encode`]; copies of constant size cost a third less there.
     #[inline(always)]
     pub fn encode_short<'a>(&self, values: &[Value], tail: &Tail, room: &'a mut [u8; SHORT_ROOM]) -> Option<&'a [u8]> {
         room[..BindHead::LONGEST].copy_from_slice(&self.bind.bytes);
@@ -266,8 +266,8 @@ impl Statement {
     }
 }
 
-/// A Bind message up to the parameters; the length is set when they are known. Copying room of a constant size and cutting it costs less than copying
-/// what is needed.
+/// A Bind message up to the parameters; the length is set when they are known. Copying room of a constant size and
+/// cutting it costs less than copying what is needed.
 #[derive(Debug)]
 struct BindHead {
     bytes: [u8; BindHead::LONGEST],

@@ -1,5 +1,5 @@
-//! A connection's bytes and messages: the socket, TLS on it if the session is encrypted, what the socket has not taken yet,
-//! and the incomplete end of what was read. There is one [`Stream::send`] and one [`Stream::receive`].
+//! A connection's bytes and messages: the socket, TLS on it if the session is encrypted, what the socket has not taken
+//! yet, and the incomplete end of what was read. There is one [`Stream::send`] and one [`Stream::receive`].
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -175,7 +175,8 @@ fn read_tls<T: Transport>(tls: &mut ClientConnection, socket: &mut T, buffer: &m
     }
 }
 
-/// Writes what the TLS session has room for. `WouldBlock` means that it is full of records that the socket does not take.
+/// Writes what the TLS session has room for. `WouldBlock` means that it is full of records that the socket does not
+/// take.
 fn write_tls<T: Transport>(tls: &mut ClientConnection, socket: &mut T, bytes: &[u8]) -> io::Result<usize> {
     let taken = tls.writer().write(bytes)?;
     send_tls(tls, socket)?;

@@ -74,7 +74,8 @@ impl Target {
         Ok(Arc::new(Self { user, ..Self::resolve(params) }))
     }
 
-    /// Resolves names and prepares TLS, for nobody. What is wrong with either is told by the attempts that need it, as libpq does.
+    /// Resolves names and prepares TLS, for nobody. What is wrong with either is told by the attempts that need it, as
+    /// libpq does.
     pub fn resolve(params: Params) -> Self {
         let places: Vec<_> = params.endpoints.iter().map(addresses).collect();
         let has_network = places.iter().flatten().flatten().any(|place| matches!(place, SocketAddress::Tcp(_)));

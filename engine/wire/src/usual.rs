@@ -1,5 +1,6 @@
-//! The usual replies to a thread's statements. The bytes around the rows of a reply are kept when they were judged; those of
-//! the next reply to the same statement are compared with them, which takes a fraction of the instructions of judging them.
+//! The usual replies to a thread's statements. The bytes around the rows of a reply are kept when they were judged;
+//! those of the next reply to the same statement are compared with them, which takes a fraction of the instructions of
+//! judging them.
 
 use crate::frame::{self, Header};
 use crate::order::{Form, Order};

@@ -39,14 +39,14 @@ pub trait Program<A: Actions = ScriptActions> {
         Ok(())
     }
 
-    /// Tells, before the result of a [`Rows::Handed`] query, whether the next transaction begins at once if the current one
-    /// ends with this query. A program that knows it need not ask, and may act in the next transaction before
+    /// Tells, before the result of a [`Rows::Handed`] query, whether the next transaction begins at once if the current
+    /// one ends with this query. A program that knows it need not ask, and may act in the next transaction before
     /// [`Action::End`].
     fn foresee(&mut self, _begins: bool) {}
 
-    /// Receives the result of the last action: of a [`Rows::Counted`] query and of a [`RecordedRequest`] only a failure, of
-    /// a new connection, [`StagedRequest::Prepare`], [`StagedRequest::PrepareAll`] and [`Rows::Handed`] queries every
-    /// result.
+    /// Receives the result of the last action: of a [`Rows::Counted`] query and of a [`RecordedRequest`] only a
+    /// failure, of a new connection, [`StagedRequest::Prepare`], [`StagedRequest::PrepareAll`] and [`Rows::Handed`]
+    /// queries every result.
     fn complete(&mut self, _result: ActionResult<'_>) {}
 
     /// Ends the load: no further transaction follows.
@@ -148,8 +148,8 @@ impl Actions for StagedActions {
 /// A request of a staged run.
 #[derive(Debug, Clone, Copy)]
 pub enum StagedRequest<'a> {
-    /// Send `sql` in a Query message in any query mode; `rows` is `Counted` or `Handed`. With `Skipped` it does not count
-    /// as a query of the load, and the program receives its result.
+    /// Send `sql` in a Query message in any query mode; `rows` is `Counted` or `Handed`. With `Skipped` it does not
+    /// count as a query of the load, and the program receives its result.
     Text { sql: &'a str, rows: Rows },
     /// Parse and describe `statement` on the server without executing it.
     Prepare { statement: &'a Statement },
@@ -202,8 +202,8 @@ pub enum SessionStep {
     Leave,
 }
 
-/// Carries out the actions of a program of sysbench that is no client of a load, and waits for each. It keeps the program's connections,
-/// and counts nothing.
+/// Carries out the actions of a program of sysbench that is no client of a load, and waits for each. It keeps the
+/// program's connections, and counts nothing.
 pub trait Executor {
     /// Carries out actions up to the next [`Action::End`]. The error is why the program was aborted.
     fn carry_out(&mut self, program: &mut dyn Program<StagedActions>) -> Result<(), AbortReason>;

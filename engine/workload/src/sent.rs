@@ -1,7 +1,7 @@
 //! The statements that the clients of a load send, told one by one.
 //!
-//! A workload is wrapped only where somebody asks for its statements, for example to explain them. The event loop and the
-//! programs of other runs do not know of it.
+//! A workload is wrapped only where somebody asks for its statements, for example to explain them. The event loop and
+//! the programs of other runs do not know of it.
 
 use std::sync::Arc;
 use std::time::Duration;

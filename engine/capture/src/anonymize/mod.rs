@@ -1,4 +1,5 @@
-//! Replaces the values of a capture by tokens, which keep what a load depends on: equality, length and, within a length, order.
+//! Replaces the values of a capture by tokens, which keep what a load depends on: equality, length and, within a
+//! length, order.
 //!
 //! - `pieces`: the parts of a value that are replaced
 //! - `tokens`: the tokens that replace them

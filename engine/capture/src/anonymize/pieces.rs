@@ -82,7 +82,8 @@ const UNITS: &[&str] = &[
     "years",
 ];
 
-/// Cuts the text of a literal as a statement has it: strings with quotes, numbers, lists of both, the text of a comment.
+/// Cuts the text of a literal as a statement has it: strings with quotes, numbers, lists of both, the text of a
+/// comment.
 pub fn of_literal(text: &str, take: &mut Take<'_>) {
     for token in Tokens::of(text) {
         match token.kind {

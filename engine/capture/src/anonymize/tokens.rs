@@ -1,8 +1,8 @@
 //! Tokens for the pieces of all values of a capture.
 //!
 //! Pieces of one kind and one length are a group. In a group the tokens have the order of the pieces, and each token is
-//! drawn from its part of all possible ones with a key that is forgotten afterwards. The more of the possible pieces a group
-//! has, the nearer tokens are to the pieces: a group that has all of them keeps them.
+//! drawn from its part of all possible ones with a key that is forgotten afterwards. The more of the possible pieces a
+//! group has, the nearer tokens are to the pieces: a group that has all of them keeps them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};

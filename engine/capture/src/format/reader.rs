@@ -89,8 +89,8 @@ fn read_templates(path: &Path, about: &About) -> Result<Vec<Template>, Error> {
 
 /// Reads the statements of one session in their order.
 ///
-/// It keeps one chunk, usually 2 KiB and otherwise as long as its longest statement, from its first statement to its last
-/// one. Several readers may be used by several threads at the same time.
+/// It keeps one chunk, usually 2 KiB and otherwise as long as its longest statement, from its first statement to its
+/// last one. Several readers may be used by several threads at the same time.
 pub struct SessionReader {
     chunks: Arc<ChunkReader>,
     begin: Micros,

@@ -19,8 +19,8 @@ pub enum Protocol {
 
 /// The part that is common to statements that differ in their values alone.
 ///
-/// The parameters of its statements are either literals, which [`Template::write_text`] puts back into the text as they were
-/// written, quotes included, so that types and plans do not change; or they are values as text, which are bound.
+/// The parameters of its statements are either literals, which [`Template::write_text`] puts back into the text as they
+/// were written, quotes included, so that types and plans do not change; or they are values as text, which are bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Template {
     /// The number of the template, counted from 0, in the order of the file.

@@ -37,8 +37,8 @@ pub struct Origin {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Writes a capture. What it keeps in memory grows with the sessions that are open at the same time, by 24 bytes a session, and by
-/// some 50 bytes a template.
+/// Writes a capture. What it keeps in memory grows with the sessions that are open at the same time, by 24 bytes a
+/// session, and by some 50 bytes a template.
 pub struct Writer {
     directory: PathBuf,
     chunks: ChunkWriter,

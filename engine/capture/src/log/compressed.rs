@@ -97,8 +97,8 @@ impl Compression {
     }
 }
 
-/// The text of a compressed log. Compressed parts that follow each other are one log, as for `zcat`. What cannot be unpacked
-/// is noted in the counts, and a mark stands in its place: with it what was cut is no whole line.
+/// The text of a compressed log. Compressed parts that follow each other are one log, as for `zcat`. What cannot be
+/// unpacked is noted in the counts, and a mark stands in its place: with it what was cut is no whole line.
 pub struct Unpacked {
     compression: Compression,
     /// The part that is being read; `None` at the end.

@@ -20,8 +20,8 @@ pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureErro
     rows.finish(sink)
 }
 
-/// Makes records of lines. A row that was torn off, by a crash of the server or of its disk, is known by the row that begins
-/// before its last quote. Each line is looked at once.
+/// Makes records of lines. A row that was torn off, by a crash of the server or of its disk, is known by the row that
+/// begins before its last quote. Each line is looked at once.
 #[derive(Default)]
 struct Rows {
     /// The row so far.
@@ -70,8 +70,8 @@ impl Rows {
         if self.row.is_empty() { Ok(()) } else { self.give_up(why, sink) }
     }
 
-    /// Gives up the row up to the last row that begins within it, which may be whole or go on in the next line. Other rows
-    /// within it, and messages in another form, are counted as lost.
+    /// Gives up the row up to the last row that begins within it, which may be whole or go on in the next line. Other
+    /// rows within it, and messages in another form, are counted as lost.
     fn take_last(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let begins: Vec<usize> = [0].into_iter().chain(rows_within(&self.row)).collect();
         let Some((last, torn)) = begins.split_last().filter(|(last, _)| **last > 0) else {

@@ -68,8 +68,8 @@ impl Envelope {
     }
 }
 
-/// A log without the envelopes of its lines. A line of another form, or one that was torn off, gets a zero in front, by which it
-/// counts as one that cannot be read and is the end of no statement.
+/// A log without the envelopes of its lines. A line of another form, or one that was torn off, gets a zero in front, by
+/// which it counts as one that cannot be read and is the end of no statement.
 pub struct Unwrapped<R> {
     input: R,
     envelope: Envelope,

@@ -1,5 +1,5 @@
-//! The format `jsonlog` of 15 and newer: an object on each line. CloudNativePG has the columns of csvlog in an object within
-//! that of its own log.
+//! The format `jsonlog` of 15 and newer: an object on each line. CloudNativePG has the columns of csvlog in an object
+//! within that of its own log.
 
 use serde::Deserialize;
 

@@ -172,8 +172,8 @@ fn push_literal(items: &mut Vec<Item>, text: &str) {
 }
 
 /// Matches the rest of a prefix with the rest of a line, behind which a part begins. Texts of fields are as short as
-/// possible; where the rest does not match then, a longer one is tried. `failed` holds how many items did not match where:
-/// each is tried once at each place.
+/// possible; where the rest does not match then, a longer one is tried. `failed` holds how many items did not match
+/// where: each is tried once at each place.
 fn match_items<'a>(
     items: &[Item],
     line: &'a str,

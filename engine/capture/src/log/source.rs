@@ -49,7 +49,8 @@ impl<'a> LogLine<'a> {
 }
 
 impl LogLines {
-    /// Opens a file, or standard input for `-`. Returns its lines and its first part, in which the last line may be cut.
+    /// Opens a file, or standard input for `-`. Returns its lines and its first part, in which the last line may be
+    /// cut.
     pub fn open(name: &str) -> Result<(Self, Vec<u8>), CaptureError> {
         let input: Box<dyn Read> = match name {
             "-" => Box::new(io::stdin()),

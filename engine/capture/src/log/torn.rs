@@ -39,8 +39,9 @@ pub fn messages_within_texts(prefix: &Prefix, record: &Record, further: &str) ->
         .sum()
 }
 
-/// Messages that begin in a text of SQL. One that is quoted stands within a literal that ends, and its rest, by itself, has a
-/// quote too many. Where a literal was torn off, it does not end, or the text of the next message is whole by itself.
+/// Messages that begin in a text of SQL. One that is quoted stands within a literal that ends, and its rest, by itself,
+/// has a quote too many. Where a literal was torn off, it does not end, or the text of the next message is whole by
+/// itself.
 pub fn messages_within_text(prefix: &Prefix, text: &str) -> u64 {
     if part_ends(text, prefix.ends_in_field()).next().is_none() {
         return 0;

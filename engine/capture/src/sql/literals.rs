@@ -100,7 +100,8 @@ fn comment_text(token: &SqlToken<'_>) -> Option<Range<usize>> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Reads literals with commas between them up to a closing bracket. Returns them as one, and the tokens from the bracket on.
+/// Reads literals with commas between them up to a closing bracket. Returns them as one, and the tokens from the
+/// bracket on.
 fn list(mut tokens: Tokens<'_>) -> Option<(Range<usize>, Tokens<'_>)> {
     let mut range: Option<Range<usize>> = None;
     let mut is_complete = false;

@@ -1,5 +1,5 @@
-//! Tokens of SQL, as far as needed to tell values from the rest. Every text has tokens: what PostgreSQL would reject ends
-//! somewhere.
+//! Tokens of SQL, as far as needed to tell values from the rest. Every text has tokens: what PostgreSQL would reject
+//! ends somewhere.
 
 use ground::sql::{comment_end, dollar_quoted_end, escape_string_end, is_name, quoted_end};
 

@@ -22,7 +22,8 @@ pub struct ReplayTotals {
     pub sessions: SessionCounts,
     /// Transactions that have ended, however they ended.
     pub transactions: u64,
-    /// Errors by SQLSTATE: those that were recorded for their statements, other ones, and recorded ones that did not come.
+    /// Errors by SQLSTATE: those that were recorded for their statements, other ones, and recorded ones that did not
+    /// come.
     pub expected: Failures,
     pub unexpected: Failures,
     pub missing: Failures,
@@ -63,9 +64,9 @@ pub struct ReplayAccount {
     pub expected: Failures,
     pub unexpected: Failures,
     pub missing: Failures,
-    /// Later statements, of any account, of transactions that an error of this one ended, by the SQLSTATE of that error:
-    /// those that failed with 25P02, which was not recorded, and those for which it was recorded and did not come, as the
-    /// error itself did not.
+    /// Later statements, of any account, of transactions that an error of this one ended, by the SQLSTATE of that
+    /// error: those that failed with 25P02, which was not recorded, and those for which it was recorded and did not
+    /// come, as the error itself did not.
     pub consequences: Failures,
     pub missing_consequences: Failures,
     /// The time from sending a statement to its answer, microseconds and as a histogram. Statements with unexpected

@@ -14,8 +14,8 @@ pub const SCRIPT: &str = "script";
 /// Responses below this are counted separately, as in the published study.
 const HALF_OF_ATTENTION: Nanos = 5_000_000_000;
 
-/// The limits of J. Nielsen's classes of response times: felt as instant, the flow of thought is kept, attention is kept
-/// (Usability Engineering, 1993, chapter 5).
+/// The limits of J. Nielsen's classes of response times: felt as instant, the flow of thought is kept, attention is
+/// kept (Usability Engineering, 1993, chapter 5).
 pub const CLASSES: [Nanos; 3] = [100_000_000, 1_000_000_000, 10_000_000_000];
 
 /// A task that has ended.

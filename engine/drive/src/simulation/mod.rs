@@ -1,5 +1,5 @@
-//! Simulated runs: the event loop and the main thread in simulated time, with simulated servers and all their faults, drawn from one
-//! seed. Each run is compared with what its programs and servers saw.
+//! Simulated runs: the event loop and the main thread in simulated time, with simulated servers and all their faults,
+//! drawn from one seed. Each run is compared with what its programs and servers saw.
 //!
 //! `PGTRIAL_SIMULATION=SEED cargo test -p drive simulat` repeats a run, `PGTRIAL_SIMULATION=FIRST..END` makes others.
 
@@ -37,12 +37,12 @@ use ground::random::Random;
 /// The seeds that `cargo test` runs.
 const SEEDS: Range<u64> = 0..3000;
 
-/// Seeds of runs that broke promises before, by what they have found: a client that was given up twice, transactions that began
-/// after the end of the load and in another engine's slice once their connection was ready, an alarm while clients connect, one in the
-/// warm-up of a load with a rate, a failed transaction that was counted twice because its connection broke as well, a thread that woke
-/// late for the start of the load and began transactions in another engine's slice, clients that skipped starts and then began there,
-/// a thread that a simulated interrupt did not reach while it computed, and a recorded statement whose connection broke behind its
-/// error.
+/// Seeds of runs that broke promises before, by what they have found: a client that was given up twice, transactions
+/// that began after the end of the load and in another engine's slice once their connection was ready, an alarm while
+/// clients connect, one in the warm-up of a load with a rate, a failed transaction that was counted twice because its
+/// connection broke as well, a thread that woke late for the start of the load and began transactions in another
+/// engine's slice, clients that skipped starts and then began there, a thread that a simulated interrupt did not reach
+/// while it computed, and a recorded statement whose connection broke behind its error.
 const FORMER: [u64; 14] = [
     74,
     230,

@@ -1,5 +1,5 @@
-//! A simulated server's side of a session: it reads the client's messages, executes statements of a few kinds, and fails in all
-//! the ways that servers fail.
+//! A simulated server's side of a session: it reads the client's messages, executes statements of a few kinds, and
+//! fails in all the ways that servers fail.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The world of a simulated run: its time, the threads that live in it, and their connections. A simulated run takes place in one
-//! thread of the test, so the world is that thread's.
+//! The world of a simulated run: its time, the threads that live in it, and their connections. A simulated run takes
+//! place in one thread of the test, so the world is that thread's.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;

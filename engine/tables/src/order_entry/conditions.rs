@@ -1,7 +1,7 @@
 //! The consistency conditions 1 to 12 of clause 3.3.2, as queries. They hold at any time between transactions.
 //!
-//! Condition 11 is of the specification's initial population: 2,100 orders of a district are delivered. Here the deliveries
-//! that customers have counted since are added, so that it holds after a run too.
+//! Condition 11 is of the specification's initial population: 2,100 orders of a district are delivered. Here the
+//! deliveries that customers have counted since are added, so that it holds after a run too.
 
 use wire::error::ConnectionError;
 use wire::session::Session;

@@ -1,5 +1,5 @@
-//! The nine tables: their columns, keys and rows. Amounts of money have two digits more than the specification asks for,
-//! because a run without think times fills them in hours.
+//! The nine tables: their columns, keys and rows. Amounts of money have two digits more than the specification asks
+//! for, because a run without think times fills them in hours.
 
 use workload::order_entry::sizes::{CUSTOMERS, DISTRICTS, FIRST_NEW_ORDER, ITEMS, ORDERS};
 

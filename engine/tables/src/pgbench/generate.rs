@@ -1,8 +1,9 @@
 //! Client-side data generation: rows by COPY, over one or several connections.
 //!
-//! Only the transaction that has emptied a table may freeze its rows. So an ordinary table is filled over one connection.
-//! Partitions are filled in parallel: each connection empties and fills its partitions in one transaction, and all commit
-//! after the last is filled. An error leaves everything as it was before, unless the server dies between two commits.
+//! Only the transaction that has emptied a table may freeze its rows. So an ordinary table is filled over one
+//! connection. Partitions are filled in parallel: each connection empties and fills its partitions in one transaction,
+//! and all commit after the last is filled. An error leaves everything as it was before, unless the server dies between
+//! two commits.
 //!
 //! Engines that share a load do not empty the tables, do not freeze rows, and fill an ordinary table over several
 //! connections too.
@@ -89,8 +90,8 @@ fn style(options: &InitOptions) -> ProgressStyle {
     if options.quiet { ProgressStyle::Quiet } else { ProgressStyle::Rows }
 }
 
-/// Fills the tables that hold the accounts, over the helpers or else over the loader's session. Returns the helpers, their
-/// transactions open.
+/// Fills the tables that hold the accounts, over the helpers or else over the loader's session. Returns the helpers,
+/// their transactions open.
 fn fill_accounts(
     loader: &mut Loader,
     tables: Vec<AccountsTable>,
@@ -117,8 +118,9 @@ fn fill_accounts(
     filled
 }
 
-/// Fills one table of accounts. Unless the table is shared, this transaction has emptied it. Then balance and filler, the
-/// same in every row, are defaults of the table during COPY: the server reads half as many fields, a fifth less work.
+/// Fills one table of accounts. Unless the table is shared, this transaction has emptied it. Then balance and filler,
+/// the same in every row, are defaults of the table during COPY: the server reads half as many fields, a fifth less
+/// work.
 fn fill(
     session: &mut Session,
     table: &AccountsTable,

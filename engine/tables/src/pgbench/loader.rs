@@ -47,8 +47,8 @@ impl<'a> Loader<'a> {
         Self { target, session, options, backends, has_warned: false }
     }
 
-    /// Opens connections to work on `items` things in parallel. Returns none if the loader's own session does as well, or if
-    /// others could wait for them: the first such time with a warning. The session must be in no transaction.
+    /// Opens connections to work on `items` things in parallel. Returns none if the loader's own session does as well,
+    /// or if others could wait for them: the first such time with a warning. The session must be in no transaction.
     pub fn open_helpers(&mut self, items: usize) -> Result<Vec<Session>, LoadError> {
         let count = self.options.connections().min(items);
         // With several hosts, another connection might reach another server.

@@ -15,8 +15,8 @@ const HAS_NO_INDEX: &str = "not c.relhasindex";
 /// A condition on a partition: the server can analyse a partitioned table without its partitions (since PostgreSQL 18).
 const HAS_ANALYZE_ONLY: &str = "pg_catalog.current_setting('server_version_num')::int >= 180000";
 
-/// Vacuums and analyses the tables. If the partitions were vacuumed in parallel, the partitioned table itself only needs
-/// statistics.
+/// Vacuums and analyses the tables. If the partitions were vacuumed in parallel, the partitioned table itself only
+/// needs statistics.
 pub fn vacuum(loader: &mut Loader) -> Result<(), LoadError> {
     for table in statements::TABLES {
         let is_done = table == statements::ACCOUNTS
@@ -57,9 +57,9 @@ fn execute_after(session: &mut Session, setting: Option<&str>, sql: &str) -> Res
     }
 }
 
-/// Calls `work` with each partition of pgbench_accounts and the number of partitions, over several connections, and returns
-/// true. Returns false if one connection does as well, if the catalogs cannot be read, or if a partition is not an ordinary table that the user owns and
-/// for which `condition` holds, an SQL condition on its row `c` of `pg_class`.
+/// Calls `work` with each partition of pgbench_accounts and the number of partitions, over several connections, and
+/// returns true. Returns false if one connection does as well, if the catalogs cannot be read, or if a partition is not
+/// an ordinary table that the user owns and for which `condition` holds, an SQL condition on its row `c` of `pg_class`.
 fn in_parallel(
     loader: &mut Loader,
     condition: &str,

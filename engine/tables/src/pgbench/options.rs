@@ -47,8 +47,8 @@ impl InitOptions {
         self.shard.range(self.all_accounts())
     }
 
-    /// Returns the number of connections that load: one, as in pgbench, unless the user chose another number. A pooler may have
-    /// no room for more, and a connection that waits for others in its transaction may be ended by the server.
+    /// Returns the number of connections that load: one, as in pgbench, unless the user chose another number. A pooler
+    /// may have no room for more, and a connection that waits for others in its transaction may be ended by the server.
     pub fn connections(&self) -> usize {
         self.jobs.unwrap_or(1)
     }

@@ -42,8 +42,8 @@ impl HashPartition {
     }
 }
 
-/// Returns the remainder, modulo `modulus`, of the hash of a row whose partition key is the integer column `key`, `int` or
-/// `bigint`: `hashint4extended` and `hashint8extended` return the same for values that both types hold.
+/// Returns the remainder, modulo `modulus`, of the hash of a row whose partition key is the integer column `key`, `int`
+/// or `bigint`: `hashint4extended` and `hashint8extended` return the same for values that both types hold.
 fn remainder(key: u64, modulus: u64) -> u64 {
     let low = key as u32 ^ (key >> 32) as u32;
     hash_u32(low, SEED).wrapping_add(COMBINE) % modulus

@@ -61,8 +61,8 @@ impl RequireAuth {
         Self { accepted: !0, text: String::new() }
     }
 
-    /// Reads a comma-separated list of methods to accept, or, each with `!`, to reject. As in libpq 18, an empty list accepts
-    /// only servers that ask for nothing.
+    /// Reads a comma-separated list of methods to accept, or, each with `!`, to reject. As in libpq 18, an empty list
+    /// accepts only servers that ask for nothing.
     pub fn parse(text: &str) -> Result<Self, ParamsError> {
         let negated = text.starts_with('!');
         let mut listed = 0;

@@ -84,8 +84,8 @@ fn default_place(port: &str, env: &dyn Environment) -> (Place, String) {
 }
 
 impl Host {
-    /// Checks port, address and length of the path, and adds the password. What is wrong with a host is reported when its
-    /// turn comes, as by libpq.
+    /// Checks port, address and length of the path, and adds the password. What is wrong with a host is reported when
+    /// its turn comes, as by libpq.
     pub fn into_endpoint(self, passwords: &Passwords, env: &dyn Environment) -> Endpoint {
         let password = passwords.find(self.name_in_passfile(env), &self.port);
         let port = self.port_number();

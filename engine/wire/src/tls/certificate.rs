@@ -65,8 +65,8 @@ impl<'a> Certificate<'a> {
 
     /// Checks that the certificate names the host.
     ///
-    /// The alternative names decide; the common name does if none of them is of the host's kind (DNS name or address). A
-    /// name may start with `*.`, which stands for one label. Source: PostgreSQL 18 documentation, 32.19.1.
+    /// The alternative names decide; the common name does if none of them is of the host's kind (DNS name or address).
+    /// A name may start with `*.`, which stands for one label. Source: PostgreSQL 18 documentation, 32.19.1.
     ///
     pub fn check_host(&self, host: &ServerName<'_>) -> Result<(), OtherHost> {
         let address = match host {

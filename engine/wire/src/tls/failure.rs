@@ -87,8 +87,8 @@ fn family(identifier: &[u8]) -> impl Iterator<Item = &u8> {
     identifier.iter().skip(2).take(5)
 }
 
-/// Alerts that do not depend on what the client's library can do: the server judges the client's certificate, or speaks no
-/// version of TLS that libpq has by default.
+/// Alerts that do not depend on what the client's library can do: the server judges the client's certificate, or speaks
+/// no version of TLS that libpq has by default.
 fn is_sent_to_libpq(alert: AlertDescription) -> bool {
     use AlertDescription::*;
     matches!(

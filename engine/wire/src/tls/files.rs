@@ -1,4 +1,5 @@
-//! The files that libpq reads for TLS: trusted authorities, lists of revoked certificates, and the client's own certificate.
+//! The files that libpq reads for TLS: trusted authorities, lists of revoked certificates, and the client's own
+//! certificate.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -124,7 +125,8 @@ fn revocation_files(tls: &TlsParams) -> Result<Vec<PathBuf>, UnusableFile> {
     Ok(files)
 }
 
-/// Reads the client's certificate and key; `None` if the certificate's file does not exist, which libpq takes for having none.
+/// Reads the client's certificate and key; `None` if the certificate's file does not exist, which libpq takes for
+/// having none.
 pub fn load_client_cert(
     tls: &TlsParams,
     provider: &CryptoProvider,

@@ -102,7 +102,8 @@ enum Undecrypted {
 enum Encrypted {
     /// `ENCRYPTED PRIVATE KEY`: the DER of EncryptedPrivateKeyInfo.
     Pkcs8(Vec<u8>),
-    /// `RSA PRIVATE KEY` or `EC PRIVATE KEY` with the lines `Proc-Type: 4,ENCRYPTED` and `DEK-Info: CIPHER,IV` (RFC 1421).
+    /// `RSA PRIVATE KEY` or `EC PRIVATE KEY` with the lines `Proc-Type: 4,ENCRYPTED` and `DEK-Info: CIPHER,IV` (RFC
+    /// 1421).
     Traditional { is_rsa: bool, cipher: String, iv: Vec<u8>, data: Vec<u8> },
 }
 

@@ -6,8 +6,8 @@ use x509_parser::prelude::{ASN1Time, CertificateRevocationList, FromDer};
 
 use super::certificate::{Certificate, Signed, algorithm_after};
 
-/// Checks a certificate against the lists of its issuer. As in OpenSSL, a certificate without a valid list of its issuer is
-/// refused once there are lists. `is_signed` says whether the issuer has signed something.
+/// Checks a certificate against the lists of its issuer. As in OpenSSL, a certificate without a valid list of its
+/// issuer is refused once there are lists. `is_signed` says whether the issuer has signed something.
 ///
 /// # Errors
 /// It is revoked, or no valid list is its issuer's.

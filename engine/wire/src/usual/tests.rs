@@ -62,7 +62,8 @@ fn known(form: Form, reply: &[u8]) -> UsualReplies {
     usual
 }
 
-/// Asserts that a reply has the same outcome with the usual replies at hand, whatever they are after it, as without them.
+/// Asserts that a reply has the same outcome with the usual replies at hand, whatever they are after it, as without
+/// them.
 fn assert_alike(pieces: &[&[u8]], form: Form, usual: &mut UsualReplies) {
     if frame::messages(&pieces.concat()).any(|(kind, _)| kind == b'N') {
         // It would be printed.

@@ -23,8 +23,8 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// The value that is written. It does not matter which value it is.
 const CONTENT: u64 = 0x5555_5555_5555_5555;
 
-/// Words that several threads may read and write at once. Relaxed loads and stores are those of plain memory, and are done
-/// one by one.
+/// Words that several threads may read and write at once. Relaxed loads and stores are those of plain memory, and are
+/// done one by one.
 type Words = Arc<Vec<AtomicU64>>;
 
 pub fn options() -> Vec<OptionSpec> {

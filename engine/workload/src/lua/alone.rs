@@ -1,5 +1,5 @@
-//! A state of the main thread: it runs the script's top level, calls `init`, `done` or hooks, executes a command, and asks
-//! the server by an executor of its own, since no load runs it.
+//! A state of the main thread: it runs the script's top level, calls `init`, `done` or hooks, executes a command, and
+//! asks the server by an executor of its own, since no load runs it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! sysbench's counters, which scripts read and increment through LuaJIT's `ffi`: those of the client whose coroutine runs.
+//! sysbench's counters, which scripts read and increment through LuaJIT's `ffi`: those of the client whose coroutine
+//! runs.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};

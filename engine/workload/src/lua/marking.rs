@@ -1,5 +1,5 @@
-//! Marks what a script's command makes: each statement that may make something runs in one transaction with the statements
-//! that mark it, so that no mark is missing where the engine ends, and nothing of another session gets one.
+//! Marks what a script's command makes: each statement that may make something runs in one transaction with the
+//! statements that mark it, so that no mark is missing where the engine ends, and nothing of another session gets one.
 
 use std::collections::BTreeSet;
 
@@ -126,8 +126,8 @@ impl Marking {
         })
     }
 
-    /// Takes the result of the script's statement and the answer that the script will get. Returns the answer if nothing
-    /// comes after it.
+    /// Takes the result of the script's statement and the answer that the script will get. Returns the answer if
+    /// nothing comes after it.
     pub fn take_answer(
         &mut self,
         connection: Option<usize>,
@@ -151,8 +151,8 @@ impl Marking {
         None
     }
 
-    /// Takes the result of the statement that [`Marking::text`] returned. Returns the script's answer if it was the last,
-    /// and the script's statement if that comes next.
+    /// Takes the result of the statement that [`Marking::text`] returned. Returns the script's answer if it was the
+    /// last, and the script's statement if that comes next.
     pub fn complete(&mut self, result: &ActionResult<'_>) -> (Option<Answer>, Option<CoroutineRequest>) {
         let failed = match result {
             ActionResult::Done(_) => None,

@@ -1,6 +1,6 @@
-//! Scripts for sysbench: Lua on LuaJIT. Each client has a state of its own, in which its life is one coroutine; what needs
-//! the server or the event loop is a request that it yields ([`client`]). The scripting interface itself is written in Lua
-//! (`prelude/`), above a few native functions ([`natives`]).
+//! Scripts for sysbench: Lua on LuaJIT. Each client has a state of its own, in which its life is one coroutine; what
+//! needs the server or the event loop is a request that it yields ([`client`]). The scripting interface itself is
+//! written in Lua (`prelude/`), above a few native functions ([`natives`]).
 
 mod alone;
 mod client;

@@ -182,8 +182,8 @@ fn path_of(file: &LuaString) -> PathBuf {
     OsStr::from_bytes(&file.as_bytes()).into()
 }
 
-/// Sets `sysbench.opt`. A script that declares no options finds them as global variables too, as in sysbench 0.5, except
-/// those that would hide a function.
+/// Sets `sysbench.opt`. A script that declares no options finds them as global variables too, as in sysbench 0.5,
+/// except those that would hide a function.
 fn export_options(lua: &Lua, shared: &SharedStates) -> mlua::Result<()> {
     let globals = lua.globals();
     let sysbench: Table = globals.get("sysbench")?;

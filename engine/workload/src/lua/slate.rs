@@ -1,6 +1,6 @@
-//! The slate: memory that Rust shares with a state's Lua, where a query's text, an execution's values and the answer to it are
-//! written. Compiled Lua reads and writes it through `ffi` as its own, so that a coroutine yields one value and is resumed
-//! with one. What has no room here is an argument of the request, in a table.
+//! The slate: memory that Rust shares with a state's Lua, where a query's text, an execution's values and the answer to
+//! it are written. Compiled Lua reads and writes it through `ffi` as its own, so that a coroutine yields one value and
+//! is resumed with one. What has no room here is an argument of the request, in a table.
 
 use std::cell::Cell;
 

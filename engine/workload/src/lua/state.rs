@@ -1,9 +1,9 @@
 //! Lua states: the libraries, the native functions and the prelude.
 //!
-//! Scripts of sysbench use LuaJIT's `ffi` and the `debug` library, with which Lua can break any promise that Rust makes.
-//! mlua gives them out by one function that is unsafe for this reason, and it is called here and nowhere else. Whoever runs
-//! a script trusts it as they would a program: sysbench runs it with the same libraries. Our own prelude uses `ffi` for
-//! calls of native functions that take and return numbers only, and for the [slate](super::slate).
+//! Scripts of sysbench use LuaJIT's `ffi` and the `debug` library, with which Lua can break any promise that Rust
+//! makes. mlua gives them out by one function that is unsafe for this reason, and it is called here and nowhere else.
+//! Whoever runs a script trusts it as they would a program: sysbench runs it with the same libraries. Our own prelude
+//! uses `ffi` for calls of native functions that take and return numbers only, and for the [slate](super::slate).
 #![allow(unsafe_code)]
 
 use std::cell::RefCell;

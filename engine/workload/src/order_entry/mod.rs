@@ -1,5 +1,5 @@
-//! Order entry: the five transactions of the TPC-C specification, revision 5.11, as a native program. Its results are not
-//! TPC-C results, which need more than a load.
+//! Order entry: the five transactions of the TPC-C specification, revision 5.11, as a native program. Its results are
+//! not TPC-C results, which need more than a load.
 //!
 //! Sizes, names and random numbers are also what the tables are filled with.
 

@@ -1,5 +1,5 @@
-//! Makes the steps of a script: slots for the names of variables, jumps for conditions, statements with parameters; and its
-//! legs, which are draws and the query after them: nearly all scripts consist of them, and a leg is done at once.
+//! Makes the steps of a script: slots for the names of variables, jumps for conditions, statements with parameters; and
+//! its legs, which are draws and the query after them: nearly all scripts consist of them, and a leg is done at once.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -50,8 +50,8 @@ struct OpenIf {
 }
 
 impl<'a> Compiler<'a> {
-    /// Prepares for one script, whose first statement has this number in the run; `pipelines` are the statements of each
-    /// pipeline, by the command that starts it.
+    /// Prepares for one script, whose first statement has this number in the run; `pipelines` are the statements of
+    /// each pipeline, by the command that starts it.
     pub fn new(
         symbols: &'a mut Symbols,
         constants: &'a HashMap<String, Scalar>,

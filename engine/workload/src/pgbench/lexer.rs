@@ -1,5 +1,6 @@
-//! Splits a script into statements and backslash commands as psql's scanner does: a semicolon ends a statement outside of
-//! quotes, comments, parentheses and the bodies of SQL functions; a backslash outside of quotes and comments ends it too.
+//! Splits a script into statements and backslash commands as psql's scanner does: a semicolon ends a statement outside
+//! of quotes, comments, parentheses and the bodies of SQL functions; a backslash outside of quotes and comments ends it
+//! too.
 
 use ground::c_numbers::is_space;
 use ground::sql;

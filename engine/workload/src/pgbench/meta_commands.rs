@@ -1,4 +1,5 @@
-//! Meta-commands: the table of their names, how each is read, and the steps that it becomes. `steps.rs` executes the steps.
+//! Meta-commands: the table of their names, how each is read, and the steps that it becomes. `steps.rs` executes the
+//! steps.
 
 use super::compiler::Compiler;
 use super::error::ScriptError;

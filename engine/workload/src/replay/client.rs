@@ -1,5 +1,5 @@
-//! The program of a client: it takes a session, connects when the session began, sends its statements in their order, leaves
-//! after the last one, and takes the next session.
+//! The program of a client: it takes a session, connects when the session began, sends its statements in their order,
+//! leaves after the last one, and takes the next session.
 
 use std::sync::Arc;
 

@@ -13,8 +13,8 @@ use wire::value::Value;
 
 const ALL: Choice = Choice { share: 1.0, seed: 0, copies: 1 };
 
-/// A statement of a session: its start, its template's protocol and text, its parameters, which are literals if they have
-/// quotes.
+/// A statement of a session: its start, its template's protocol and text, its parameters, which are literals if they
+/// have quotes.
 type Line<'a> = (Micros, Protocol, &'a str, &'a [Option<&'a str>]);
 
 /// Writes a capture of these sessions, each with its start.

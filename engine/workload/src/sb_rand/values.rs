@@ -60,8 +60,8 @@ pub fn string(random: &mut Random, template: &[u8], out: &mut Vec<u8>) {
     }));
 }
 
-/// Appends a string of `min` to `max` characters from `0` to `z` in ASCII order. A `min` above `max` counts as 1; a `max`
-/// of 0 appends nothing.
+/// Appends a string of `min` to `max` characters from `0` to `z` in ASCII order. A `min` above `max` counts as 1; a
+/// `max` of 0 appends nothing.
 pub fn varstring(random: &mut Random, min: u32, max: u32, out: &mut Vec<u8>) {
     if max == 0 {
         return;

@@ -1,5 +1,5 @@
-//! The programs of simulated clients: scripts, programs that manage their connections as sysbench's do, and recorded sessions. They
-//! note the truth about their transactions, and judge what they are given.
+//! The programs of simulated clients: scripts, programs that manage their connections as sysbench's do, and recorded
+//! sessions. They note the truth about their transactions, and judge what they are given.
 
 mod replay;
 mod script;
@@ -33,8 +33,8 @@ enum Step {
     EndPipeline,
 }
 
-/// The scripts: the first is one statement, the second a transaction with a wanted row, the third has a pipeline where the protocol
-/// allows one, the fourth needs no server, the fifth leaves a transaction open.
+/// The scripts: the first is one statement, the second a transaction with a wanted row, the third has a pipeline where
+/// the protocol allows one, the fourth needs no server, the fifth leaves a transaction open.
 const SCRIPTS: [&[Step]; 5] = [
     &[Step::Local, Step::Select { kept: false }],
     &[Step::Begin, Step::Select { kept: true }, Step::Sleep, Step::Update, Step::Select { kept: true }, Step::End],

@@ -58,8 +58,8 @@ pub fn connection_limit(session: &mut Session) -> Option<(usize, String)> {
     }
 }
 
-/// Rejects pools that need more connections than the server allows this user; the connections of all engines count. If the
-/// server does not report a limit, any size is accepted.
+/// Rejects pools that need more connections than the server allows this user; the connections of all engines count. If
+/// the server does not report a limit, any size is accepted.
 pub fn check_limit(session: &mut Session, pools: &PoolPlan) -> Result<(), PoolError> {
     let (apps, size) = (pools.apps, pools.deal.size);
     let wanted = apps * size;

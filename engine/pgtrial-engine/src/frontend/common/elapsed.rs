@@ -19,8 +19,8 @@ impl Elapsed {
         Self { round: plan.slices.map(|slices| slices.round()), time: 0 }
     }
 
-    /// Adds a tick after the warm-up: a second, or a round of slices. Returns the numbers, from 1, of the seconds that ended
-    /// with it; what is left at the end of a run ends none.
+    /// Adds a tick after the warm-up: a second, or a round of slices. Returns the numbers, from 1, of the seconds that
+    /// ended with it; what is left at the end of a run ends none.
     pub fn add(&mut self, tick: &Tick) -> RangeInclusive<u64> {
         let before = self.time / SECOND;
         match self.round {

@@ -1,5 +1,5 @@
-//! Rows of the options that several front ends have. Each front end lists those that it takes, with a group and a help text of
-//! its own.
+//! Rows of the options that several front ends have. Each front end lists those that it takes, with a group and a help
+//! text of its own.
 
 use super::arguments::RunArguments;
 use super::failure::Failure;

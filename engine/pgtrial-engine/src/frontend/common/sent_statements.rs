@@ -17,7 +17,8 @@ const EXECUTIONS: usize = 6;
 /// The texts that are written: a load that has its values in them sends a new one each time.
 const TEXTS: usize = 5000;
 
-/// Returns the workload. If there is a path, it writes the statements that its clients send to this file, as JSON Lines.
+/// Returns the workload. If there is a path, it writes the statements that its clients send to this file, as JSON
+/// Lines.
 pub fn listed<A: Actions>(
     workload: Arc<dyn Workload<A>>,
     mode: QueryMode,

@@ -1,5 +1,5 @@
-//! The options of runs in which several engines take part: `--shard`, for parts of one run, and `--slice`, for runs that
-//! take turns.
+//! The options of runs in which several engines take part: `--shard`, for parts of one run, and `--slice`, for runs
+//! that take turns.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The merged phases and seconds. Each that some machine has not yet reported has one sum, however many machines there are.
-//! If many are open, because one machine is far behind, their histograms are packed.
+//! The merged phases and seconds. Each that some machine has not yet reported has one sum, however many machines there
+//! are. If many are open, because one machine is far behind, their histograms are packed.
 
 use std::collections::BTreeMap;
 

@@ -27,8 +27,8 @@ pub fn print_version(server: &str) {
     }
 }
 
-/// Asks the database for the scale and for partitions. Without built-in scripts nothing needs its tables, and the scale is
-/// the option's.
+/// Asks the database for the scale and for partitions. Without built-in scripts nothing needs its tables, and the scale
+/// is the option's.
 pub fn survey(session: &mut Session, benchmark: &Benchmark, target: &Target) -> Result<Facts, Failure> {
     if !benchmark.needs_tables {
         return Ok(Facts { scale: benchmark.scale.unwrap_or(1), partitions: None });

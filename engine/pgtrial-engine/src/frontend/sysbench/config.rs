@@ -1,11 +1,11 @@
 //! The file that `--config-file` names: one option a line, `NAME = VALUE`.
 //!
 //! A value is a word, or several with commas or white space between them for a list. A word in single or double quotes
-//! may contain anything but its quote. Empty lines, lines in brackets and what follows a `#` at the start of a word mean
-//! nothing.
+//! may contain anything but its quote. Empty lines, lines in brackets and what follows a `#` at the start of a word
+//! mean nothing.
 //!
-//! sysbench 1.0.20 reads the same lines, but takes a space before the equals sign for a part of the name, any value of a
-//! switch for `on`, and the first of several words; it forgets options that it does not know. Here what is not
+//! sysbench 1.0.20 reads the same lines, but takes a space before the equals sign for a part of the name, any value of
+//! a switch for `on`, and the first of several words; it forgets options that it does not know. Here what is not
 //! understood is an error.
 
 use thiserror::Error;

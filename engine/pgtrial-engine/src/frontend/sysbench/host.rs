@@ -32,8 +32,8 @@ pub fn run(settings: &Settings, test: &host::MachineLoad) -> Result<Plan, Sysben
     Ok(plan)
 }
 
-/// Raises the limit of open files as far as the system allows: each thread waits with two files. If they are too few, the
-/// run reports it.
+/// Raises the limit of open files as far as the system allows: each thread waits with two files. If they are too few,
+/// the run reports it.
 fn reserve_files(threads: u64) {
     let wanted = 2 * threads + OTHER_FILES;
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {

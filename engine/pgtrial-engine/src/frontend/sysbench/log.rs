@@ -1,5 +1,5 @@
-//! sysbench's log: lines on standard output, each of a level, those above the verbosity left out; and its errors, which go
-//! there or to standard error.
+//! sysbench's log: lines on standard output, each of a level, those above the verbosity left out; and its errors, which
+//! go there or to standard error.
 
 use std::fmt::Display;
 use std::io::{self, Stdout, Write};
@@ -74,7 +74,8 @@ impl<W: Write> Log<W> {
         self.lines().is_aside = true;
     }
 
-    /// Writes a text and a line feed. The same text again is only counted; the count is written before the next other text.
+    /// Writes a text and a line feed. The same text again is only counted; the count is written before the next other
+    /// text.
     pub fn text(&self, level: Level, text: impl Display) {
         let mut lines = self.lines();
         if !lines.shows(level) {

@@ -33,7 +33,8 @@ pub enum TestProgram {
 
 impl Test {
     /// Loads the test that the command line names, or else the script on standard input. A script's top level is run.
-    /// Its output goes to `voice`, and what it asks of the server outside of a load to `executors`. `warn` gets a warning if a built-in test takes the place of a file.
+    /// Its output goes to `voice`, and what it asks of the server outside of a load to `executors`. `warn` gets a
+    /// warning if a built-in test takes the place of a file.
     pub fn load(
         invocation: &Invocation,
         voice: Arc<dyn Voice>,
@@ -153,8 +154,8 @@ impl Machine<'_> {
     }
 }
 
-/// Looks for a test in sysbench's order: the tests of the machine, a file, a module. Built-in tests stand in the place of
-/// sysbench's installed scripts: a script of the same name in the working directory comes before them.
+/// Looks for a test in sysbench's order: the tests of the machine, a file, a module. Built-in tests stand in the place
+/// of sysbench's installed scripts: a script of the same name in the working directory comes before them.
 fn find(name: &str, machine: &Machine<'_>) -> Found {
     if name == FILE_TEST {
         return Found::FileTest;

@@ -1,5 +1,5 @@
-//! The command line of the tasks front end: the common options of pools with preset values, and options of its own for the
-//! table and for what is written.
+//! The command line of the tasks front end: the common options of pools with preset values, and options of its own for
+//! the table and for what is written.
 
 use crate::frontend::common::arguments::{RunArguments, Seed};
 use crate::frontend::common::connection::with_database;

@@ -1,5 +1,5 @@
-//! The tables of reports: a wholesale trade, of which decision-support queries ask. Its 8 tables have the proportions of
-//! TPC-H's, and names, columns, texts and rules of their own.
+//! The tables of reports: a wholesale trade, of which decision-support queries ask. Its 8 tables have the proportions
+//! of TPC-H's, and names, columns, texts and rules of their own.
 
 mod catalog;
 mod parties;

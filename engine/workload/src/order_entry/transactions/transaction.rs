@@ -19,7 +19,8 @@ pub trait ClientTransaction {
     /// Returns the next statement, with its values set.
     fn next(&mut self, values: &mut Values) -> StatementRequest;
 
-    /// Sets the values of the stored procedure that does all of it after [`ClientTransaction::start`], and names its call.
+    /// Sets the values of the stored procedure that does all of it after [`ClientTransaction::start`], and names its
+    /// call.
     fn call(&self, values: &mut Values) -> StatementNumber;
 
     /// Takes the result of the last statement, if it was asked for.

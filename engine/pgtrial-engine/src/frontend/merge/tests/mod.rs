@@ -126,7 +126,8 @@ pub fn engine(of: &[MergedTransaction], clients: u64, clock: f64, paced: bool) -
     lines
 }
 
-/// Feeds streams to the merger, always a line of the one that `next` names among those that have one; then ends them all.
+/// Feeds streams to the merger, always a line of the one that `next` names among those that have one; then ends them
+/// all.
 pub fn merged(
     streams: &[Vec<Vec<u8>>],
     mut next: impl FnMut(usize) -> usize,

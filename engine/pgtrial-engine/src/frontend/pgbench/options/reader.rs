@@ -26,8 +26,8 @@ const ORIGINALS: &[&str] = &[
     "exit-on-abort", "debug",
 ];
 
-/// Reads the arguments, without the program's name. Help and version are asked for by the first argument or not at all, as
-/// in pgbench.
+/// Reads the arguments, without the program's name. Help and version are asked for by the first argument or not at all,
+/// as in pgbench.
 pub fn parse(args: Vec<String>) -> Result<PgbenchCommand, Stop<Failure>> {
     match args.first().map(String::as_str) {
         Some("--help" | "-?") => return Err(Stop::Print(manual().help())),

@@ -1,4 +1,5 @@
-//! pgbench's options together: defaults that depend on others, and options that contradict each other, in pgbench's order.
+//! pgbench's options together: defaults that depend on others, and options that contradict each other, in pgbench's
+//! order.
 
 use super::arguments::{Arguments, Benchmark, InitArguments, Initialization, PgbenchCommand};
 use super::sections::OptionMode;

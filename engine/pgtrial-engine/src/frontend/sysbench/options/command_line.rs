@@ -1,8 +1,8 @@
 //! sysbench's command line: what was given, in its order.
 //!
-//! Options begin with two dashes and have their value after an equals sign; dashes and underscores in names are the same.
-//! The other words are the test and the command. The last of several values counts, whether it came from the command line
-//! or from a file.
+//! Options begin with two dashes and have their value after an equals sign; dashes and underscores in names are the
+//! same. The other words are the test and the command. The last of several values counts, whether it came from the
+//! command line or from a file.
 
 use std::io;
 

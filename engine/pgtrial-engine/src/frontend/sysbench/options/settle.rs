@@ -38,7 +38,8 @@ pub struct Chosen {
     pub ignored: Vec<String>,
 }
 
-/// Checks the options that sysbench checks before it looks for the test. `warn` gets warnings of deprecated and odd options.
+/// Checks the options that sysbench checks before it looks for the test. `warn` gets warnings of deprecated and odd
+/// options.
 pub fn check(line: &CommandLine, warn: &mut dyn FnMut(&str)) -> Result<Settings, SysbenchError> {
     let mut checks = Checks { line, settings: Settings::default(), warn };
     for option in CHECKED_FIRST.iter().filter_map(|name| table::find(name)) {

@@ -75,7 +75,8 @@ pub fn opening<W: Write>(
     threads.for_each(|thread| log.text(Level::Debug, format_args!("Worker thread (#{thread}) started")));
 }
 
-/// Writes the line of an interval, and with a rate the one of the queue. A test that has not used the database has no queries.
+/// Writes the line of an interval, and with a rate the one of the queue. A test that has not used the database has no
+/// queries.
 pub fn intermediate<W: Write>(log: &mut Log<W>, statistics: &Statistics, options: &ReportOptions, has_queries: bool) {
     let Statistics { time_total, queries, queue_length, concurrency, .. } = *statistics;
     let (threads, latency) = (statistics.threads_running, statistics.latency_pct * 1e3);
