@@ -183,7 +183,7 @@ def test_the_region_is_the_environments_where_the_study_names_none(tmp_path, mon
     store_trials(study)
     measured("ReadIOPS", whole_study(), region="us-east-2")
     (none,) = import_metrics(study, lambda line: None, LATER)
-    assert "no region for the metrics of db-1; set metrics.region or AWS_REGION" in none
+    assert "no region for the metrics of db-1; set monitoring.region or AWS_REGION" in none
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     (silent,) = import_metrics(study, lambda line: None, LATER)
     assert "no values of db-1 in eu-west-1 at the time of 1 trial; check monitoring.cloudwatch" in silent
@@ -205,7 +205,7 @@ def test_without_credentials_there_is_one_sentence_and_no_request(study):
     [
         ("AccessDenied", "allow cloudwatch:GetMetricData"),
         ("ExpiredToken", "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"),
-        ("InternalFailure", "check metrics.region and the network"),
+        ("InternalFailure", "check monitoring.region and the network"),
     ],
 )
 def test_what_amazon_refuses_is_told_with_what_to_do(study, monkeypatch, code, cure):
@@ -243,7 +243,7 @@ def test_a_study_that_runs_is_left_alone(study):
 
 def test_metrics_are_of_given_servers(tmp_path):
     arms = {"a": {"monitoring": {"cloudwatch": "db-1"}}, "b": {}}
-    with pytest.raises(StudyError, match=r"\[arms.a\] has metrics, which are of given servers"):
+    with pytest.raises(StudyError, match=r"\[arms.a\] has monitoring, which is for given servers"):
         build_study({"arms": arms}, "test")
     arms = {
         "a": {"dsn": ["host=a", "host=b"], "monitoring": {"cloudwatch": "db-1"}},
@@ -274,4 +274,4 @@ def test_the_command_refuses_a_study_without_metrics(tmp_path, capsys):
     StudyDirectory.create(tmp_path / "study", spec, make_plan(spec, 1, "2026-11-20T14:00:00+00:00"))
     with pytest.raises(SystemExit, match="3"):
         main(["metrics", str(tmp_path / "study")])
-    assert "no arm of this study has metrics" in capsys.readouterr().err
+    assert "no arm of this study has monitoring" in capsys.readouterr().err
