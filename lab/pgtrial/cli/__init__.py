@@ -67,7 +67,7 @@ _LIBRARIES = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 that wait for work spin on processors that a server may be measured on."""
 
 _PASSED_ON = [name for name, (module, _) in COMMANDS.items() if module is None]
-"""What becomes the engine, its arguments untouched."""
+"""The commands at which this process becomes the engine, with its arguments untouched."""
 
 
 def _show_version(asked: bool) -> None:

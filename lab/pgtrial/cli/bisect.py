@@ -110,7 +110,10 @@ class _Shell:
     directory: Path
 
     def begin(self) -> Bisection:
-        """What is known from before. Raises StoreError where the directory holds another bisection."""
+        """Returns what earlier runs of the bisection have found.
+
+        Raises StoreError where the directory holds another bisection.
+        """
         beginning = self.question.beginning
         kept = record_at(self.directory / _RECORD, Bisection, "remove the directory, and bisect anew")
         if kept is not None and kept.model_copy(update={"steps": []}) != beginning:

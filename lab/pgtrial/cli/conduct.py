@@ -1,4 +1,4 @@
-"""What `run`, `compare` and `demo` share: run the study in view of the user, then report."""
+"""The steps that `run`, `compare` and `demo` share: run the study in view of the user, then report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person is told when pgtrial itself is at fault: what happened, and how and where they report it.
+"""Tells a person that pgtrial itself is at fault: what happened, and how and where they report it.
 
 Errors that a user can mend are PgtrialErrors and do not pass here.
 """

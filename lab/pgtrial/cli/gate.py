@@ -283,7 +283,7 @@ def _check_bundle(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Files:
-    """What a gate writes."""
+    """The files that a gate writes, and the names of the two arms in them."""
 
     summary: Path | None = None
     junit: Path | None = None

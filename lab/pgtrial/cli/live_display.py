@@ -47,7 +47,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 class LiveDisplay:
-    """What rich's Live draws several times a second, in a thread of its own, while events arrive."""
+    """The display that rich's Live draws several times a second, in a thread of its own, while events arrive."""
 
     def __init__(self, say: Callable[[str], None], failed: Callable[[Exception], None]) -> None:
         """`say` prints a line above the display that stays when the display is gone; `failed` is told why drawing

@@ -187,7 +187,7 @@ def _what(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _curves(plan: Plan) -> Iterator[str]:
-    """What the study will show over numbers of clients and sizes, and what it cannot."""
+    """Yields what the study will show over numbers of clients and sizes, and what it cannot."""
     for sweep in sweeps(plan, "clients"):
         law = f"a scalability law of each arm over {len(sweep.numbers)} numbers of clients"
         yield f"{law}, from block {FEWEST_BLOCKS} on ({plan.load_points[sweep.points[0]].load})"
@@ -246,7 +246,7 @@ def _altered(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, list[str]]]:
 
 
 def _made_on_given(spec: StudySpec) -> list[str]:
-    """What a run makes in the databases of given servers where it is not there yet, a line for each database."""
+    """Returns what a run makes in databases of given servers unless it is there already, a line for each database."""
     servers = [server for arm in spec.arms if isinstance(server := spec.resolved(arm), Given)]
     texts = []
     for dsn in dict.fromkeys(dsn for server in servers for dsn in server.dsn):

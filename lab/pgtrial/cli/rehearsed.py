@@ -1,4 +1,4 @@
-"""What a rehearsal has found of the plans of a load's statements, on the terminal."""
+"""Prints on the terminal what a rehearsal has found of the plans of a load's statements."""
 
 from __future__ import annotations
 

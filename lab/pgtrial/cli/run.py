@@ -132,7 +132,7 @@ def stop_command(directory: Annotated[Path, typer.Argument(help="The directory o
 
 
 _SOCKETS = (Path("/var/run/postgresql"), Path("/run/postgresql"), Path("/tmp"))
-"""Where packages, and PostgreSQL itself, have servers listen."""
+"""The directories in which servers of packages, and of PostgreSQL itself, have their sockets."""
 
 
 def demo_command(
