@@ -19,14 +19,15 @@ from tests.verdict.studies import make_plan, noisy, run
 
 
 def write_verdict(study: StudyDirectory) -> None:
-    """Writes the part of a report on which a gate's files rest."""
+    """Writes the study's verdict.json, the part of a report that a gate reads to write its own files."""
     study.write_file("verdict.json", read_measured(study).result.model_dump_json(indent=1))
 
 
 def of_measured_studies(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[StudySpec]]:
-    """Returns what tells a gate that each study that it starts has run already, with a ratio of HEAD to BASE.
+    """Replaces the run of a gate's study by made trials, and returns `measure(ratio, sd)`, which sets their ratio.
 
-    That returns the studies that the gate has started. A ratio of None is a study that was stopped.
+    The trials of HEAD are `ratio` times as fast as those of BASE; with a ratio of None the study is stopped. `measure`
+    returns the list to which each study that the gate starts is added.
     """
     started: list[StudySpec] = []
 

@@ -26,7 +26,9 @@ _LOAD = {"workload": ["tpcb-like"], "scale": [1], "clients": [2], "threads": 1, 
 
 
 def shortened(name: str, profile: str, path: Path) -> Path:
-    """Returns the study with its own arms and settings: one block, a small table, trials of a second."""
+    """Writes a bundled study to `path` with one block, a small table and trials of a second; its arms and settings
+    stay.
+    """
     spec = read_study(f"@{name}", profile, builds_here)
     spec = spec.model_copy(
         update={
@@ -75,7 +77,7 @@ def test_a_bundled_study_runs_and_leaves_the_machine_as_it_was(on_disk, tmp_path
     before = machine(on_disk)
     study, refusal = ran(file, tmp_path / "results", on_disk)
     if any("huge pages" in (trial.reason or "") for trial in study.trials()):
-        # the server of a test in another process took those that were reserved, at each attempt
+        # A server that another test runs in another process took the reserved huge pages at each attempt.
         study, refusal = ran(file, tmp_path / "once more", on_disk)
     assert refusal == ""
     trials = study.trials()

@@ -82,11 +82,13 @@ def test_each_option_that_a_message_may_name_is_one_of_the_command(command, opti
 
 PACKAGE = Path(pgtrial.__file__).parent
 NO_MESSAGES = {"reference.py", "load_keys.py", "by_options.py"}
-"""The files that are left out: their texts with sections are pages of the documentation, or the rewording itself."""
+"""The source files whose texts are not checked. Their texts name sections because they are pages of the documentation,
+or because they are the code that replaces section names by options.
+"""
 
 
 def _texts(tree: ast.Module) -> Iterator[str]:
-    """Yields the texts of a module, with a word in place of each value; no docstrings."""
+    """Yields the string literals of a module without its docstrings; in f-strings an X stands for each value."""
     left_out = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):

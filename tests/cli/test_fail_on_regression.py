@@ -14,7 +14,9 @@ ARMS = ("base", "new", "other")
 
 
 def ended_study(path, ratios, silent=()):
-    """Writes a study that has ended, with these ratios to the baseline; trials of `silent` arms have failed."""
+    """Writes a completed study whose arms have these speed ratios to the baseline. All trials of `silent` arms
+    failed.
+    """
     plan = make_plan(ARMS, blocks=12)
     plan = plan.model_copy(update={"looks": p8.looks(12, len(ARMS) - 1)})
     measured = noisy(ratios, sd=0.002)

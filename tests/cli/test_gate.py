@@ -33,7 +33,9 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def measured(monkeypatch):
-    """Returns a function after which the studies that a gate starts have run already, with a ratio of HEAD to BASE."""
+    """Returns a function `measure(ratio, sd)`. After a call, each study that a gate starts gets made trials of this
+    ratio.
+    """
     return of_measured_studies(monkeypatch)
 
 
@@ -239,7 +241,7 @@ def test_the_bundle_of_the_first_run_brings_its_verdict_to_another_machine(folde
 
 
 def test_a_bundle_without_the_values_that_may_be_secrets_is_a_try_and_no_verdict(folder, measured, capsys):
-    """The marks in place of the values do not show whether the values were the same."""
+    """The marks that replace the secret values do not show whether two studies had the same values."""
     started = measured(0.94)
     assert run_gate("a=my.key=one", "b=my.key=two") == 1
     shutil.rmtree("results")

@@ -47,7 +47,9 @@ def pgtrial(commands):
 
 @pytest.fixture
 def measured(monkeypatch):
-    """Returns a function after which the studies that a gate starts have run already, with a ratio of HEAD to BASE."""
+    """Returns a function `measure(ratio, sd)`. After a call, each study that a gate starts gets made trials of this
+    ratio.
+    """
     return of_measured_studies(monkeypatch)
 
 
@@ -142,7 +144,9 @@ class Runner:
         return subprocess.run(command, cwd=self.work, env=environment, capture_output=True, text=True, check=False)
 
     def action(self, only: str = "", **inputs: str) -> dict[str, subprocess.CompletedProcess[str]]:
-        """Returns the steps of the Action with these inputs, or one of them; by name."""
+        """Runs the steps of the Action with these inputs, or only the step `only`; returns each step's result by its
+        name.
+        """
         known = {f"inputs.{name}": key.get("default", "") for name, key in ACTION["inputs"].items()}
         known |= {f"inputs.{name.replace('_', '-')}": value for name, value in inputs.items()}
         known |= {"github.event.pull_request.number": "12", "steps.keep.outputs.artifact-url": "https://x/1"}
@@ -187,7 +191,7 @@ def database(clusters):
 
 @pytest.fixture(scope="module")
 def after_a_gate(tmp_path_factory, database, commands, workspace):
-    """Returns a runner on which the Action has found that HEAD is slower, and what its steps said."""
+    """Returns a runner on which the Action has found that HEAD is slower, and the result of each step by its name."""
     runner = Runner(tmp_path_factory.mktemp("runner"), commands.folder / "pgtrial")
     (runner.work / "gate.toml").write_text(STUDY.format(dsn=database))
     (runner.folder / "comment-3").write_text("a comment of a person: <!-- pgtrial gate: gate -->")

@@ -27,7 +27,9 @@ pytestmark = pytest.mark.machine
 WRITTEN, READ, RUN, NO_PATH = "written", "read", "run", "no path"
 
 _LATER = "written after a build"
-"""The mark of a file that is written after a build; its directory is made by the same function as all others."""
+"""Marks a file that pgtrial writes after a build, into a directory that the same function makes as all other
+directories.
+"""
 
 _NO_PATHS = {
     "allow",
@@ -36,8 +38,8 @@ _NO_PATHS = {
     "percentile", "planted", "profile", "protocol", "question", "rate", "scale", "template", "unchecked", "undo",
     "unused", "values", "warmup",
 }  # fmt: skip
-"""The parameters of all commands that name no path. --forget takes records that pgtrial knows, and removes only those;
---set takes keys of a study, which KEYS has.
+"""The parameters of all commands that name no path. `--forget` names records that pgtrial knows, and removes only
+those; `--set` takes keys of a study, which the table KEYS has.
 """
 
 OPTIONS: dict[str, dict[str, str]] = {
@@ -99,7 +101,7 @@ _NO_KEYS = {
     "server.sysctl", "server.governor", "server.io_scheduler", "server.numa", "server.cpus", "server.environment",
     "server.command_files", "arms", "server.query", "verdict.metrics", "fleet.address", "fleet.on_machine_loss",
 }  # fmt: skip
-"""The keys that name no path of this machine, or one that the servers' account alone uses."""
+"""The keys that name no path of the lab's machine, or a path that only the servers' account uses."""
 
 
 def texts_of_commands() -> dict[str, dict[str, object]]:
@@ -196,7 +198,7 @@ def hostile():
 
 @pytest.fixture
 def pgtrial(commands, hostile, fresh_state):
-    """Runs a command of root's and checks that it executes or writes no file of the other account."""
+    """Runs a command as root and checks that it neither executes nor writes a file of the other account."""
 
     def run(*words: object, cwd: Path | None = None, **variables: str) -> tuple[int, str]:
         environment = {**os.environ, "PGTRIAL_STATE": str(fresh_state), **variables}
@@ -243,7 +245,7 @@ class Lines:
     bundle: Path = EXAMPLES / "app-tasks.tar.xz"
 
     def naming(self, command: str, parameter: str, value: object) -> list[object]:
-        """Returns the words of a command that names a path in this parameter."""
+        """Returns the words of a command line in which this parameter names a path."""
         arms = ["jit=on", "jit=off"]
         small = ["--scale", 1, "--clients", 1]
         postgres = f"postgres={value}"

@@ -28,10 +28,12 @@ SHORTER = (
     # undecided after one block, as said beside it
     (r"(pgtrial verdict [^#\n]*[^#\s])", r"\1 || [ $? = 2 ]"),
 )
-"""The patterns that are replaced in the commands of pages, and their replacements."""
+"""Pairs of a pattern in the commands of a page and its replacement, which makes the command run for a shorter time."""
 
 AT_A_RATE = {r"--workload (select-only|tpcb-like)": r"--workload \1 --rate 100"}
-"""Options for pages with many trials: loads at full speed, which the other pages have, take all processors."""
+"""The replacement that adds a rate to the commands of pages with many trials. Loads at full speed would take all
+processors; the other pages keep them.
+"""
 
 
 ELSEWHERE = {
@@ -49,13 +51,15 @@ def lines_of(page: str) -> list[str]:
 
 
 def command_of(line: str) -> str:
-    """Returns the program of a line, with its subcommand."""
+    """Returns the program that a command line calls, with its subcommand."""
     words = line.split()
     return " ".join(words[: 2 if words and words[0] in ("pgtrial", "make", "sb") else 1])
 
 
 def script_of(page: str, servers: dict[str, str]) -> str:
-    """Returns the commands of a page with shorter lengths and these servers. A line stays the same command."""
+    """Returns a page's commands as a shell script that runs for a shorter time and uses these servers. The replacements
+    must leave the program and subcommand of each line as they are.
+    """
     kept = []
     in_file = False
     for line in lines_of(page):
@@ -89,7 +93,7 @@ def run_page(
 
 @pytest.fixture
 def shops(clusters):
-    """Yields the addresses of two databases `shop` on one server, which replace those of two servers in the page."""
+    """Yields replacements for the addresses of the page's two servers: two databases on one server."""
     cluster = clusters(18)
     with cluster.target.connect_as_user() as session:
         session.autocommit = True

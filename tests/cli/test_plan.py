@@ -190,7 +190,7 @@ margin = "MARGIN"
 
 @pytest.fixture
 def noise(tmp_path, monkeypatch):
-    """Returns a record of a study like LIKE_IT, which ran on this machine with 5% of noise."""
+    """Writes noise.json, in which a study like LIKE_IT ran on this machine with 5% of noise, and returns its path."""
     monkeypatch.setenv("PGTRIAL_STATE", str(tmp_path))
     conditions = {
         "lab_host": platform.node(),

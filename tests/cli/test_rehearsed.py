@@ -15,7 +15,9 @@ SCAN, BY_INDEX = ["Seq Scan on t"], ["Index Scan using t_a on t"]
 
 @pytest.fixture
 def shown(capsys, monkeypatch):
-    """Returns a function that shows the plans of two statements by arm, and returns the lines of stdout, and stderr."""
+    """Returns a function that shows each arm's plans of two statements, and returns the lines of stdout and the text of
+    stderr.
+    """
     monkeypatch.setenv("COLUMNS", "200")
 
     def show(declared, unlisted=(), **arms):

@@ -40,7 +40,9 @@ def started(monkeypatch):
 
 
 def make(path: Path, of_arm=None, scripts=None) -> StudyDirectory:
-    """Writes a study with these keys in its second arm, by the account whose state directory PGTRIAL_STATE names."""
+    """Writes a study whose second arm has the keys `of_arm`, as if the account made it whose state directory
+    PGTRIAL_STATE names.
+    """
     plan = make_plan()
     made = write_study(path, plan, run_plan(plan, noisy({"off": 1.4}, sd=0.01)), Audit(findings=[]), "Is off faster?")
     arms = dict(made.spec.arms)

@@ -11,8 +11,8 @@ from tests.processes import until
 
 _OTHERS_GO = """SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""
-"""A query that waits for each session to be gone, and so for its connection to be free: a session that a client has
-closed still ends.
+"""A query that ends all other sessions and waits until they are gone. A session that its client has closed still takes
+a connection until its process has ended.
 """
 
 
@@ -31,7 +31,9 @@ class Crowd:
         until(self._all_taken, "every connection is taken")
 
     def leave(self) -> None:
-        """Ends the sessions. Their connections are free when this returns, but for the last one."""
+        """Ends the crowd's sessions. When this returns, all their connections are free except the one that ended the
+        others.
+        """
         self._sessions[0].execute(_OTHERS_GO)
         while self._sessions:
             self._sessions.pop().close()

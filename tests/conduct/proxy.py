@@ -52,7 +52,7 @@ class Proxy:
         self._flows.set()
 
     def silence(self) -> None:
-        """Stops forwarding, without telling either side."""
+        """Stops forwarding, without closing the connections of either side."""
         self._flows.clear()
 
     @property

@@ -108,7 +108,7 @@ def measuring(event: ProgressEvent) -> bool:
 
 @contextmanager
 def one_arm(study: StudyDirectory) -> Iterator[Arm]:
-    """Yields the first planned arm, ready to be served."""
+    """Yields the arm of the first planned trial, with its data prepared so that it can be served."""
     with Workspace() as workspace:
         arm = make_arms(study.spec, workspace)[study.plan.trials[0].arm]
         arm.prepare(PgbenchTables(1), lambda text: None)
@@ -122,7 +122,7 @@ def each_once(study: StudyDirectory) -> bool:
 
 
 def windows(study: StudyDirectory, block: int = 0) -> list[tuple[float, float, str]]:
-    """Returns the planned slices of a block's trials, in the order of time, each with its arm."""
+    """Returns the planned slices of a block's trials, sorted by time, as (begin, end, arm) with times in seconds."""
     found = []
     for trial in study.trials():
         if trial.block == block:
@@ -138,7 +138,7 @@ def committed_after_its_failures(study: StudyDirectory, trial: Trial) -> int:
 
 
 def templates_with(store: Templates, data: Data) -> list[str]:
-    """Returns the templates with these data; those of other studies may be in the store as well."""
+    """Returns the server versions of the stored templates that hold these data; other studies may have stored more."""
     keys = [json.loads(record.read_text())["key"] for record in store.root.glob("*/template.json")]
     return [key["version"] for key in keys if key["prepared"] == data.key["prepared"]]
 

@@ -54,8 +54,8 @@ def reached(commits, commit):
 
 
 def run(commits, culprit, skipped=frozenset()):
-    """Runs the search to its end and returns it, and how many commits were measured, without those that were
-    skipped.
+    """Runs a bisection to its end; returns the finished search and how many commits it measured, not counting skipped
+    ones.
     """
     search, looks = Search(commits).marked(commits[-1].id, "bad"), 0
     while (commit := search.next) is not None:

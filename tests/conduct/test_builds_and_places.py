@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.server, pytest.mark.machine]
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """Yields the study after its one block."""
+    """Runs a study of one block whose arms use two builds and two directories, and yields it."""
     require_engine()
     original = require_server(18)
     require("wheel" in original.origin, "the wheel of PostgreSQL 18")

@@ -42,8 +42,8 @@ def engine_of(study):
 
 
 def in_turn(*acts):
-    """Returns a listener that does the first act in the first trial's measured part, the second in the second's, and so
-    on.
+    """Returns a listener that calls the first act in the measured part of the first trial, the second act in that of
+    the second trial, and so on.
     """
     listeners = iter([once(measuring, act) for act in acts])
     hear = None

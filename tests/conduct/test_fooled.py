@@ -22,7 +22,7 @@ from tests.conftest import require_engine, require_server
 pytestmark = pytest.mark.server
 
 BLOCKS = 8
-"""The number of blocks in which two primary claims, on speed and on failures, can be decided."""
+"""The least number of blocks after which a study of two primary claims, on speed and on failures, can decide both."""
 
 DATA = "CREATE TABLE orders AS SELECT i AS id FROM generate_series(1, 1000) AS i;\n"
 
@@ -46,14 +46,16 @@ def measured(
 
 
 def work(body: str) -> list[str]:
-    """Returns the statements by which an arm has a function of this body, which the load calls."""
+    """Returns the setup SQL that gives an arm a function `work()` with this body; the load calls the function."""
     return [f"CREATE FUNCTION work() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {body} END $$"]
 
 
 def calls_of_work(
     base: dict[str, Any], head: dict[str, Any], rate: float = 100, folder: str = "results", **verdict: Any
 ) -> tuple[StudyDirectory, StudyResult]:
-    """Returns a study of two arms which call that function at a rate."""
+    """Runs a study of two arms whose load calls the function `work()` at this rate, and returns the study and its
+    result.
+    """
     Path("orders.sql").write_text(DATA)
     Path("work.sql").write_text("SELECT work();\n")
     load = {"workload": "work.sql", "data": "orders.sql", "clients": 8, "rate": rate}
@@ -122,7 +124,8 @@ def test_a_function_that_fails_in_place_of_work_passes_no_gate(base, head):
 
 def test_an_arm_whose_clients_end_at_an_error_is_slower():
     """A statement that is cancelled at its limit ends its client, as it does with pgbench."""
-    # each trial of head meets it: of a hundred calls none is slow in one trial of ten million
+    # Each trial of head surely has a slow call: that none of a hundred calls is slow happens in one trial of ten
+    # million.
     slow = work("IF random() < 0.15 THEN PERFORM pg_sleep(0.3); END IF;")
     study, result = calls_of_work({"setup_sql": slow}, {"setup_sql": slow, "settings": {"statement_timeout": "100ms"}})
     assert {trial.status for trial in study.trials() if trial.arm == "head"} == {"failed"}
@@ -132,7 +135,8 @@ def test_an_arm_whose_clients_end_at_an_error_is_slower():
 
 def test_a_percentile_that_is_a_failed_transaction_in_both_arms_is_not_equal():
     fails = {"setup_sql": work("IF random() < 0.7 THEN RAISE SQLSTATE '40001'; END IF;")}
-    # the claim on failures errs in one such study of 128: three running would be one in two million
+    # The claim on failures is wrong in one of 128 such studies. It is wrong three times in a row in one case of two
+    # million.
     for folder in ("first", "second", "third"):
         study, result = calls_of_work(fails, fails, rate=300, folder=folder, metrics=["p50", "p90"])
         assert {claim.verdict for claim in (*result.primary, *result.metrics)} <= {"undecided", "withheld"}

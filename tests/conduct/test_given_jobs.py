@@ -30,7 +30,7 @@ _MADE = "SELECT count(*) FROM pg_class WHERE relname IN ('made', 'made_i')"
 
 @pytest.fixture
 def server(start_cluster, tmp_path, monkeypatch):
-    """Returns a cluster with data of somebody, and the folder of a job."""
+    """Returns a running cluster with a table of its owner, and makes the test's directory the current one."""
     require_engine()
     monkeypatch.chdir(tmp_path)
     cluster = start_cluster(settings=FAST)
@@ -148,8 +148,8 @@ def test_what_the_job_of_a_killed_lab_was_seen_to_make_is_undone(server, tmp_pat
 
 @pytest.fixture
 def record(server, tmp_path, state_root):
-    """Returns the record of a job that had made nothing when its lab was killed; somebody has then made a table of that
-    name.
+    """Returns pgtrial's record of a job that was killed before it made its table. Afterwards somebody else has made a
+    table of the same name.
     """
     Path("job.sql").write_text("SELECT pg_sleep(600);\nCREATE TABLE made (i int);\n")
     kill_when(start(tmp_path, server, FILE), lambda: sleeps(server))

@@ -299,7 +299,7 @@ def test_a_killed_lab_leaves_nothing_behind_and_goes_on_with_each_block_once(tmp
 
 @pytest.fixture
 def ran_together(tmp_path) -> StudyDirectory:
-    """Returns a study with the records of two trials, which were not run."""
+    """Returns a study whose two trials have complete records although they were not run."""
     study = small_study(tmp_path / "s", blocks=1, load=IN_TURNS)
     for planned in study.plan.trials:
         study.begin_trial(planned)

@@ -29,7 +29,9 @@ NOW = "2026-11-20T14:12:00+00:00"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """Returns a repository with a server that can be linked in several orders, and one whose link is not shown."""
+    """Makes two repositories: of a server whose files can be linked in several orders, and of one whose build does not
+    show its link command.
+    """
     path = tmp_path_factory.mktemp("layouts")
     installed = require_server(17).bin.parent
     Repository(path / "postgres").commit("linked", linked_server_files(installed))
@@ -45,7 +47,7 @@ def plan_of(home, blocks, *, seed=7, arms="ab", layouts=4, load=None):
 
 
 def drawn(plan):
-    """Returns the layouts of each block by arm, which are the same at all load points."""
+    """Returns for each block the layout that was drawn for each arm; it must be the same at all load points."""
     blocks = [{} for _ in range(plan.max_blocks)]
     for trial in plan.trials:
         assert blocks[trial.block].setdefault(trial.arm, trial.layout) == trial.layout

@@ -27,7 +27,9 @@ def study(budget="5min", *, arms=SERVERS, load=None, **verdict):
 
 
 def preliminary(plan, *, rises=(0.0, 0.0), overhead_s=3.0, checkpoint_s=0.1, load_s=4.0):
-    """Returns a preliminary block; None among `rises` stands for an arm whose speed rises to the end."""
+    """Returns a preliminary block with these times. `rises` are the seconds for which each arm's speed rises; None
+    means that the speed still rises at the end.
+    """
     places = [(point, arm) for point in range(len(plan.load_points)) for arm in plan.arms]
     found = (list(rises) * len(places))[: len(places)]
     return PreliminaryBlock(

@@ -40,7 +40,8 @@ SELECT pg_sleep(60);
 SET statement_timeout = 0;
 \endif
 """
-"""A script that limits only the statement that surely takes too long; the seed gives each client another beginning.
+"""A script that sets statement_timeout only for the one statement that surely exceeds it. The random seed makes the
+clients begin with different statements.
 """
 
 
@@ -172,7 +173,9 @@ def study_through(network: Proxy, folder: Path, duration: str, **load: str) -> S
 
 
 def standby_of(cluster: Cluster, workspace: Workspace, folder: Path) -> Cluster:
-    """Returns a standby that will stream from a cluster, made from its files while it rests."""
+    """Stops a cluster, makes a standby of it from a copy of its files, and starts it again; the standby will stream
+    from it.
+    """
     conninfo = f"host={cluster.socket_directory} port={cluster.port} user=postgres"
     data = workspace.directory("standby")
     cluster.stop()

@@ -86,7 +86,7 @@ def test_a_study_in_turns_tells_one_with_shorter_trials_what_it_can_find(state, 
     assert found.precision is not None
     assert by_shorter.precision is not None
     assert 1.0 < by_shorter.precision.difference / found.precision.difference < 1.2
-    # without the slices, as while the study goes on, the parts of its noise are not known
+    # Without stored slices, as while a study still runs, the parts of the study's noise cannot be computed.
     keep(first.spec, Grid(first.plan, trials))
     assert told(outlook(shorter.spec, shorter.plan)).precision is None
 

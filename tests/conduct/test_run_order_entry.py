@@ -22,14 +22,14 @@ KEEP = (
     "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN new.d_ytd = old.d_ytd; RETURN new; END $$",
     "CREATE TRIGGER keep BEFORE UPDATE ON district FOR EACH ROW EXECUTE FUNCTION keep()",
 )
-"""A trigger with the effect of a broken UPDATE of the district: the district's yearly sum never grows."""
+"""A trigger that undoes each update of d_ytd, so that the district's yearly sum never grows."""
 
 LOAD = {"workload": "order-entry", "scale": 1, "clients": 3, "max_tries": 0, "check": True, "duration": "2s"}
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory, workspace):
-    """Returns a study after one block: one arm is as it is, one loses updates. It is read again from disk."""
+    """Returns a study after one block, read again from disk. The trigger makes one of its two arms lose updates."""
     require_engine()
     require_server(18)
     arms = {"sound": {}, "broken": {"setup_sql": [*KEEP]}}

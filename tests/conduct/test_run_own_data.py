@@ -41,7 +41,7 @@ def _folder(tmp_path, monkeypatch, workspace):
 
 @pytest.fixture
 def shop(clusters):
-    """Returns a database with orders, on a server of the tests, whose role needs a password in name alone."""
+    """Returns a database with orders on a server of the tests that lets its role in with any password."""
     cluster = clusters(18)
     with cluster.target.connect_as_user() as session:
         session.execute("DROP DATABASE IF EXISTS own_shop")
@@ -114,7 +114,8 @@ def test_a_mix_runs_all_its_scripts():
     inserted = trial.relations["nothing"]["live_tuples"]
     assert trial.measured is not None
     of = trial.measured.transactions
-    # a quarter of them: six standard deviations, however many this machine got done, and those of the two clients
+    # The second script inserts in a quarter of the transactions. The tolerance is six standard deviations, whatever the
+    # number of transactions, plus those that two clients had in progress.
     assert abs(inserted - of / 4) < 6 * math.sqrt(of * 3 / 16) + 4
     assert 0 < inserted < of
 
