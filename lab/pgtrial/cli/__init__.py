@@ -57,7 +57,7 @@ COMMANDS = {
 """By name, the module and the short help of each command, so that `pgtrial --help` imports no module."""
 
 _FORMER = {"studies": "`pgtrial list` lists the bundled studies, with their profiles"}
-"""The commands of before, with what is called in place of each."""
+"""Commands that earlier versions had, each with the advice on what to call in its place."""
 
 _COMPLETE = "_PGTRIAL_COMPLETE"
 """Environment variable of a shell that asks for completions; `pgtrial --install-completion` sets it up."""
@@ -67,7 +67,8 @@ _LIBRARIES = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 that wait for work spin on processors that a server may be measured on."""
 
 _PASSED_ON = [name for name, (module, _) in COMMANDS.items() if module is None]
-"""The commands at which this process becomes the engine, with its arguments untouched."""
+"""Commands that the engine carries out. pgtrial executes the engine in place of its own process and passes the
+arguments on unchanged."""
 
 
 def _show_version(asked: bool) -> None:

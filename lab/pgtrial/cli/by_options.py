@@ -1,7 +1,8 @@
-"""Messages for a study that was made by options: they name these in place of the keys of a study file.
+"""Rewords messages for a study that was made from options of the command line: a message then names the option where it
+would name a key of the study file.
 
-A command says by a table which of its options stand for which keys, by the keys' paths, such as `load.clients`. All
-other keys are `--set PATH` where the command has that, and stay as the study file has them where it has not.
+Each command has a table of its options by the paths of the keys that they stand for, such as `load.clients`. For every
+other key the message names `--set PATH` if the command has this option, and otherwise the key itself.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ _SERVER = "--server"
 _FORM_OF_ARMS = frozenset(
     ("postgres", "reset", "price", "compiler", "workload", "initdb", "build", "extensions", "dsn", "command", "query")
 )
-"""Keys of a server that an arm of the command line has, and so has --server."""
+"""Keys of a server that can be written in the set-up of an arm on the command line. `--server` takes the same form, so
+it takes these keys too."""
 
 _SECTION = r"(?<!\w)\[((?:study|load|server|verdict|fleet)(?:\.\w+)?)\]"
 _KEY = r"[a-z]\w*(?:\.\w+)*"
@@ -71,14 +73,15 @@ class _Options:
     """The options of a command that stand for keys of a study file."""
 
     named: Mapping[str, str]
-    """By the path of the key; it also stands for the keys below it."""
+    """The option for each key, by the path of the key. The option stands for the keys below that path, too."""
     flags: Collection[str] = ()
-    """Paths whose options take no value."""
+    """Paths of keys whose options take no value."""
     sets: bool = field(default=False, kw_only=True)
-    """Whether the command has --set and --server for all other keys."""
+    """True if the command has `--set` and `--server`, which stand for all other keys."""
 
     def of(self, path: str, value: str | None = None) -> str | None:
-        """Returns the option for a key, with its value if there is one; None: the command has none, or no such key."""
+        """Returns the option for a key, with the value if one is given. Returns None if the command has no option for
+        the key, or if there is no such key."""
         if path not in paths_of_keys():
             return None
         above = path
@@ -111,7 +114,8 @@ class _Options:
         return _TWICE.sub(r"\1\2", text)
 
     def _inside(self, found: re.Match[str]) -> str:
-        """Returns the option for `protocol = "simple" in [load]`; a setting of the server is one of --server."""
+        """Returns the option that stands for a mention such as `protocol = "simple" in [load]`. A setting of the server
+        becomes a value of `--server`."""
         key, value, section = found.groups()
         if (option := self.of(f"{section}.{key}", value)) is not None:
             return option
@@ -120,7 +124,8 @@ class _Options:
         return found[0]
 
     def _told(self, text: str, found: re.Match[str]) -> tuple[str, int]:
-        """Returns what stands for a section and the keys after it, and where the text after these begins."""
+        """Returns the options that stand for a mentioned section and the keys listed after it, and the position in the
+        text at which these keys end."""
         section, _, key, value = found.groups()
         first = self.of(f"{section}.{key.strip()}", value) if key is not None else None
         if first is None:
@@ -135,7 +140,9 @@ class _Options:
         return "".join(told), end
 
     def _without_key(self, text: str, found: re.Match[str]) -> tuple[str, int]:
-        """Returns the section without its brackets where it is one of a sentence, and nothing where it is its head."""
+        """Returns the text for a section that is mentioned without a key: its option if it has one, else its name
+        without brackets within a sentence, and nothing at the beginning of a message. Also returns the position at
+        which the text goes on."""
         section, end = found[1], found.end(1) + 1
         option = self.of(section) if "." in section else self.named.get(section)
         if option is not None or not self.sets:
@@ -146,7 +153,8 @@ class _Options:
 
 
 def _arm(found: re.Match[str]) -> str:
-    """Returns the name of an arm within a sentence, or before one."""
+    """Returns the name of an arm without its brackets, followed by a colon where it stands before a sentence and not
+    within one."""
     before, arm, verb = found.groups(default="")
     return f"{before}{arm} {verb}" if before or verb else f"{arm}: "
 
@@ -156,7 +164,8 @@ def _with_value(option: str, key: str, value: str | None) -> str:
 
 
 def _listed(value: str, separator: str) -> str:
-    """Returns a TOML value as options have it: a text without quotes, a list, or a table as `p99=20ms`."""
+    """Returns a TOML value in the form that options take: a text without quotes, the items of a list with the separator
+    between them, or a table such as `p99=20ms`."""
     match toml_or_text(value):
         case list() as items:
             return separator.join(map(str, items))

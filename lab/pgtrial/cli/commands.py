@@ -27,14 +27,15 @@ _FORMER = {
     **{(command, "--jobs"): "it is called --threads" for command in ("compare", "capacity")},
     **{(command, "--pack"): "it is called --share-machines" for command in ("run", "compare", "plan")},
 }
-"""The options of before, by their commands, with what stands in place of each."""
+"""Options that earlier versions had, by command and option, each with the advice on what to write in its place."""
 
 
 class Command(TyperCommand):
     """A command of the lab."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # Any: the type is private to typer
-        """Reads the arguments. Raises StudyError for an option of before, and for a repeated one of one value."""
+        """Parses the arguments. Raises StudyError for an option that only earlier versions had, and for an option that
+        takes one value and is given twice."""
         if not ctx.resilient_parsing:
             for word in args:
                 if (cure := _FORMER.get((ctx.info_name, word.partition("=")[0]))) is not None:

@@ -307,9 +307,9 @@ def run_comparison(
     json: bool,
     fail_on_regression: bool = False,
 ) -> int:
-    """Run the study of these arms and sections; keys without a value are left out, and so are sections without one.
+    """Runs the study of these arms and sections. Keys without a value are left out, and so are sections without keys.
 
-    What goes wrong is told as `reword` returns it. Returns the exit status.
+    The messages of errors are reworded by `reword`, so that they name options. Returns the exit status.
     """
     given = {name: held for name, section in sections.items() if (held := _given(section))}
     given["server"] = _merged(server or [])

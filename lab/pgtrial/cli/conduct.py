@@ -40,7 +40,8 @@ Conclude = Callable[[StudyDirectory], RenderableType]
 
 
 _REGRESSION = 1
-"""The exit status, of `verdict` and where it is asked for, of a study in which an arm is worse than the baseline."""
+"""The exit status of a study in which an arm is worse than the baseline: always from `pgtrial verdict`, and from
+commands that run a study if `--fail-on-regression` is given."""
 
 _SOMETHING_IS_MISSING = 2
 """The exit status of a study that is complete, but has measured nothing of an arm."""
@@ -99,12 +100,15 @@ def conduct(
     reword: Reword = str,
     fail_on_regression: bool = False,
 ) -> int:
-    """Run what is missing of a study, or `more`, and conclude: by default, report.
+    """Runs what is still missing of a study, or the further blocks of `more`, and then calls `conclude`, which by
+    default writes the report.
 
-    `again` returns the command that goes on with the study, by default `pgtrial run DIRECTORY`; `quiet` leaves out what
-    a person should know before it. What a person reads is drawn on `console`, by default stdout.
-    The exit status: 0 when it is complete, 2 when no trial of an arm completed, 128 + signal when stopped. With
-    `fail_on_regression` it is 1, before all others, when the report finds what gives `pgtrial verdict` the status 1.
+    `again` returns the command with which the user continues the study, by default `pgtrial run DIRECTORY`. `quiet`
+    leaves out the warnings before the first trial. The progress is drawn on `console`, by default stdout.
+
+    Returns the exit status: 0 when the study is complete, 2 when no trial of an arm completed, 128 + the number of the
+    signal when it was stopped. With `fail_on_regression` it is 1 in place of 0 or 2 when the report finds what gives
+    `pgtrial verdict` the status 1.
     """
     console = console or Terminal()
     ended = study.plan if more is not None else None

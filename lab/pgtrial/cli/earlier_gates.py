@@ -23,7 +23,8 @@ from pgtrial.store.files import read_record
 from pgtrial.verdict.grid import Grid
 
 OUTCOME = "gate.json"
-"""The file with what a gate said; it lies in the directory of the gate's study, and so in its bundle."""
+"""The file with the result of a gate. It lies in the directory of the gate's study, and so in the bundle of the
+study."""
 
 _ATTEMPT = "GITHUB_RUN_ATTEMPT"
 """Environment variable of GitHub's runners: which attempt of its workflow run this is, from 1."""

@@ -40,7 +40,7 @@ def warn(text: str) -> None:
 
 
 def print_notes(error: BaseException) -> None:
-    """Prints the notes of an error, which name what was left behind on the way out."""
+    """Prints the notes of an error. They name what could not be cleaned up when the command ended."""
     for note in getattr(error, "__notes__", ()):
         warn(note)
 

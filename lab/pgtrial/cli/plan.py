@@ -187,7 +187,8 @@ def _what(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _curves(plan: Plan) -> Iterator[str]:
-    """Yields what the study will show over numbers of clients and sizes, and what it cannot."""
+    """Yields the curves that the study will fit, one sentence each: scalability laws over numbers of clients, and
+    cliffs over sizes of the data."""
     for sweep in sweeps(plan, "clients"):
         law = f"a scalability law of each arm over {len(sweep.numbers)} numbers of clients"
         yield f"{law}, from block {FEWEST_BLOCKS} on ({plan.load_points[sweep.points[0]].load})"
@@ -246,7 +247,7 @@ def _altered(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, list[str]]]:
 
 
 def _made_on_given(spec: StudySpec) -> list[str]:
-    """Returns what a run makes in databases of given servers unless it is there already, a line for each database."""
+    """Returns a line for each database of a given server: the tables that a run creates there if they are missing."""
     servers = [server for arm in spec.arms if isinstance(server := spec.resolved(arm), Given)]
     texts = []
     for dsn in dict.fromkeys(dsn for server in servers for dsn in server.dsn):

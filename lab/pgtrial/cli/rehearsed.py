@@ -1,4 +1,4 @@
-"""Prints on the terminal what a rehearsal has found of the plans of a load's statements."""
+"""Prints on the terminal how the plans of the load's statements compared in a rehearsal."""
 
 from __future__ import annotations
 

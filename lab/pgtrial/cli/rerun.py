@@ -107,9 +107,10 @@ def rerun_command(
 
 
 def _again(spec: StudySpec, then: StudyData, budget: str | None, seed: int | None, needed: int | None) -> StudySpec:
-    """Returns the same study with an order that is drawn anew.
+    """Returns the study of a rerun: the same as the first one, with a newly drawn order of the trials.
 
-    It has the blocks that the budget holds; without one those of the first study, or the `needed` ones to disagree.
+    With `budget` it has as many blocks as fit into that. Without it has as many blocks as the first study, or `needed`
+    ones if that is more: only with these can the rerun disagree with the first result.
     """
     first = then.plan.max_blocks
     limits: dict[str, float | None] = {"blocks": min(_LONGEST * first, max(first, needed or first))}
@@ -124,7 +125,9 @@ def _again(spec: StudySpec, then: StudyData, budget: str | None, seed: int | Non
 
 
 def _too_short(again: StudySpec, then: StudyData, needed: int | None) -> Iterator[str]:
-    """Yields whether a rerun has the `needed` blocks to disagree; a budget that holds no verdict is refused later."""
+    """Yields a sentence if the rerun has too few blocks to disagree with the first result, which takes `needed` ones,
+    or if it has more blocks than the first study for that reason. A budget that is too short for any verdict is refused
+    elsewhere."""
     if needed is None:
         return
     each_s = block_time(then.plan, then.trials)

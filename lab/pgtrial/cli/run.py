@@ -102,7 +102,7 @@ def run_command(
 
 
 def _more(text: str | None) -> More | None:
-    """Returns how far `--more 12` or `--more 1h` goes: a number alone is one of blocks."""
+    """Returns how far `--more 12` or `--more 1h` extends the study. A number without a unit is a number of blocks."""
     if text is None:
         return None
     if re.fullmatch(r"\s*[+-]?\d+\s*", text):
@@ -132,7 +132,8 @@ def stop_command(directory: Annotated[Path, typer.Argument(help="The directory o
 
 
 _SOCKETS = (Path("/var/run/postgresql"), Path("/run/postgresql"), Path("/tmp"))
-"""The directories in which servers of packages, and of PostgreSQL itself, have their sockets."""
+"""The directories in which PostgreSQL servers put their Unix sockets by default: /tmp if built from the original
+source, the others if installed from packages."""
 
 
 def demo_command(

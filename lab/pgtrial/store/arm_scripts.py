@@ -75,10 +75,11 @@ def _is_one_script(workload: list[str]) -> bool:
 
 
 def with_arm_scripts(spec: StudySpec, texts: dict[str, str], origins: dict[str, str], read: Read) -> StudySpec:
-    """Returns the spec with the scripts of its arms at their paths in the study; adds their texts and the user's files
-    to `texts` and `origins`.
+    """Returns the spec in which each arm names its script by the path of the copy in the study directory. Adds the
+    texts of the scripts to `texts`, and the files in which the user wrote them to `origins`.
 
-    The script of `[load]` is in `texts` already, and stays if an arm without one of its own runs it. Raises StudyError.
+    The caller has put the script of `[load]` into `texts`. It is removed if every arm has a script of its own. Raises
+    StudyError.
     """
     common, before = spec.load.workload[0], dict(texts)
     runs_common = any(not _own(keys) for keys in spec.arms.values())

@@ -49,9 +49,10 @@ _MEMORY = 1 << 27
 _LARGEST_MANIFEST = 1 << 26
 _LARGEST_PART = (1 << 33) - 1
 _LARGEST_STUDY = 1 << 32
-"""The most bytes that are unpacked."""
+"""The most bytes that are written to the disk when a bundle is unpacked."""
 _LARGEST_BUNDLE = 1 << 34
-"""The most bytes of all parts together. It covers the raw record too, which is decompressed only for its digest."""
+"""The most bytes that all parts of a bundle may have together, decompressed. This includes the raw record, which is
+decompressed only to check its digest."""
 _MOST_PARTS = 1 << 17
 
 _TRIAL = r"(trials|voided/[^/]+)/\d[^/]*"
@@ -66,7 +67,7 @@ _STUDY = tuple(
         ),
         (r"scripts/[^/]+(/[^/]+)?", 256 * _MB),
         (r"facts/[^/]+(/\d+)?\.json", 16 * _MB),
-        (r"canaries/\d+\.json", 16 * _MB),  # of versions that timed work of their own before each block
+        (r"canaries/\d+\.json", 16 * _MB),  # only earlier versions, which timed a canary before each block
         (r"interruptions/\d+\.json", 16 * _MB),
         (r"voided/[^/]+/void\.json", 16 * _MB),
         (rf"{_TRIAL}/trial\.json", 64 * _MB),
@@ -153,7 +154,8 @@ def _kind(name: str) -> int:
 
 
 def _part(path: Path, name: str, text: bytes | None) -> Part:
-    """Returns the part of a file, or of a text that is bundled in its place. Raises StoreError."""
+    """Returns the entry of the manifest for a file of the study. If `text` is given, the bundle has this text in place
+    of the file's content. Raises StoreError."""
     size, sha256 = _measure(path) if text is None else (len(text), hashlib.sha256(text).hexdigest())
     try:
         return Part(name=name, size=size, sha256=sha256)
@@ -178,7 +180,8 @@ def _add(file: BinaryIO | lzma.LZMAFile, name: str, size: int, source: BinaryIO)
 
 
 def _header(name: str, size: int) -> bytes:
-    """Returns the only header that a part may have. Raises ValueError for a name that is too long."""
+    """Returns the tar header of a part. A part with any other header is refused when the bundle is read. Raises
+    ValueError for a name that is too long."""
     info = tarfile.TarInfo(f"{_FOLDER}/{name}")
     info.size = size
     return info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict")
@@ -192,8 +195,8 @@ def _padding(size: int) -> bytes:
 
 
 def is_bundle(path: Path) -> bool:
-    """True if the file looks like a bundle; whether it is one turns out when it is read. A pipe is none, and is not
-    read."""
+    """True if the file begins like a bundle; only reading it shows whether it is one. A pipe counts as no bundle, and
+    nothing is read from it."""
     if path.is_fifo():
         return False
     with contextlib.suppress(OSError), open_file(path) as file:
@@ -277,7 +280,7 @@ def _unpack(path: Path, folder: Path, kinds: int | None) -> None:
 
 
 def _check_sizes(path: Path, manifest: Manifest) -> None:
-    """Raises StoreError if the bundle is larger than what is unpacked, before anything is unpacked."""
+    """Raises StoreError if the sizes in the manifest exceed the limits for unpacking. Nothing has been unpacked yet."""
     study = 0
     for part in manifest.parts:
         kind = _kind(part.name)
@@ -387,7 +390,8 @@ class _Reader:
             yield piece
 
     def _decompress(self, most: int) -> bytes:
-        """Returns some of the next bytes; none if more of the file has to be read first."""
+        """Returns decompressed bytes that follow those returned before. The result is empty if the decompressor needs
+        more of the file first."""
         compressed = b""
         if self._xz.needs_input and not (compressed := self._file.read(_CHUNK)):
             raise StoreError(f"{self._path} is cut short, at {self._at}; get it again")

@@ -61,7 +61,8 @@ _KEY = "sha256"
 """The key of plan.json with the digests: the SHA-256 of study.toml, and that of the plan as compact JSON with sorted
 keys."""
 _SEAL = "made here"
-"""The key beside these two digests with the mark of this account on this machine (`machine_key.seal`)."""
+"""The key of plan.json that holds the mark of this account on this machine (`machine_key.seal`). It stands beside the
+two digests."""
 _CURE_OF_PLAN = "restore it from a copy, or run the study anew"
 
 _PROVIDER = "provider.parquet"
@@ -123,13 +124,13 @@ class StudyDirectory:
         return cls(path, spec.with_scripts(_read_scripts(path / FOLDER, plan)), plan, made_here=made_here)
 
     def extend(self, plan: Plan) -> None:
-        """Goes on with this plan, which adds to the stored one. Raises StoreError."""
+        """Replaces the stored plan by this one, which has further blocks. Raises StoreError."""
         _write_plan(self.path, plan, read_bytes(self.path / STUDY).decode(), made_here=self.made_here)
         self.plan = plan
 
     def without_secrets(self) -> dict[str, str]:
-        """Returns the texts of those files that others get in another form, without values that may be secrets; by the
-        name of the file."""
+        """Returns the texts of study.toml and plan.json without values that may be secrets, by the name of the file.
+        Bundles have these texts in place of the files; the result is empty if the study has no such values."""
         spec, places = cut(self.spec)
         if not places:
             return {}

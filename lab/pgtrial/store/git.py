@@ -30,14 +30,14 @@ _ROLE_OF_THE_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT
 named."""
 
 FOREIGN = "dubious ownership"
-"""Git's words for a repository that another account owns."""
+"""The words in the message with which git refuses a repository that another account owns."""
 
 
 @contextmanager
 def without_settings_of(repository: Path, commit: str) -> Iterator[Path]:
-    """Yields a temporary bare repository that has the objects of another one, with this commit as its HEAD and none of
-    the other's settings. Filters that `.gitattributes` names and the other's configuration defines are no commands in
-    it.
+    """Yields a temporary bare repository that has the objects of `repository` and this commit as its HEAD, but none of
+    the settings of `repository`. Filters that `.gitattributes` names are therefore not run if only those settings
+    define their commands.
 
     Raises StudyError.
     """

@@ -1,5 +1,5 @@
-"""A secret key of this account on this machine. It marks what pgtrial itself has written here, and makes digests of
-values that must not be told. The key is a file of the state directory and never leaves it."""
+"""A secret key of this account on this machine. pgtrial uses it to mark what it has written here, and to make digests
+of values that must not be disclosed. The key is a file of the state directory and never leaves it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def not_told(name: str, text: str) -> str:
 
 
 def digest_here(name: str, text: str) -> str:
-    """Returns a digest of a text that must not be told. Only this account on this machine can find the text by trying
-    words."""
+    """Returns a digest of a text that must not be disclosed. Only this account on this machine can find the text by
+    trying words."""
     return _digest(name, text)[:16]
 
 

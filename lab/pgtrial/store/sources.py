@@ -87,10 +87,10 @@ def _check_runnable(directory: Path) -> None:
 
 
 def absolute(text: str, folder: Path) -> str:
-    """Returns a value of `postgres` (a version, a directory or a source) with a path that is no longer relative to
-    `folder`.
+    """Returns a value of `postgres` (a version, a directory or a source) in which a path relative to `folder` has been
+    made absolute.
 
-    A text that is no valid source is returned unchanged, since its reader has the better message.
+    A text that is no valid source is returned unchanged: the code that parses it later has a better error message.
     """
     if not is_source(text):
         return str(Path(folder, Path(text).expanduser()).absolute()) if "/" in text or text.startswith("~") else text
@@ -106,8 +106,8 @@ def absolute(text: str, folder: Path) -> str:
 
 
 def with_repository(setup: Mapping[str, Any], repository: Path) -> dict[str, Any]:
-    """Returns a set-up of another machine in which commits of repositories that are not on this machine are those of
-    `repository`."""
+    """Returns a set-up that was written on another machine, for use on this one. Where it names a git repository by a
+    directory that does not exist here, `repository` is put in its place; the commit stays the same."""
 
     def moved(text: str) -> str:
         try:

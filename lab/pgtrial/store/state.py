@@ -146,10 +146,10 @@ def _is_loose(there: os.stat_result) -> bool:
 
 
 def kept(name: str, make: Callable[[], str]) -> str:
-    """Returns a text that takes long to make and is always the same. It is made once and kept in the state directory,
-    if there is one.
+    """Returns the text that `make` makes, which takes long and always gives the same text. The text is made once and
+    kept in the state directory under `name`; without a state directory it is made again at each call.
 
-    A text that depends on a version must have the version in its name.
+    If the text depends on a version, `name` must contain the version.
     """
     path = state_root() / "kept" / name
     with suppress(OSError, UnicodeDecodeError):
@@ -187,8 +187,8 @@ _KEPT = 100
 """The number of studies in the noise record. Older ones are dropped."""
 _ENOUGH_BLOCKS = 8
 _LIKE = 2.0
-"""The factor up to which two lengths of trials count as alike. Longer trials are less noisy, and by how much is known
-only for studies whose noise was measured in its parts."""
+"""The factor up to which two lengths of trials count as alike. Longer trials are less noisy. How much less can be
+computed only for studies that recorded the noise within trials apart from the noise between blocks."""
 
 
 def read_noise(path: Path) -> list[Noise]:
@@ -209,8 +209,8 @@ def keep_noise(path: Path, noise: Noise) -> None:
 def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
     """Returns the latest study under these conditions with eight blocks or more, else the one with the most blocks.
 
-    A study with trials of another length, whose noise is known in its parts, is returned only if no other study has as
-    many blocks.
+    A study whose trials have another length is considered only if it recorded the noise within its trials apart, and is
+    returned only if no study with trials of like length has as many blocks (more than eight count as eight).
     """
     same = [
         study
@@ -227,8 +227,8 @@ def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
 
 
 def overhead_under(conditions: Conditions, studies: list[Noise]) -> float | None:
-    """Returns the wall time of a block without its loads, seconds, in the latest study under these conditions, whatever
-    the length of its trials; None if it is not known."""
+    """Returns the wall time, in seconds, that a block takes for everything but running its loads. It is taken from the
+    latest study under these conditions, whatever the length of its trials; None if none has recorded it."""
     return next(
         (
             study.overhead_s

@@ -106,13 +106,14 @@ for line in sys.stdin:
         pass
     print(rows, flush=True)
 """
-"""A program that reads tables by the names on its input: of a table with too many rows only their number, else all of
-it. It prints the number of rows of each table, one a line, until a table ends the process."""
+"""The text of a Python program that tries whether tables can be read. It reads the paths of the tables from its
+standard input, one a line. Of a table with too many rows it reads only the number of rows, else the whole table. It
+prints the number of rows of each table, one a line, until a table makes it crash."""
 
 
 def refuse_hostile(paths: Sequence[Path]) -> None:
-    """Raises StoreError for tables that end the process that reads them, as a crafted one can, or that take too much
-    memory. Tables that are damaged in other ways end no reader."""
+    """Raises StoreError if reading one of the tables crashes the process that reads it, as a crafted file can, or takes
+    too much memory. Tables that are damaged in other ways raise ordinary errors when they are read, and pass here."""
     if not paths:
         return
     names = "".join(f"{path}\n" for path in paths)

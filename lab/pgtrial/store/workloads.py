@@ -121,7 +121,7 @@ def _with_suite(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 _OF_A_KIND: Mapping[str, Callable[[StudySpec, Path, str], StudySpec]] = {SuiteLoad.key: _with_suite}
-"""The function that reads the files of a kind of load, by the key of the kind, where these files are no scripts."""
+"""For a kind of load whose files are not scripts, the function that reads these files; by the key of the kind."""
 
 
 def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str]) -> StudySpec:
@@ -197,7 +197,8 @@ def _check_beside(pack: FoundPack, packs: Mapping[str, FoundPack], texts: Mappin
 def _with_packs(
     load: LoadSection, packs: Mapping[str, FoundPack], texts: Mapping[str, str], source: str
 ) -> LoadSection:
-    """Returns the load with the defaults of its pack, if it has no other workload. Raises StudyError."""
+    """Returns the load, with the defaults of its pack filled in if that pack is the only workload. Raises
+    StudyError."""
     distinct = {pack.name: pack.pack for pack in packs.values()}
     if packs:
         check_section(load.pack, distinct.values(), source)
