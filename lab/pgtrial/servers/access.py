@@ -73,7 +73,8 @@ def _from_here(host: str, port: int) -> tuple[str, str]:
 
 
 def _has(machine: RemoteMachine, address: str) -> bool:
-    """True if the host itself has an address, and not a translation in front of it."""
+    """True if one of the host's own network interfaces has this address, rather than a NAT device in front of the
+    host."""
     shown = machine.looked(["sh", "-c", "ip -o addr 2>/dev/null || ifconfig -a"]).stdout
     return address in shown.replace("/", " ").split()
 

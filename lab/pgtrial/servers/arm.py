@@ -47,13 +47,13 @@ class Needs:
     prepared: bool = False
     """True if the clients prepare their statements."""
     cold: bool = False
-    """True if the kernel's cache of files is emptied."""
+    """True if the study asks for a cold start: the kernel's page cache is emptied before the load."""
     undo: tuple[str, ...] = ()
     """The statements that undo a job on a given server."""
     has_users_sql: bool = False
     """True if the load sends statements that are not pgtrial's own, or the study sets where its tables are found."""
     makes: tuple[Named, ...] = ()
-    """The objects that a job makes and its undo drops, as far as their texts name them."""
+    """The database objects that a job creates and its undo drops, as far as the SQL of both names them."""
     sessions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The settings of the sessions of each arm, if the arms share one server."""
 
@@ -109,7 +109,8 @@ class Arm(Protocol):
 
     @property
     def host_seen(self) -> dict[str, dict[str, int]]:
-        """Counters of the host around the last trial, if the arm asks for something of the host."""
+        """The counters of huge pages on the host before and during the last trial; empty if the arm changes nothing on
+        the host."""
 
     @property
     def tables_of_others(self) -> Sequence[str]:
@@ -125,7 +126,8 @@ class Arm(Protocol):
 
     @property
     def targets(self) -> Sequence[Target] | None:
-        """The servers that are there before any trial; () for a server made on another host, None for one made here."""
+        """The addresses of the given servers, which exist before the first trial. It is () if pgtrial makes the server
+        on another host, and None if it makes the server on this machine."""
 
     def check(self, needs: Needs) -> None:
         """Finds out, before the first trial, whether the arm can serve the study. Raises StudyError or ArmError."""
@@ -138,9 +140,10 @@ class Arm(Protocol):
     ) -> AbstractContextManager[Target]:
         """Provides a server in the state that every trial starts from; on exit it is stopped or put back.
 
-        `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`; `drawn` is what the
-        plan drew for the trial. Raises StartError when the server does not start, ArmError for other faults, and
-        TrialError when only this trial cannot have what the arm asks of the host, or loses it.
+        `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`. `drawn` has the random
+        choices that the study's plan made for the trial, such as the deployment. Raises StartError when the server does
+        not start, ArmError for other faults, and TrialError when only this trial cannot have what the arm asks of the
+        host, or loses it.
         """
 
     def rehearsal(self, tables: Data, log: Path) -> AbstractContextManager[Target]:
@@ -216,7 +219,8 @@ def allow_settings(target: Target, names: Iterable[str]) -> None:
 
 
 _WRONG_VALUE = ("invalid value for parameter", "outside the valid range", "unrecognized configuration parameter")
-"""Parts of the messages of a server about settings that neither a session nor the server itself can have."""
+"""Parts of PostgreSQL's error messages about a name or value that is wrong wherever it is set. With such a message, a
+server of the arm's own would not help."""
 
 
 def check_sessions(needs: Needs, target: Target, otherwise: str) -> None:

@@ -71,17 +71,18 @@ class GivenArm:
     def serve(
         self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS
     ) -> AbstractContextManager[Target]:
-        """Provides the deployment that was drawn for the trial. Its server program is as it is."""
+        """Provides the deployment that was drawn for the trial. The drawn layout of the server's program is ignored,
+        since pgtrial did not build it."""
         self.notes.clear()
         return self._servers[drawn.place or 0].serve(tables, log, timings)
 
     @contextmanager
     def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
-        """Provides the first deployment as it is."""
+        """Provides the first deployment, unchanged."""
         yield self._servers[0].target
 
     def loaded(self, tables: Data) -> list[LoadedData]:
-        """Returns every deployment, as it is, as a place of the data."""
+        """Returns an entry for each deployment, since each has its own copy of the data. Nothing is changed there."""
         return [
             LoadedData(server.target.label, number, partial(_as_it_is, server.target))
             for number, server in enumerate(self._servers)
@@ -104,7 +105,8 @@ def _as_it_is(target: Target, _log: Path) -> AbstractContextManager[Target]:
 
 
 class SharedServer:
-    """The one server of all arms. It is served for the first arm that asks for it, until that arm has ended."""
+    """The one server that all arms share. The first arm that asks for it starts it, and it runs until that arm releases
+    it."""
 
     def __init__(self, arm: Arm) -> None:
         self.arm = arm
@@ -150,7 +152,8 @@ class SessionArm:
 
     @property
     def targets(self) -> Sequence[Target] | None:
-        """The address of the shared server, if it is there before any trial."""
+        """The addresses of the shared server if it exists before the first trial; () or None if pgtrial makes it
+        (`Arm.targets`)."""
         return self._server.arm.targets
 
     def check(self, needs: Needs) -> None:
@@ -165,8 +168,8 @@ class SessionArm:
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS) -> Iterator[Target]:
-        """Provides sessions of the shared server. It is started for the first arm and stopped when that arm has ended,
-        the last one."""
+        """Provides sessions of the shared server. The first arm that enters starts the server and stops it on exit, so
+        that arm has to be the last to leave."""
         server = self._server
         if server.target is not None:
             log.write_text("The arms are sessions of one server. Its log is in the trial that was the first.\n")
@@ -180,8 +183,8 @@ class SessionArm:
 
     @contextmanager
     def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
-        """Provides sessions of the shared server. It is started for the first arm and stopped when that arm has ended,
-        the last one."""
+        """Provides sessions of the shared server. The first arm that enters starts the server and stops it on exit, so
+        that arm has to be the last to leave."""
         if self._server.target is not None:
             yield self._sessions_of(self._server.target)
             return

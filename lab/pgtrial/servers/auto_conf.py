@@ -56,7 +56,8 @@ class AutoConf:
 
     lines: list[Line]
     trouble: str | None = None
-    """The reason why ALTER SYSTEM could not write the file as it is, as the rest of a sentence about it."""
+    """The reason why ALTER SYSTEM could not reproduce the file as it stands; it continues a sentence whose subject is
+    the file. None if ALTER SYSTEM could."""
 
     def text(self, name: str) -> str | None:
         """Returns the text of a setting; None if the file has no line for it."""
@@ -114,8 +115,8 @@ _Row = tuple[str, int | None, str | None, str | None, str | None]
 
 
 def _listed(session: Session) -> tuple[str, list[_Row]] | None:
-    """Returns the file's path, and the settings of all files. The path tells it from an included file with the same
-    name."""
+    """Returns the path of postgresql.auto.conf, and the settings of all configuration files. The path distinguishes it
+    from an included file with the same name."""
     if not value(session, f"SELECT {_MAY_LIST}"):
         return None
     with suppress(psycopg.errors.InsufficientPrivilege):
@@ -232,7 +233,8 @@ def list_text(session: Session, listed: Sequence[str]) -> str:
 
 
 def moved(names: Sequence[str], order: Sequence[str]) -> list[str]:
-    """Returns the settings to be written again, in turn, for the lines to have a former order. New ones come last."""
+    """Returns the settings that ALTER SYSTEM has to write again, one after the other, to bring the lines back into a
+    former order. Settings that the former order lacks come last."""
     first = [name for name in order if name in names]
     wanted = [*first, *(name for name in names if name not in first)]
     for kept in range(len(wanted), -1, -1):

@@ -70,7 +70,8 @@ def why_equal(spec: StudySpec, first: str, second: str) -> str | None:
 
 
 def _equal_values(server: Server, others: dict[str, str]) -> str | None:
-    """Returns the settings that are written in two ways and have one value; None if any has two values, or may have.
+    """Returns a text with the settings that the arms write differently, but that have the same value; None if a setting
+    has, or may have, different values in the two arms.
 
     A server that is elsewhere is assumed to read them as one of this machine does, if there is any; its own values are
     not known.

@@ -115,7 +115,7 @@ class GivenServer:
         """Provides the server with the study's settings in force and the tables reset; on exit the settings are put
         back."""
         if self.machine is not None:
-            self.machine.connection.forget_loss()  # no trial depends on the host
+            self.machine.connection.forget_loss()  # an unreachable host fails no trial: it is only observed
         log.write_text(f"The log of the given server {self.target.label} stays there.\n")
         if tables != NO_TABLES:
             with timed(timings, "restore"):
@@ -144,7 +144,7 @@ class GivenServer:
             try:
                 yield target
             except BaseException as error:
-                with timed(timings, "stop"), leave:  # what is undone depends on the error
+                with timed(timings, "stop"), leave:  # the undo of a job looks at the error
                     raise error
             else:
                 with timed(timings, "stop"):

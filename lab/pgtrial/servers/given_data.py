@@ -28,7 +28,7 @@ from pgtrial.servers.server_locks import ServerLocks
 
 _FOLDER = "given-data"
 _ALWAYS_THERE = ("postgres", "template1")
-"""Databases that a server has from its beginning. In a session of one of them the lab asks for other databases."""
+"""Databases that initdb creates. The lab connects to one of them to find out whether another database still exists."""
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,8 @@ def _limits(connection: Session) -> list[tuple[int, int, str, str]]:
 
 
 _READ_ONLY = "SELECT reset_val FROM pg_settings WHERE name = 'default_transaction_read_only'"
-"""The query for the value that the role or the database has; the lab's own sessions have set another one."""
+"""The query for the value of default_transaction_read_only that the role or the database sets (reset_val), since the
+lab's own sessions override it."""
 
 
 def check_writable(arm: str, connection: Session) -> None:

@@ -59,11 +59,11 @@ class GivenSettings:
 
     @contextmanager
     def in_force(self, run: Path) -> Iterator[None]:
-        """Has the settings in force for new sessions inside. On exit the session that has made them puts the former
-        ones back.
+        """Keeps the settings in force for new sessions within the context. On exit, the session that has changed the
+        settings puts the former ones back.
 
-        Raises ArmError, also if something has come in their way since the check, and TrialError if a session has
-        another value than the arm's.
+        Raises ArmError, also if something has come to prevent the change since the check, and TrialError if a new
+        session has another value than the arm's.
         """
         with closing(self.connect()) as session:
             _lift_limits(session, self.settings)

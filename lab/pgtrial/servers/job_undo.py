@@ -252,7 +252,8 @@ def _undo_left(session: Session, record: UndoRecord, consent: Consent | None) ->
 
 
 def _doubt(session: Session, record: UndoRecord, there: Sequence[Found]) -> str | None:
-    """Returns why it is not certain that the job made what is there, or changed anything; None if it is certain."""
+    """Returns why it is not certain that the objects in `there` were made by the job, or that the job changed anything
+    at all; None if it is certain."""
     others = [str(found.named) for found in there if found.made_by not in record.transactions]
     if others:
         return f"{', '.join(others)} may have been made by somebody else since"
@@ -285,7 +286,7 @@ def _end(session: Session, record: UndoRecord) -> None:
 
 
 def _undo(record: UndoRecord) -> None:
-    with closing(record.target.connect_as_load()) as of_study:  # names mean here what they mean in the job
+    with closing(record.target.connect_as_load()) as of_study:  # the same search path as in the job
         for statement in record.statements:
             of_study.execute(statement.encode())
 

@@ -188,7 +188,8 @@ class Templates:
         return sorted(path for path in self.root.glob("*") if path.is_dir() and is_own(path))
 
     def _alone(self, name: str, wait: Callable[[], None]) -> AbstractContextManager[None]:
-        """Holds the lock of a name. `wait` is called before the lab waits for another one, and may raise instead."""
+        """Holds the lock of a template's name. If another lab holds it, `wait` is called first; it may raise an error
+        so that this lab does not wait."""
         return holding_name(self.root / name, wait)
 
     def _remove(self, name: str, in_use: str) -> None:

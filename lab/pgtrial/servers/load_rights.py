@@ -1,13 +1,13 @@
 """Determines by whose rights a load on a given server runs the code of other roles, and refuses loads for which that is
 a superuser.
 
-Triggers, rules, views, defaults, policies, functions of indexes and operators run by the rights of the role that uses a
-table; of an overloaded function or operator the one runs whose types fit best. So a role that owns one of those that
-the load of a superuser uses has a superuser's rights by it. Such a load is refused before anything is changed; a load
-by a role without superuser has no more rights than its owner gave it. Which objects the user's statements reach is not
-guessed from their texts: names are put together from variables, and functions, casts and foreign keys lead further. So
-for such statements a database is refused in which other roles own anything. What pgtrial's own loads send is known
-exactly.
+The functions behind triggers, rules, views, defaults, policies, indexes and operators run with the rights of the role
+that uses the table; among overloaded functions and operators PostgreSQL runs the one whose types fit best. If a
+superuser's load uses such an object of another role, that role can run its code as a superuser. Such a load is refused
+before anything is changed. A load by a role that is no superuser has only the rights that this role was granted.
+pgtrial does not guess from the text of a user's statements which objects they reach: names are put together from
+variables, and functions, casts and foreign keys lead to further objects. For such statements pgtrial therefore refuses
+a database in which other roles own anything. Of pgtrial's own loads it is known exactly which statements they send.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ class LoadedData:
     """A place of loaded data: a template, of which trials get copies, or a given server."""
 
     identity: Hashable
-    """The same for arms that share one template, or one given server: their rows are the same."""
+    """Identifies the copy of the data. It is equal for arms that share a template or a given server, and so have the
+    same rows."""
     deployment: int | None
     """The number of a given server among those of its arm; None for a template."""
     served: Callable[[Path], AbstractContextManager[Target]]

@@ -94,8 +94,8 @@ class MadeArm:
 
     @property
     def kind(self) -> str:
-        """The words that arms with the same empty cluster have in common: server version and program, and initdb
-        options."""
+        """A text that is equal for arms whose empty clusters are the same: the server's version, the digest of its
+        program, and the options of initdb."""
         return self._kind([])
 
     def _kind(self, extensions: Sequence[str]) -> str:

@@ -118,7 +118,8 @@ class Child(Postmaster):
         return Target(str(self.sockets), self.port, SUPERUSER, DATABASE, extra={"sslmode": "disable"}).connect()
 
     def _answers(self) -> bool:
-        """True if this very server takes queries: if the socket is in use, it is another server that answers."""
+        """True if the server that answers queries is the one that was started here, and not another one that already
+        uses the socket."""
         with suppress(psycopg.OperationalError), self._connect() as connection:
             return has_data_in(connection, self.data)
         return False  # the server is starting up, or recovering
@@ -138,7 +139,8 @@ class Child(Postmaster):
         wait_or_kill(heir, _HEIR_TIMEOUT_S)
 
     def _has_shared_memory(self, pid: int) -> bool:
-        """True if postmaster.pid is of that process and has the line that follows the one on shared memory."""
+        """True if postmaster.pid names that process and is complete up to the status line, which PostgreSQL writes
+        after the line on shared memory."""
         with suppress(OSError):
             lines = read_of_others(self.data / "postmaster.pid").splitlines()
             return len(lines) > 7 and lines[0] == str(pid)

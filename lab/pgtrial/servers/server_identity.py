@@ -60,10 +60,11 @@ def same_server(first: Session, second: Session) -> bool | None:
 
 
 def _sees_lock(first: Session, second: Session) -> bool | None:
-    """True if the second session sees a lock that the first one takes for this; None if the first one does not see it
-    either.
+    """Tests with an advisory lock of the first session: true if the second session sees the lock in pg_locks, None if
+    not even the first session sees it.
 
-    Locks of all databases are in pg_locks. Behind a pooler a transaction keeps the first one where it is.
+    pg_locks has the locks of all databases. Behind a pooler, a transaction keeps the first session on its server
+    process.
     """
     keys = [random.SystemRandom().randrange(_KEYS) for _ in range(2)]
     try:

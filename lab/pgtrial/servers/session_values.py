@@ -89,7 +89,8 @@ def is_superuser(session: Session) -> bool:
 
 
 def _written_so(session: Session, setting: SessionValue, wanted: str) -> bool:
-    """True if the server writes the wanted value like the present one, as far as a session may set it."""
+    """True if the server, once this session sets the wanted value, shows the same text as for the present value. False
+    also if the session may not set it."""
     try:
         with session.transaction(force_rollback=True):
             present = _shown(session, setting)

@@ -11,7 +11,8 @@ _IDENTIFIERS = frozenset(("search_path", "temp_tablespaces"))
 LIBRARIES = frozenset(("session_preload_libraries", "local_preload_libraries", "shared_preload_libraries"))
 _DIRECTORIES = "unix_socket_directories"
 _DIRECTORIES_SINCE = 140000
-"""The first version in which ALTER SYSTEM takes a list for this setting; up to 13 it is a single value."""
+"""The first version in which ALTER SYSTEM takes a list for unix_socket_directories; up to PostgreSQL 13 it is a single
+value."""
 
 _SPACE = " \t\n\r\f\v"
 

@@ -175,8 +175,8 @@ class SettingsCheck:
         return SettingsRecord(self.arm, target, former, written, order, maker(session))
 
     def _check_absent(self, session: Session, row: SessionValue) -> None:
-        """Raises StudyError unless the value comes from elsewhere: without the files only that proves that
-        postgresql.auto.conf has none."""
+        """Raises StudyError unless the value comes from another place than postgresql.auto.conf. If the role may not
+        read the files, only that proves that postgresql.auto.conf does not set it."""
         elsewhere = row.file is not None and not row.file.endswith("postgresql.auto.conf")
         if row.source == "configuration file" and not elsewhere:
             self._refuse(
@@ -205,8 +205,8 @@ class SettingsCheck:
                 )
 
     def _text(self, session: Session, row: SessionValue, others: Sequence[str]) -> str | None:
-        """Returns the text in the file for the arm's value; None for no line, which is how a list of libraries is
-        empty."""
+        """Returns the text that ALTER SYSTEM stores for the arm's value; None if the setting must have no line, which
+        is the only way to make a list of libraries empty."""
         wanted = self._wanted(row)
         if not is_list(row.name, session.info.server_version):
             return wanted

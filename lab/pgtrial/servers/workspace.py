@@ -242,7 +242,8 @@ def builds_of(state: Path) -> Builds:
 
 
 def abandoned_runs(root: Path) -> list[Path]:
-    """Returns the runs of this account whose labs have ended. The caller holds the registry."""
+    """Returns the run directories of this account whose labs have ended. The caller holds the lock of all run
+    directories."""
     return [path for path in _runs(root) if is_own(path) and not is_held(path)]
 
 

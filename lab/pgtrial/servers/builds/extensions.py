@@ -28,14 +28,15 @@ from pgtrial.store.sources import described, export
 _WRITTEN = ("bindir", "sharedir", "pkglibdir")
 _READ = ("libdir", "includedir", "includedir-server", "pkgincludedir", "pgxs")
 _OF_THE_SERVER = re.compile(r"-W(?!.,).*|-fprofile-.*")
-"""Compiler flags that another compiler may not know, and flags for the server's own profile."""
+"""Matches flags that are right for the server's build alone: warnings that another compiler may not know, and the use
+of the server's own profile."""
 
 _SYSTEM = (Path("/"), Path("/usr"), Path("/usr/local"))
 
 
 @dataclass(frozen=True)
 class _Recipe:
-    """A copy of a server with extensions, as all that the copy depends on."""
+    """Everything that determines a copy of a server with extensions; the digest of it names the build."""
 
     server: ServerBinaries
     sources: Sequence[Source]
@@ -58,7 +59,8 @@ class _Recipe:
 def extension_order(
     server: ServerBinaries, sources: Sequence[Source], compiler: str | None, say: Callable[[str], None]
 ) -> Order:
-    """Returns the order for a copy of a server's installation that has these extensions. Raises BuildError."""
+    """Returns what the store of builds needs to find, or else to make, a copy of a server's installation with these
+    extensions. Raises BuildError."""
     recipe = _Recipe(server, sources, compiler)
     first = sources[0]
     origin = first.repository if isinstance(first, GitSource) else first.directory

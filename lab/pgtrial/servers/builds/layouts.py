@@ -34,8 +34,8 @@ class _Link:
     directory: Path
 
     def shuffled(self, layout: int) -> list[str]:
-        """Returns the command with its objects in the order of a layout. A layout's number gives the same order on
-        every machine."""
+        """Returns the link command with its object files shuffled into the order of a layout. A layout's number gives
+        the same order on every machine."""
         objects = [word for word in self.words if word.endswith(".o")]
         Random(layout).shuffle(objects)
         drawn = iter(objects)

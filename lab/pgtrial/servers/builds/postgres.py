@@ -30,7 +30,7 @@ _OUTSIDE = ("doc", "src/test", "src/tutorial", "src/tools", "src/interfaces/ecpg
 
 @dataclass(frozen=True)
 class _Recipe:
-    """A build of a server, as all that the build depends on."""
+    """Everything that determines a build of a server; the digest of it names the build."""
 
     source: Source
     options: tuple[str, ...]
@@ -42,7 +42,8 @@ class _Recipe:
     meson: bool
     """True if meson and ninja are installed."""
     layouts: int
-    """The number of layouts beside the program as it was built; 0: none."""
+    """How many further times the server's program is linked, each time with its object files in another order; 0:
+    never."""
 
     @property
     def clang(self) -> bool:
@@ -59,7 +60,8 @@ class _Recipe:
 
 
 def server_order(setup: MadeHere, room: Room, say: Callable[[str], None]) -> Order:
-    """Returns the order for a server from source. If it has a profile, it is trained in `room`.
+    """Returns what the store of builds needs to find, or else to make, a server from source. If the build uses a
+    profile (PGO), the training load runs in `room`.
 
     Raises BuildError if there is no such compiler.
     """

@@ -100,7 +100,8 @@ class Profile:
 
 
 def _orders() -> Iterator[tuple[str, list[str]]]:
-    """Yields what the engine does, one step after the other, in words and with its options as pgbench."""
+    """Yields the steps of the training load: for each, its description and the options with which the engine's pgbench
+    front end runs."""
     yield "loading pgbench's tables for its profile", ["-i", "-q", "-s", str(_SCALE)]
     for script, protocol, transactions in _LOADS:
         options = ["-n", "-b", script, "-M", protocol, "-c", str(_CLIENTS), "-t", str(transactions)]
