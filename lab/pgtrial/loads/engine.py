@@ -62,7 +62,8 @@ class Example:
 
 
 def recorded_examples(capture: Path, templates: Sequence[int]) -> dict[int, Example]:
-    """Returns for each template its first statement that did not fail. Raises StudyError in the engine's words."""
+    """Returns an example for each statement template of a capture, by the template's number: the first recorded
+    execution that did not fail, with its text and values. Raises StudyError in the engine's words."""
     numbers = ",".join(map(str, templates))
     with begun(["replay", str(capture), f"--examples={numbers}"], {}, stderr=subprocess.PIPE) as engine:
         output, complaint = engine.communicate()

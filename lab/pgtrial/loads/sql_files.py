@@ -65,7 +65,8 @@ def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
 
 
 def _statement(parts: list[str], text: str, begin: int) -> list[Statement]:
-    """Returns the statement that these parts make, if they are one; no comment stands before it from `begin` on."""
+    """Returns the statement that consists of these parts, or nothing if they are blank. Its line is that of the first
+    character after `begin` that is not white space: comments before the statement are already skipped."""
     whole = "".join(parts).strip()
     first = len(text) - len(text[begin:].lstrip())
     return [Statement(whole, text.count("\n", 0, first) + 1)] if whole else []

@@ -54,8 +54,8 @@ _UNANSWERED_MS = 40_000
 the system's own default is a quarter of an hour."""
 
 _MOMENTS = ("timestamptz", "timestamp", "date", "time", "timetz", "interval")
-"""The types of moments, which are kept as text: how the server writes them depends on its settings, and the lab
-calculates with none of them."""
+"""The types of dates, times and intervals. Their values are left as text: how the server writes them depends on its
+settings, and the lab calculates with none of them."""
 
 _TEXTS = ("text", "varchar", "bpchar", "name", '"char"')
 
@@ -204,7 +204,7 @@ class Target:
 
     @classmethod
     def from_record(cls, fields: Mapping[str, Any]) -> Target:
-        """Returns the target of such a record, with the password of PGPASSWORD.
+        """Returns the target whose fields `without_secrets` has returned, with the password from PGPASSWORD.
 
         Raises TypeError if the record has fields that a target does not have.
         """
@@ -259,7 +259,8 @@ class Target:
         return self.for_load.connect_as_user(**parameters)
 
     def connect_as_user(self, **parameters: Any) -> Session:
-        """Opens such a session by the target's own role: for what takes a superuser, such as CREATE EXTENSION.
+        """Opens a session like `connect_as_load`, but by the target's own role `user`: for statements that need a
+        superuser, such as CREATE EXTENSION.
 
         Raises psycopg.OperationalError.
         """
@@ -302,7 +303,8 @@ def has_data_in(session: Session, directory: Path) -> bool:
 
 
 def backend_type(connection: Session) -> str:
-    """Returns SQL of the kind of a session in pg_stat_activity; before PostgreSQL 10 that lists clients alone."""
+    """Returns the SQL expression for a session's backend type in pg_stat_activity. Before PostgreSQL 10 the view has no
+    such column and lists only client backends."""
     return "backend_type" if connection.info.server_version >= 100000 else "'client backend'"
 
 
@@ -374,15 +376,17 @@ def _with_process(query: str, connection: Session) -> bytes:
 
 
 def is_pooled(session: Session) -> bool:
-    """True if a pooler is between: the next statement may be in another session. Raises psycopg.OperationalError."""
+    """True if there is a pooler between the lab and the server, so that the next statement may run in another session
+    of the server. Raises psycopg.OperationalError."""
     return bool(session.info.backend_pid != value(session, "SELECT pg_catalog.pg_backend_pid()"))
 
 
 def rows_for_users(session: Session, query: str) -> list[tuple[Any, ...]]:
-    """Returns the rows of a query in a session with the values that all others have. Raises psycopg.Error.
+    """Returns the rows of a query that runs with the settings of ordinary sessions, and not with those that the lab
+    gives its own. Raises psycopg.Error.
 
-    It sends one message to the server, which is one transaction: a limit of milliseconds leaves no time for another.
-    The query runs under the search path of all other sessions, so all names in it must be qualified.
+    Everything is sent in one message, which is one transaction, since a time limit of milliseconds leaves no time for
+    another. The query runs under the search path of ordinary sessions, so all names in it must be qualified.
     """
     cursor = psycopg.Cursor(session)
     cursor.execute(b"; ".join((b"RESET ALL", query.encode(), _with_process(_FOR_LAB, session))))
@@ -391,8 +395,8 @@ def rows_for_users(session: Session, query: str) -> list[tuple[Any, ...]]:
 
 
 def values_for_users(session: Session, query: str, names: Iterable[str], *parameters: object) -> list[tuple[Any, ...]]:
-    """Returns the rows of a query, with the values of these settings that all other sessions have. Raises
-    psycopg.Error.
+    """Returns the rows of a query that sees the values of these settings as in ordinary sessions, and not those of the
+    lab's own. Raises psycopg.Error.
 
     All names in the query must be qualified.
     """

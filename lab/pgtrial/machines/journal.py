@@ -140,8 +140,8 @@ def _entries(run: Path, machine: Machine) -> list[Path]:
 def _read(entry: Path, machine: Machine) -> tuple[Change, bool]:
     """Returns a recorded change, and whether it was made since the machine started.
 
-    Raises HostError, also for a record that another account could have written, and for one of a change that touches
-    what its kind never touches.
+    Raises HostError, also for a record that another account could have written, and for a change outside of what its
+    kind is allowed to touch, such as a file outside of the run directory.
     """
     run = entry.parent.parent
     try:

@@ -42,8 +42,9 @@ def _is_switch(path: Path) -> bool:
 
 
 class Counterpart(BaseModel):
-    """A parameter that takes the place of another one: to set it makes the other one 0. It is kept with its former
-    value, since setting it again is the way back."""
+    """The other one of a pair of parameters of which the kernel sets one to 0 when the other is set, such as
+    vm.dirty_bytes and vm.dirty_ratio. It is recorded with its former value, since the undo has to set it and not the
+    changed one."""
 
     name: str
     path: Path
@@ -114,8 +115,8 @@ class KernelValue(_Value):
             self._put_back(machine)
 
     def is_of(self, run: Path) -> bool:
-        """True for the files of sysctl and those below /sys that an arm may set; a counterpart has to be a known
-        one."""
+        """True if the file is one of sysctl, or one below /sys that an arm may set. If the change has a counterpart, it
+        also has to be the one that pgtrial knows for this parameter."""
         other = self.counterpart
         known = other is None or (COUNTERPARTS.get(self.name) == other.name and other.path == sysctl_path(other.name))
         return _is_switch(self.path) and known
@@ -190,8 +191,8 @@ def _read(machine: Machine, name: str) -> str:
 
 
 _PAGES = "vm.nr_hugepages"
-"""The parameter that the kernel shows with surplus pages, which go as soon as their users end, and sets without
-them."""
+"""The parameter of which the kernel reports more than was set: reading it includes surplus pages, which the kernel
+frees as soon as their users end."""
 _POOLS = Path("/sys/kernel/mm/hugepages")
 KB = {"2MB": 2048, "1GB": 1048576}
 PAUSES_S = (0.0, 0.25, 0.5, 1.0, 2.0)

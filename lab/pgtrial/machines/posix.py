@@ -223,7 +223,8 @@ def _script(body: str) -> str:
 
 
 def _fed(command: str, text: str | None, then: str = "") -> str:
-    """Returns a command with a text on its standard input, and with what follows if the command succeeds."""
+    """Returns the shell text that runs a command with `text` on its standard input, or with none. `then` is put behind
+    the command; it begins with `&&`, so that it runs only if the command succeeds."""
     if not text:
         return f"{command} </dev/null{then}"
     if not text.endswith("\n"):
@@ -292,18 +293,19 @@ def boot_id(machine: Machine) -> str | None:
 
 @dataclass(frozen=True)
 class Start:
-    """One boot of a machine, as the machine told it at a moment of the lab's clock: by its name, or by how long ago it
-    was."""
+    """One boot of a machine, as the machine reported it: by the name of the boot or, on systems without such names, by
+    its age `age_s` at the time `seen_s` of the lab's clock."""
 
     name: str
     age_s: int | None = None
     seen_s: float = 0.0
 
     def is_same(self, later: Start) -> bool:
-        """True if the machine has not been restarted between this and what it told later.
+        """True if the machine has not been restarted between this report and a later one.
 
-        An age grows by the time that has passed; after a restart it is less than that time. The limit is that time and
-        half of the first age, since the two clocks may run at different speeds.
+        Without a restart, the age has grown by the time between the reports; after a restart it is less than that time.
+        The limit is in the middle, at that time plus half of the first age, since the two clocks may run at different
+        speeds.
         """
         if self.age_s is None or later.age_s is None:
             return self.name == later.name

@@ -62,7 +62,8 @@ def reply_script(parts: Mapping[str, str], before: str = "") -> str:
 
 
 def parts_in(text: str) -> dict[str, str]:
-    """Returns the parts of a reply from the text of a PowerShell file, where each has its line: `name = expression`."""
+    """Returns the PowerShell expressions in the text of a file by their names; the file has a line `name = expression`
+    for each part of a reply."""
     lines = (line.split(" = ", 1) for line in text.splitlines() if not line.startswith("#"))
     return dict(lines)
 

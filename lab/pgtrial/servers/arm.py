@@ -47,7 +47,7 @@ class Needs:
     prepared: bool = False
     """True if the clients prepare their statements."""
     cold: bool = False
-    """True if the study asks for a cold start: the kernel's page cache is emptied before the load."""
+    """True if the study has `cache = "cold"`, for which pgtrial empties the kernel's page cache."""
     undo: tuple[str, ...] = ()
     """The statements that undo a job on a given server."""
     has_users_sql: bool = False

@@ -49,7 +49,7 @@ so their values vary."""
 _FILES = (storage, flush, bsd, hardware, operating_system, limits, network, server, durability, binding, windows)
 
 COLLECTORS = [value for file in _FILES for value in vars(file).values() if isinstance(value, Collector)]
-"""All collectors of these files. Their order is the order of the facts in a group."""
+"""All collectors of the modules above. Their order is the order of the facts in a group."""
 
 
 def collect(

@@ -55,7 +55,8 @@ class HostSampler:
         return replace(snapshot, counters=of_server, gauges={})
 
     def cpu_taken_s(self) -> float:
-        """Returns the CPU seconds on the host of the looks so far and, up to the last look, of the lab's session."""
+        """Returns the CPU seconds that observing has cost the host so far: reading its numbers, and the server process
+        of the lab's session up to the last reading."""
         return self._looks_s + self._session_s
 
 

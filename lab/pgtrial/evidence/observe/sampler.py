@@ -262,6 +262,7 @@ class _Meter:
         return counts | spent
 
     def _cpu(self) -> dict[str, float]:
-        """Returns the CPU seconds so far."""
+        """Returns the CPU seconds that sampling has cost so far: `lab_cpu_s` for this thread and, if the server's host
+        can be observed, `server_cpu_s` there."""
         server = {} if self._host is None else {"server_cpu_s": self._host.cpu_taken_s()}
         return {"lab_cpu_s": time.thread_time(), **server}

@@ -117,7 +117,7 @@ _NOT_COUNTERS = frozenset({"datid", "numbackends"})
 
 
 _MOVED_SOURCES = frozenset({"pg_stat_checkpointer"})
-"""The sources whose counters are in another source in versions that lack them."""
+"""Views whose absence in older versions is no gap, since those versions have the counters in another view."""
 
 GAUGES = frozenset({"pg_locks"})
 """The sources whose values are a state and not a count since the start."""

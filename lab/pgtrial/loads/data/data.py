@@ -102,9 +102,10 @@ class Data(abc.ABC):
         return None
 
     def clear(self, connection: Session) -> bool:
-        """Drops what pgtrial made in its place. Returns true if the next load resumes one that was interrupted.
+        """Drops the tables that pgtrial made earlier and that this data will replace. Returns true if an interrupted
+        load of this data can be resumed instead.
 
-        What the engine itself replaces stays.
+        Tables that the engine itself replaces when it loads the data are not dropped here.
         """
         return False
 
@@ -176,9 +177,10 @@ class MarkedTables(Data):
                 mark_objects(connection, marked_objects(connection, self.unfinished), self.mark + self.digest)
 
     def clear(self, connection: Session) -> bool:
-        """Drops what pgtrial made in its place. Raises StudyError if objects of others depend on it.
+        """Drops the objects that pgtrial made earlier and that this data will replace. Raises StudyError if objects of
+        others depend on them.
 
-        That includes data that was not finished.
+        Objects of a load that was interrupted are among them.
         """
         drop_marked(connection, (self.replaced, self.unfinished))
         return False
@@ -222,9 +224,9 @@ def refuse_foreign(connection: Session, marks: Mapping[str, Mark], beginning: st
 
 
 def tables_of_others(connection: Session, tables: str, cure: str, *, copied: bool = False) -> StudyError:
-    """Returns the error that `tables` which pgtrial did not make are in the place of its own.
+    """Returns the error for `tables` that pgtrial did not make, and whose names pgtrial needs for its own.
 
-    `copied` is true if they have its comments.
+    `copied` is true if these tables have pgtrial's comments, as tables of a restored dump do.
     """
     copies = " (a copy of what it made elsewhere)" if copied else ""
     return StudyError(

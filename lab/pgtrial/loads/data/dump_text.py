@@ -134,7 +134,8 @@ class DumpText:
         return part
 
     def _check_command(self, command: bytes) -> None:
-        """Raises ArmError for a command of psql that does something."""
+        """Raises ArmError for a meta-command of psql in the dump, other than the `restrict` and `unrestrict` that
+        pg_dump itself writes."""
         line = self._line + sum(part.count(b"\n") for part in (*self._complete, *self._begun))
         where = f"{self.named}, line {line}"
         if command in _CONNECTS and self._of_a_server:

@@ -28,7 +28,8 @@ _DEPENDENCIES = """SELECT 'relation', r.ev_class, d.refclassid = 'pg_proc'::regc
     WHERE d.classid = 'pg_proc'::regclass AND d.refclassid IN ('pg_class'::regclass, 'pg_proc'::regclass)
     UNION SELECT 'relation', inhparent, false, inhrelid FROM pg_inherits
     UNION SELECT 'changed', tgrelid, true, tgfoid FROM pg_trigger WHERE NOT tgisinternal"""
-"""Finds which object uses which: the kind and OID of the user, whether it uses a function, the OID of the used one."""
+"""The query for which object uses which other one. Each row has the kind and the OID of the object that uses the other
+one, whether that other one is a function, and its OID."""
 
 _CHANGES = re.compile(
     r"\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate(?:\s+table)?|refresh\s+materialized\s+view"

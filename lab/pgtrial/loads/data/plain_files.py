@@ -52,7 +52,8 @@ class PlainFile:
                 self._execute(part)
 
     def _try(self, part: Part) -> None:
-        """Runs a statement for which the role may lack the right: who may read what changes no row."""
+        """Runs a statement on privileges, such as GRANT, and ignores it if the role may not do this: it does not affect
+        the rows."""
         in_block = self._connection.info.transaction_status == TransactionStatus.INTRANS
         failure = self._send(b"SAVEPOINT pgtrial; " * in_block + part.text, part)
         if failure is None:
@@ -138,7 +139,8 @@ class PlainFile:
 
 
 def _failed(error: psycopg.Error, text: bytes, number: int) -> Statement:
-    """Returns the statement of a text that failed: a wrong form anywhere fails before the first statement is run."""
+    """Returns the statement that failed among those that were sent as one text. A syntax error in any of them is
+    reported before the first one is run, so the position in the message decides then."""
     parts = statements(text.decode("latin-1"), {}) or [Statement("", 1)]
     position = error.diag.statement_position
     if number > 1 or error.sqlstate != _SYNTAX_ERROR or position is None:

@@ -201,7 +201,8 @@ def _relation(table: Table) -> sql.Composed:
 
 
 def _source(session: Session, table: Table, keys: Keys | None) -> sql.Composed:
-    """Returns the rows that are read, as a FROM clause."""
+    """Returns the FROM clause of the query that reads the table as `r`: the whole table or, with `keys`, only the rows
+    that have one of these keys."""
     all_rows = sql.SQL("{} AS r").format(_relation(table))
     if keys is None:
         return all_rows

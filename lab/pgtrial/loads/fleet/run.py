@@ -26,7 +26,8 @@ _NOTICE_S = 0.3
 _NOTICE_TRIPS = 4
 """The least time between these two moments, in round trips to the slowest machine."""
 _NOTICE_OF_SLICES = 4
-"""Loads that alternate get this many times as long: an engine that gets the instant too late has no slices."""
+"""The factor by which these two times are longer for loads that alternate in slices, since an engine that learns the
+start too late cannot take part."""
 
 
 @dataclass(eq=False)

@@ -16,7 +16,8 @@ from pgtrial.model.errors import ArmError
 
 
 class SharedMaking:
-    """Lets each of the machines make a part. Lines begin with the machine's name if there are several."""
+    """Makes data on several machines, each of which makes a part. If there is more than one, each line of progress
+    begins with the machine's name."""
 
     def __init__(self, members: Sequence[Member], order: DataOrder, on_line: OnLine | None):
         self._engines = [RemoteEngine(member) for member in members]

@@ -20,13 +20,13 @@ class Participant(Protocol):
     """A program that takes turns; it leaves the rounds when it fails."""
 
     def begin_phase(self, phase: str) -> None:
-        """Hears that a phase begins."""
+        """Is called when a phase begins."""
 
     def take_turn(self, phase: str, in_phase: int, in_load: int, slice_s: float, began: float) -> None:
         """Runs batches for a slice of a round, whose number counts from 0; `began` is when the load began."""
 
     def report(self) -> None:
-        """Hears that all phases are over."""
+        """Is called when all phases are over."""
 
 
 class Rounds:

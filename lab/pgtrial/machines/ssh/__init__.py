@@ -4,4 +4,5 @@ PATIENCE_S = 30.0
 """How long pgtrial tries again to reach a host that was there before, in seconds."""
 
 HURRY_S = 5.0
-"""The same time while somebody waits for pgtrial to end, in seconds."""
+"""How long pgtrial tries again to reach such a host once the user has interrupted pgtrial and waits for its end, in
+seconds."""

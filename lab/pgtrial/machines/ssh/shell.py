@@ -70,7 +70,7 @@ class Shell:
         with suppress(TimeoutError):  # the end of its output may come before its status
             await asyncio.wait_for(self._process.wait_closed(), _STATUS_TIMEOUT_S)
         status = self._process.exit_status
-        if status is None or status < 0:  # a shell that was killed has refused nothing
+        if status is None or status < 0:  # killed by a signal: its output does not explain why
             return Ended()
         words = (await self._process.stderr.read() + await self._process.stdout.read()).decode(errors="replace")
         return Ended(status, " ".join(words.split())[:200])
