@@ -64,8 +64,8 @@ NEWER_VERSION = VERSIONS[-1] + 1
 """A version that nobody packages yet: its tests are skipped where no build is at hand."""
 
 _OF_A_RUN = 16 << 30
-"""The space that a run needs on the file system of its files, bytes; the tests of one process hold about one GB at
-once.
+"""The free space that a run of the tests needs for its files, bytes. The tests of one process use about one GB
+at once.
 """
 _OF_A_TEST = 2 << 30
 
@@ -90,8 +90,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class _ByFile(LoadScopeScheduling):
-    """Distributes the tests over processes: tests of one file stay together, with the fixtures of their module, and so
-    do all tests of the machine and those of order entry.
+    """Distributes the tests over processes. Tests of one file run in one process and share the fixtures of their
+    module; so do all tests that change the machine, and all tests of order entry.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -117,12 +117,14 @@ def pytest_collection_finish() -> None:
 
 
 ANSWERS = pytest.StashKey[Counter[str]]()
-"""The number of answers of an original that were recorded, and of those that were asked for, with the reason."""
+"""Counts the answers of original programs: how many were recorded, and how many came from the program itself, by
+reason.
+"""
 
 
 SHARED = pytest.StashKey[Path]()
-"""The directory that the processes of a run share: the state root of each is in it, on one file system with the kept
-templates.
+"""The directory that all processes of a run share. It contains the state root of each process and the templates that
+they keep, on one file system.
 """
 
 
@@ -165,8 +167,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def require(present: object, what: str) -> None:
-    """Continues if `present`; else skips the test with a reason, or fails where everything must be present
-    (CI=true).
+    """Skips the test, naming `what` is missing, unless `present` is true. Where nothing may be missing (CI=true), the
+    test fails.
     """
     if not present:
         _absent(what)
@@ -197,9 +199,11 @@ def require_server(major: int) -> ServerBinaries:
 
 @functools.cache
 def require_newer_server() -> ServerBinaries:
-    """Returns a server after the last of VERSIONS, or skips the test, in CI too: nobody packages it before its release.
+    """Returns a server that is newer than the last of VERSIONS, or skips the test. The test is skipped in CI as well,
+    since nobody packages such a version before its release.
 
-    It is installed, or PGTRIAL_TEST_POSTGRES names it as a study does: a bin directory, `git:PATH@REF`, `source:PATH`.
+    The server is an installed one, or PGTRIAL_TEST_POSTGRES names it as a study does: a bin directory, `git:PATH@REF`,
+    or `source:PATH`.
     """
     named = os.environ.get("PGTRIAL_TEST_POSTGRES")
     if named is None:
@@ -233,14 +237,16 @@ def require_root() -> None:
 
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
-"""The directory of real studies: the bundle and the report of each."""
+"""The directory of the committed studies that were really run, with the bundle and the report of each."""
 
 Example = Callable[[str], StudyDirectory]
 
 
 @pytest.fixture(scope="session")
 def example() -> Iterator[Example]:
-    """Yields the committed studies by name, each unpacked when it is asked for first. Leave them as they are."""
+    """Yields a function that returns a committed study by its name, unpacked at the first call. Tests must not change
+    it.
+    """
     with ExitStack() as opened:
         yield functools.cache(lambda name: opened.enter_context(open_study(EXAMPLES / f"{name}.tar.xz")))
 
@@ -286,7 +292,7 @@ def workspace(state_root: Path) -> Iterator[Workspace]:
 
 @pytest.fixture
 def room(tmp_path: Path) -> Room:
-    """Returns a place where a build would run a server; the tests run none there."""
+    """Returns the room of a test, in which builds would run servers; the tests run no server in it."""
     return Room(LOCAL, tmp_path, "the tests", None, tmp_path)
 
 
@@ -360,8 +366,8 @@ def public_directory(below: Path = Path("/tmp")) -> Path:
 
 
 def _roomy(least: int) -> Path:
-    """Returns a directory on a file system in memory if it has plenty of room: copies of a cluster are a thousand files
-    each. Copies of programs run there as well.
+    """Returns /dev/shm if it has more than `least` bytes free and may hold programs, else /tmp. Memory is faster: a
+    copy of a cluster has a thousand files.
     """
     disk, memory = Path("/tmp"), Path("/dev/shm")
     if not os.access(memory, os.W_OK) or os.statvfs(memory).f_flag & os.ST_NOEXEC:
@@ -371,8 +377,10 @@ def _roomy(least: int) -> Path:
 
 
 _MODEST = {"max_wal_size": "128MB", "min_wal_size": "32MB", "huge_pages": "off"}
-"""The clusters of a run lie in memory, forty at a time: with a gigabyte of WAL each, PostgreSQL's default, they have no
-room. With huge_pages = try they would take the pages that a test beside them has reserved for its own server."""
+"""Settings of the tests' clusters. Up to forty clusters of a run are in memory at once, which has no room for a
+gigabyte of WAL of each, PostgreSQL's default. With `huge_pages = try` they would take the pages that another test has
+reserved for its own server.
+"""
 
 
 def _new_cluster(workspace: Workspace, major: int, settings: dict[str, str]) -> Cluster:

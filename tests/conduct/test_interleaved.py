@@ -42,8 +42,8 @@ def _engine():
 
 @pytest.mark.server
 def test_sessions_are_sampled_in_the_own_slices_alone(tmp_path):
-    # in the slices of the others a server's sessions are idle: of 3 arms that is two thirds of the looks
-    # far longer than what a machine with much else to do takes between two of them
+    # While another arm has its slice, a server's sessions are idle: with 3 arms, in two thirds of the samples. Each
+    # sleep is far longer than the time that a busy machine takes between two sleeps.
     (tmp_path / "sleep.sql").write_text("SELECT pg_sleep(0.04);\n")
     load = {**IN_TURNS, "interleave": "500ms", "warmup": "1s", "duration": "4s", "workload": "sleep.sql"}
     arms = {"base": {}, "no jit": {"settings": {"jit": "off"}}, "same": {}}

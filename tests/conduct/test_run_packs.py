@@ -64,7 +64,9 @@ def test_the_queue_loses_nothing_and_does_nothing_twice_with_an_old_snapshot_and
 
 
 def broken_queue(folder: Path, changes: dict[str, str]) -> Path:
-    """Returns a copy of the bundled queue with other words in the statement that takes jobs."""
+    """Writes a copy of the bundled queue workload, with these replacements in the statement that takes jobs, and
+    returns its folder.
+    """
     found = find_pack("pack:queue", folder, "test")
     assert found is not None
     (folder / "broken").mkdir()

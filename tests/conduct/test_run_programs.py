@@ -129,7 +129,7 @@ def test_programs_one_after_the_other_and_one_that_ends_early(tmp_path):
     assert len(by_arm) == len(study.trials()) == 2
     assert (by_arm["whole"].status, by_arm["whole"].program) == ("completed", None)
     measured = by_arm["whole"].measured
-    # ten operations take 20 ms at the least, and longer where this machine has much else to do
+    # The ten operations take at least 20 ms, and longer on a busy machine.
     assert measured.tps == pytest.approx(measured.transactions / measured.duration_s)
     assert 0 < measured.tps <= 500
     assert by_arm["breaks"].status == "failed"

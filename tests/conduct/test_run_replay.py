@@ -32,12 +32,14 @@ pytestmark = pytest.mark.server
 
 ARMS = {"as it is": {}, "no index": {"setup_sql": "DROP INDEX orders_customer"}}
 TABLES = {"customer": "id, spent", "item": "id, price", "orders": "customer, item, amount"}
-"""The columns that do not depend on the order of sessions, as numbers from a sequence would."""
+"""The columns whose contents do not depend on the order of the sessions; numbers from a sequence would."""
 
 
 @pytest.fixture
 def shop(start_cluster, tmp_path) -> Path:
-    """Returns a folder with the capture of three sessions, one after the other, the last one of the help desk."""
+    """Returns a folder with the capture of three sessions, which ran one after the other. The last session is the help
+    desk's.
+    """
     require_engine()
     cluster = start_cluster(18, settings=LOGGING)
     with recorded(cluster, cluster.data_directory.with_suffix(".log"), tmp_path / "capture") as target:
@@ -105,8 +107,8 @@ FEW = FAST | {"max_connections": "20"}
 
 
 def test_the_statement_without_its_index_is_named_first_with_its_plans(shop, workspace):
-    """The test does not check how often another statement is named too: that is chance, and is tested with the
-    statistics.
+    """The test allows that other statements are named as well: whether they are is chance, and the tests of the
+    statistics check how often.
     """
     study = study_of(shop, blocks=12)
     told: list[str] = []
@@ -133,7 +135,9 @@ def test_the_statement_without_its_index_is_named_first_with_its_plans(shop, wor
 
 
 def test_errors_are_compared_with_the_recorded_ones_by_statement(start_cluster, workspace, tmp_path):
-    """One arm lacks a table and its foreign key, and has one more unique index, so that its errors differ."""
+    """One arm drops the table customer with the foreign key to it, and adds a unique index. Some statements then fail
+    only there, and one fails only in the other arm.
+    """
     require_engine()
     prefix = "%m [%p] %q%u@%d %e "
     cluster = start_cluster(18, settings=LOGGING | {"log_line_prefix": prefix})

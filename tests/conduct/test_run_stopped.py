@@ -37,7 +37,9 @@ def test_a_study_stops_after_the_block_under_way_and_goes_on_later(tmp_path):
 
 
 def _check(looks: list[Look]) -> None:
-    """Checks that each look saw the trial in progress, its seconds as they came, and the next trials."""
+    """Checks that each snapshot of the running study showed the trial in progress, the seconds it had so far, and the
+    next trials.
+    """
     assert all(look.running and look.stopping and look.trouble is None for look in looks)
     assert {look.stored for look in looks} == {0, 1}
     assert {look.under_way[0].planned.index for look in looks} == {0, 1}

@@ -32,7 +32,9 @@ def _engine():
 
 @pytest.fixture(scope="module")
 def traces():
-    """Returns the traces of a study on the machine: run directories before and after it, and its servers."""
+    """Returns sets that the fixture `finished` fills: the run directories before and after a study, and its server
+    processes.
+    """
     return {"before": set(), "after": set(), "servers": set()}
 
 
@@ -287,14 +289,14 @@ def test_a_rate_is_kept(tmp_path):
 
 
 def nearly_done(folder: Path, *, stored: int) -> StudyDirectory:
-    """Returns a study of eight blocks, of which so many are stored with some noise."""
+    """Returns a study of eight planned blocks, of which the first `stored` have made trials with some noise."""
     study = small_study(folder, blocks=8)
     store_blocks(study, stored, {})
     return study
 
 
 def store_blocks(study: StudyDirectory, blocks: int, speeds: dict[str, float]) -> None:
-    """Stores the first blocks of a study, with some noise and the given speeds of the arms."""
+    """Stores made trials for the first blocks of a study, with these speeds of the arms and some noise."""
     noise = np.random.default_rng(3)
     for planned in study.plan.trials[: len(study.plan.arms) * blocks]:
         trial = completed_trial(study, planned)

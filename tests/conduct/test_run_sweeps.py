@@ -30,7 +30,7 @@ def _engine():
 
 
 def run(study: StudyDirectory) -> None:
-    """Runs the first block, and stores its trials as those of the other blocks, with some noise."""
+    """Runs the first block, and stores copies of its trials, with some noise, as the trials of all other blocks."""
     run_study(study, once(lambda event: isinstance(event, TrialBegins), lambda: ask_to_stop(study.path)))
     noise = np.random.default_rng(3)
     first = {(trial.load_point, trial.arm): trial for trial in study.trials()}

@@ -24,8 +24,9 @@ NAP = (
     "CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.6); RETURN NEW; END $$",
     "CREATE TRIGGER nap BEFORE UPDATE ON table_a FOR EACH ROW EXECUTE FUNCTION nap()",
 )
-"""A load of 40 tasks of 0.6 s on three connections, which take 8 s: half of them get none in time. Awake all take some
-0.05 s, and many times that on a machine that has much else to do.
+"""A trigger that makes each task sleep 0.6 s. The load of 40 tasks then needs 8 s on its three connections, so that
+half of the tasks find no connection in time. Without the sleep all tasks take some 0.05 s, and many times that on a
+busy machine.
 """
 
 

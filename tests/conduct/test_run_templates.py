@@ -184,7 +184,7 @@ def test_a_template_has_as_many_ready_made_wal_files_as_its_data_is_large(state,
 
 
 def _loading(state):
-    """True if a server is up on a template that is being made."""
+    """True if the server that loads the data of a new template is running."""
     return any(state.glob("runs/*/*-template-s20/data/postmaster.pid"))
 
 

@@ -35,7 +35,7 @@ IN = "SELECT id FROM customers WHERE city = :c AND id IN (SELECT customer FROM o
 EXISTS = """SELECT id FROM customers AS a WHERE city = :c AND EXISTS (SELECT FROM orders WHERE customer = a.id)
   ORDER BY id DESC"""
 OTHER = "SELECT id FROM customers AS a WHERE city = :c AND (city < 20 OR id < 400) AND id <= 500"
-"""A query that finds other rows in ten of 30 cities alone."""
+"""A query that finds the same rows as the others for 20 of the 30 cities, and other rows for ten."""
 SLOW = f"SELECT a.* FROM (SELECT pg_sleep(0.03) OFFSET 0) AS s CROSS JOIN LATERAL ({EXISTS}) AS a"
 LOAD = {"clients": 1, "warmup": "0s", "duration": "1s", "interleave": "auto", "data": "shop.sql"}
 VALUES = {"c": "customers.city"}
@@ -155,7 +155,7 @@ def test_values_that_change_by_themselves_are_counted():
 
 
 def test_scripts_that_write_are_compared_by_what_they_return_and_nothing_of_the_comparison_stays():
-    """Each random draw of values sees the data as they were loaded, on the server that both arms share."""
+    """Each drawn set of values runs on the data as they were loaded, although both arms share one server."""
     script = (
         "BEGIN;\nUPDATE orders SET total = total + 1 WHERE id = {id};\nSELECT sum(total) FROM orders{which};\nEND;\n"
     )
@@ -215,7 +215,7 @@ def test_a_query_that_fails_in_one_arm_is_refused_with_the_arm_and_the_error(que
 
 @pytest.fixture
 def shop(clusters):
-    """Returns a given server that others use as well."""
+    """Returns a database on a server that belongs to somebody else, for studies of a given server."""
     cluster = clusters(18)
     with cluster.target.connect_as_user() as session:
         session.execute("DROP DATABASE IF EXISTS shop_of_others")

@@ -51,8 +51,8 @@ FILLER = r"""
 SELECT pg_logical_emit_message(true, 'filler', 'x'), CASE WHEN nextval('turns') > 24 THEN pg_switch_wal() END;
 \sleep 60 ms
 """
-"""A script that writes 16 MB of WAL with each transaction, once those before it have slept through the warm-up and a
-measured second.
+"""A script of which each transaction uses up a WAL segment of 16 MB, except the first 24: these only sleep through the
+warm-up and a measured second.
 """
 
 LARGE_SEGMENTS = ["--wal-segsize=16"]
@@ -237,7 +237,9 @@ def kill_the_wal_writer(arm: Arm) -> None:
 
 @contextmanager
 def throttle(arm: Arm) -> Iterator[tuple[threading.Event, threading.Event]]:
-    """Gives the server's processes a tenth of the time from the first event to the second."""
+    """Yields two events. From the first event to the second one, the server's processes run for a tenth of the time
+    only.
+    """
     begin, end = threading.Event(), threading.Event()
 
     def run() -> None:

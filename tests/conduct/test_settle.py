@@ -96,7 +96,7 @@ def test_sql_of_an_arm_that_needs_psql_is_refused_and_its_session_goes_on(cluste
 
 
 def test_the_sql_of_an_arm_runs_as_the_role_of_the_load_and_a_superuser_makes_extensions(tmp_path: Path) -> None:
-    """Code that the statements call, such as a trigger of the data, has no superuser's rights."""
+    """Code that setup_sql calls, such as a trigger of the user's data, must not run with a superuser's rights."""
     require_engine()
     require_server(18)
     text = (

@@ -32,8 +32,8 @@ def test_a_stall_of_a_tenth_of_the_time_moves_p99_and_not_p50(tmp_path, postmast
 
 
 def stalled_trials(path: Path, postmasters: Callable[[], list[psutil.Process]]) -> list[dict[str, float]]:
-    """Returns the percentiles of one trial of each of two equal arms, the servers of the second made to stall,
-    microseconds.
+    """Runs a trial of each of two equal arms while the second arm's servers stall; returns each trial's latency
+    percentiles in microseconds.
     """
     study = small_study(
         path,
@@ -61,7 +61,7 @@ def stalled_trials(path: Path, postmasters: Callable[[], list[psutil.Process]]) 
 
 
 def server_processes(postmasters: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
-    """Returns the processes of all servers without the first one of each; none for a server that has just ended."""
+    """Returns the child processes of all these postmasters; an empty list if a server has just ended."""
     with suppress(psutil.NoSuchProcess, OSError, IndexError):
         return [child for server in postmasters() for child in server.children()]
     return []

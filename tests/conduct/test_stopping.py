@@ -21,9 +21,9 @@ def plan(blocks, **verdict):
 
 
 def trials(plan, blocks, ratio, seconds=10.0):
-    """Returns the trials of the first blocks; the other arm is `ratio` times as fast as the baseline in each.
+    """Returns trials for the first blocks of a plan, in which the second arm is `ratio` times as fast as the baseline.
 
-    Trials follow each other without a pause, each so many seconds long.
+    Each trial lasts this number of seconds, and the trials follow each other without a pause.
     """
     began = datetime.fromisoformat("2026-11-20T14:12:00+00:00")
     return [
@@ -173,8 +173,8 @@ def _minute(phase):
 
 
 def three_arms(ratios, blocks, *, of=12, points=1, **verdict):
-    """Returns a plan whose arms leave once they are decided, and its first blocks, with the given speeds of the
-    arms.
+    """Returns a plan in which an arm gets no more trials once its claims are decided, and the trials of the first
+    blocks, with these speeds of the arms.
     """
     arms = {"base": {}, "fast": {"settings": {"jit": "off"}}, "open": {"settings": {"work_mem": "1MB"}}}
     given = {"arms": arms, "load": {"clients": [4, 8][:points]}, "verdict": {"blocks": of, **verdict}}

@@ -39,7 +39,9 @@ def accounts(clusters):
 
 
 def runs(command: str, folder: Path, target) -> str | None:
-    """Runs two batches of a program and returns the name that the program gives itself."""
+    """Runs two batches of a client program, checks their 500 operations each, and returns the name that the program
+    reports.
+    """
     with Program(ProgramOrder(command, folder, target.environment())) as program:
         batches = [program.run_batch(START_LIMIT_S) for _ in range(2)]
         assert [batch.operations for batch in batches] == [500, 500]

@@ -95,7 +95,7 @@ def test_a_study_names_the_command_that_installs_its_server(installed, environme
 
 @pytest.fixture(scope="module")
 def root(made, tmp_path_factory):
-    """Returns the root directory of a system in which dpkg has installed the package, and nothing else is."""
+    """Returns the root directory of a system in which dpkg has installed the package and nothing else."""
     require_root()
     require(shutil.which("dpkg"), "dpkg")
     root = tmp_path_factory.mktemp("root")
@@ -120,7 +120,7 @@ def test_the_engine_of_the_debian_package_runs_in_a_root_of_its_own(root):
 
 
 def _libraries(program: Path) -> list[Path]:
-    """Returns the C library's files that a program needs: what the package depends on."""
+    """Returns the shared libraries that a program needs."""
     printed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
     return [Path(word) for word in printed.split() if word.startswith("/")]
 

@@ -15,13 +15,13 @@ _DURATION, _CODE, _FAILED, _ROWS, _PARAMETERS = 1, 2, 4, 8, 16
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement: its text as it was sent, and the bound parameters, if it had any."""
+    """A captured statement: its text as the client sent it, and its bound parameters, if it had any."""
 
     protocol: str
     text: str
     parameters: tuple[str | None, ...]
     start_us: int
-    """The start of the statement, microseconds since the capture's begin."""
+    """The time at which the statement began, microseconds since the begin of the capture."""
     duration_us: int | None
     failure: str | None
     """An SQLSTATE, or `unstated`."""

@@ -38,7 +38,7 @@ _KEYS = {"shows", "args", "modes", "lines", "files", "setup", "compare", "says",
 
 @dataclass(frozen=True)
 class Case(CorpusCase):
-    """A run of a file."""
+    """One command line of a corpus file, with the files that it reads."""
 
     args: tuple[str, ...]
     files: dict[str, str] = field(repr=False)
@@ -46,7 +46,7 @@ class Case(CorpusCase):
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that a run left behind, with measured values replaced."""
+    """Everything that a run printed and wrote, with measured values replaced by marks."""
 
     status: int
     stdout: str
@@ -56,14 +56,14 @@ class Outcome:
 
 
 def all_cases() -> Iterator[Case]:
-    """Yields every run of every file."""
+    """Yields every case of every corpus file."""
     for file, details in read_corpus(CORPUS, _KEYS):
         for name, (line, script) in named(file, _runs(details)):
             yield Case(name, details, tuple(shlex.split(line)), script)
 
 
 def _runs(details: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
-    """Returns the lines of arguments, each with the files that it finds."""
+    """Returns the command lines of a corpus file, each with the files that it reads."""
     files = details.get("files", {})
     scripts = [{**files, "script.sql": line} for line in details["lines"]] if "lines" in details else [files]
     args = details.get("args", _ONE_LINE)
@@ -76,7 +76,7 @@ def _runs(details: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
 
 
 def perform(case: Case, program: Program, database: Database, directory: Path) -> Outcome:
-    """Runs a program in an empty directory, on a schema as the case wants it."""
+    """Runs a program in an empty directory, in a database whose schema is set up as the case says."""
     target, connection = database
     encoding = case.details.get("encoding", "utf-8")
     for name, text in case.files.items():
@@ -106,10 +106,11 @@ def _settled(case: Case, text: str) -> str:
 
 
 def _settled_log(case: Case, text: str) -> str:
-    """Returns a log without its times, the clients one after the other.
+    """Returns a transaction log without its times, sorted by client.
 
-    Of an aggregated one it is the number of columns, and the sum of the counts if the run is limited by one. A line
-    comes when an interval is over by the clock on the wall: for the last transaction's it may be too late.
+    Of an aggregated log, it returns the number of columns and, if a number of transactions limits the run, the sum of
+    the counts. A line is written when an interval of wall-clock time is over, so that the line with the last
+    transaction may be missing.
     """
     arguments = " ".join(case.args)
     lines = [line.split(" ") for line in text.splitlines()]
@@ -127,8 +128,8 @@ def _settled_log(case: Case, text: str) -> str:
 
 
 def _entry(fields: list[str], *, throttled: bool) -> list[str]:
-    """Returns a log's entry without measured values: client, number, time, script, seconds, microseconds, and what
-    options add: lag, retries.
+    """Returns the fields of a log entry with marks in place of measured values: client, number, time, script, seconds,
+    microseconds, and the lag and retries that options add.
     """
     client, number, time, script, seconds, microseconds, *more = fields
     assert len(seconds) == 10

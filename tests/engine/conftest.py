@@ -57,7 +57,7 @@ def clusters(workspace: Workspace) -> Iterator[Callable[[int], Cluster]]:
 
 @pytest.fixture(scope="session")
 def peers() -> tuple[Program, Program]:
-    """Returns the original and ours."""
+    """Returns pgbench, which is the original, and our engine."""
     return original(), ours()
 
 
@@ -79,7 +79,8 @@ def both(
     """Returns a function: `theirs, mine = both(act)` are the results of `act(program)` for the original and for ours,
     as plain data.
 
-    The original's comes from its recording, if one fits. `major` is the server's version, `file` the recording's file.
+    The original's result comes from its recording, if a valid one exists. `major` is the version of the server, and
+    `file` names the file of recordings.
     """
     names = places(state_root, tmp_path_factory)
     calls = itertools.count(1)
@@ -131,7 +132,9 @@ def loaded(pristine: Callable[[int], Target]) -> Callable[[int], Target]:
 
 @pytest.fixture(scope="session")
 def corpus_database(pristine: Callable[[int], Target]) -> Iterator[Database]:
-    """Yields a loaded database in which the schema that each run of the corpus makes anew comes first."""
+    """Yields a loaded database and a session of it. Its search path begins with the schema that each corpus run makes
+    anew.
+    """
     target = _create(pristine(18), "corpus", "pristine")
     with target.connect_as_user() as connection:
         connection.execute("ALTER DATABASE corpus SET search_path = bench, public")
@@ -162,8 +165,8 @@ def fresh(pristine: Callable[[int], Target]) -> Iterator[Callable[..., Target]]:
 def logged(
     clusters: Callable[[int], Cluster], fresh: Callable[..., Target]
 ) -> Callable[[Callable[[Target], Any]], tuple[Any, list[str]]]:
-    """Returns a function: `done, trouble = logged(act)` are the result of `act(target)` for a loaded database, and the
-    errors in the server's log.
+    """Returns a function: `done, trouble = logged(act)`. It calls `act(target)` with a loaded database, and returns its
+    result and the errors that the server logged meanwhile.
     """
 
     def during(act: Callable[[Target], Any]) -> tuple[Any, list[str]]:
@@ -195,7 +198,7 @@ def null_server(tmp_path: Path) -> Iterator[Target]:
 
 
 def inputs_of(request: pytest.FixtureRequest, content: object) -> str:
-    """Returns the digest of a test, its parameters and more content."""
+    """Returns a digest of a test's code, its parameters and this content."""
     params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
     return digest_of_inputs(request.function, {"params": params, "content": content})
 

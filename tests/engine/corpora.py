@@ -20,7 +20,7 @@ Database = tuple[Target, psycopg.Connection[tuple[Any, ...]]]
 
 @dataclass(frozen=True)
 class CorpusCase:
-    """A run of a file, with all that the file says."""
+    """One run that a corpus file describes, with the whole content of the file."""
 
     name: str
     details: dict[str, Any] = field(repr=False)
@@ -32,13 +32,13 @@ class CorpusCase:
 
     @property
     def words(self) -> list[str]:
-        """The words that the original must print."""
+        """The texts that the original's output must contain."""
         says: str | list[str] = self.details.get("says", [])
         return [says] if isinstance(says, str) else says
 
 
 def read_corpus(directory: Path, keys: set[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields name and content of every file, which must have no other keys than these."""
+    """Yields the name and the content of each corpus file; a file must have no keys other than these."""
     for path in sorted(directory.glob("*.toml")):
         details = tomllib.loads(path.read_text())
         assert set(details) <= keys, f"{path.name}: {set(details) - keys}"
@@ -46,6 +46,8 @@ def read_corpus(directory: Path, keys: set[str]) -> Iterator[tuple[str, dict[str
 
 
 def named(file: str, runs: Sequence[_Run]) -> Iterator[tuple[str, _Run]]:
-    """Yields the runs of a file with a name for each: that of the file, and a number where there are several."""
+    """Yields the runs of a corpus file with their names: the name of the file, with a number added if the file has
+    several runs.
+    """
     for number, run in enumerate(runs, 1):
         yield file if len(runs) == 1 else f"{file}-{number}", run

@@ -102,9 +102,11 @@ def check_latencies(counted: Event, encoded: list[str]) -> None:
 
 
 def values_at(counted: HdrHistogram, percentiles: Iterable[float]) -> list[set[int]]:
-    """Returns the least values that so many percent of the latencies do not exceed (the package's own rounds the rank).
+    """Returns for each percentile the smallest latency that at least this percentage of the latencies do not exceed.
+    The histogram package computes another rank, since it rounds.
 
-    Each is one value, but two where the rank is a whole number up to the last bits of the product.
+    Each result is a set of one value, or of two where the rank is a whole number but for the rounding error of the
+    product.
     """
     seen = np.cumsum(counted.counts)
     ranks = [percentile / 100 * counted.get_total_count() for percentile in percentiles]
@@ -112,8 +114,8 @@ def values_at(counted: HdrHistogram, percentiles: Iterable[float]) -> list[set[i
 
 
 def value_of(counted: HdrHistogram, seen: np.ndarray, rank: int) -> int:
-    """Returns the value at a rank from the buckets themselves; `seen` has the number of latencies up to each bucket.
-    The package's iterators take seconds for each second of a run with long latencies.
+    """Returns the latency at a rank, read from the histogram's buckets; `seen` has the number of latencies up to each
+    bucket. The package's own iterators take seconds for each second of a run with long latencies.
     """
     bucket = int(np.searchsorted(seen, rank))
     value: int = counted.get_highest_equivalent_value(counted.get_value_from_index(bucket))

@@ -34,14 +34,14 @@ def complete(tag: str = "SELECT 1") -> bytes:
 
 
 USUAL = description("a") + row(b"1") + complete()
-"""The reply to a SELECT of one row and column."""
+"""The messages that answer a SELECT of one row and one column."""
 
 
 class FakeServer:
-    """Listens on `port` of the loopback address; `reply` returns what follows an execution, up to ReadyForQuery.
+    """A server that listens on `port` of the loopback address and sends prepared answers.
 
-    `parsed` returns what follows the text of a statement; after an error the client's messages are passed over up to
-    Sync. `version` is what it says that it is.
+    `reply` returns the answer to an execution, up to ReadyForQuery; `parsed` returns the answer to Parse. After an
+    error the server ignores the client's messages up to Sync. `version` is the server version that it reports.
     """
 
     def __init__(

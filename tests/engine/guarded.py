@@ -63,7 +63,7 @@ def run(program: Program, *args: str, **env: str) -> Ended:
 
 
 def variables(cluster: Cluster, user: str, **more: str) -> dict[str, str]:
-    """Returns the PG* variables that lead a user to a cluster over TCP."""
+    """Returns the PG* variables with which a user connects to a cluster over TCP."""
     return {"PGHOST": ADDRESS, "PGPORT": str(cluster.port), "PGUSER": user, "PGDATABASE": "postgres", **more}
 
 

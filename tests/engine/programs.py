@@ -17,8 +17,8 @@ TIMEOUT_S = 480.0
 """A guard against what hangs; less than that of a test."""
 
 _SURROUNDINGS = environment({})
-"""The environment, taken once: pytest notes each test in this process's environment, and runs may be started by threads
-beside it.
+"""A copy of the environment from the start of the tests. pytest changes the environment of this process for each test,
+while other threads may start runs.
 """
 
 
@@ -87,7 +87,7 @@ class Program:
         assert done.status == 0, done.stderr
 
     def _led(self, target: Target, directory: Path | None) -> tuple[list[str], dict[str, str]]:
-        """Returns the options and variables that name the server, and the program's other surroundings."""
+        """Returns the options and the environment variables that make the program connect to this server."""
         del directory
         return [], target.environment()
 
@@ -157,7 +157,8 @@ _MEASURED = [
 def settle(text: str) -> str:
     """Returns `text` without the measured values.
 
-    Of consecutive like progress lines one is left: the original misses one that falls on the end of the run, or not.
+    Equal progress lines that follow each other count once, since the original may or may not print a line at the very
+    end of the run.
     """
     for pattern, replacement in _MEASURED:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)

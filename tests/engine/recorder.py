@@ -18,7 +18,7 @@ class Recorder:
 
     def __init__(self, server: int | Path) -> None:
         self.sent: list[bytearray] = []
-        """The bytes that each client has sent, by connection in the order of connecting."""
+        """The bytes that each client has sent, by the number of its connection in the order of connecting."""
         self._clients: list[threading.Thread] = []
         self._server = server
         self._listener = socket.create_server((ADDRESS, 0))

@@ -45,10 +45,10 @@ from typing import Any
 
 RECORDED = Path(__file__).with_name("recorded")
 HINT = "the original's answer may be a recording; PGTRIAL_RECORD=1 runs the original itself"
-"""The hint that each test that compares prints, so that it is shown with a failure."""
+"""A hint that each comparing test prints, so that pytest shows it if the test fails."""
 
 _LONGEST = 20_000
-"""The number of characters of a text above which its digest is compared."""
+"""Texts with more characters than this are stored and compared by a digest."""
 
 _LIBRARIES = re.compile(r"lib(?:pq|luajit)[-.\d]")
 _CONSTANTS = (str, bytes, int, float, tuple, list, dict, type(None))
@@ -68,7 +68,7 @@ class Mode(enum.Enum):
 
 
 def mode_of_the_run() -> Mode:
-    """Returns the mode that the environment asks for."""
+    """Returns the mode that the variables PGTRIAL_RECORD and CI choose."""
     if os.environ.get("PGTRIAL_RECORD", "0") not in ("", "0"):
         return Mode.RECORD
     return Mode.CHECK if os.environ.get("CI") == "true" else Mode.STORED
@@ -95,16 +95,17 @@ class Recordings:
     directory: Path
     mode: Mode
     count: Counter[str]
-    """The numbers of answers by their source and the reason for it."""
+    """Counts the answers by their source and by the reason why the original was run."""
 
     _files: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     _new: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
 
     def answer(self, file: str, case: str, key: Key, ask: Callable[[], Any], times: int = 1) -> Any:
-        """Returns the original's answer to a case, stored in `file` or from `ask`. Raises AssertionError if these
-        differ.
+        """Returns the original's answer to a case: the stored one in `file`, or the one that `ask` gets from the
+        program. Raises AssertionError if a check finds that they differ.
 
-        Where its answer depends on a race of its own, it may be asked so many `times` until it is the stored one.
+        Where the original's answer depends on a race, `ask` is called up to `times` times until it returns the stored
+        answer.
         """
         stored = self._stored(file).get(case)
         if self.mode is Mode.STORED and stored is not None and key.fits(stored):
@@ -151,9 +152,10 @@ class Recordings:
 
 
 def plain(answer: object, names: Mapping[str, str] | None = None) -> Any:
-    """Returns an answer in the form of its recording: JSON's types, and for a long text its digest.
+    """Returns an answer in the form in which it is recorded: as JSON's types, with a digest in place of a long text.
 
-    `names` are patterns of what is another in each run of the tests, as directories are, and what stands for them.
+    `names` has patterns of texts that differ in each run of the tests, such as directories, and the words that replace
+    them.
     """
     return _shortened(json.loads(json.dumps(answer, default=_plain)), names or {})
 
@@ -182,8 +184,8 @@ def by_fifties(lines: list[str]) -> list[str]:
 
 @functools.cache
 def digest_of_program(program: Path) -> str | None:
-    """Returns a digest of a program and of the names of libraries that have words of their own; None if it is not
-    there.
+    """Returns a digest of a program and of the names of those of its libraries whose messages it prints, such as libpq.
+    Returns None if the program does not exist.
     """
     if not program.exists():
         return None
@@ -194,7 +196,9 @@ def digest_of_program(program: Path) -> str | None:
 
 
 def digest_of_inputs(test: Callable[..., object], content: object) -> str:
-    """Returns a digest of a case's content, and of the code of the tests that a function consists of."""
+    """Returns a digest of a case's content, and of the code of a test with all functions and constants of the tests
+    that it uses.
+    """
     return _digest([json.dumps(plain(content), sort_keys=True), *_code(test)])[:16]
 
 

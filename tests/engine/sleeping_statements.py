@@ -11,7 +11,7 @@ SLEEPS = (
     "SELECT count(*) FROM pg_stat_activity"
     " WHERE state = 'active' AND query LIKE '%pg_sleep(1000%' AND pid <> pg_backend_pid()"
 )
-"""A query for the number of the tests' statements that are running."""
+"""A query for the number of the sleeping statements that are running at the moment."""
 
 SLEEPS_OF_LUA = "con:query('SELECT pg_sleep(1000)')"
 

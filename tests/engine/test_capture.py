@@ -21,7 +21,7 @@ TEXTS = [
     "it''s", "a\nb\tc", "", "é 統計 🎻", "$1 and $$", "back\\slash", 'double "quote"', "LOG:  statement: x", "100%",
     "...", "a, $2 = 'b'",
 ]  # fmt: skip
-"""Texts of values that are hard to read back."""
+"""Texts that are hard to read back from a log when they are values of parameters."""
 
 SIMPLE = [
     "select 1",
@@ -48,7 +48,7 @@ STYLES = {
     "timed": {"log_min_duration_statement": "0"},
     "both": {"log_statement": "all", "log_duration": "on"},
 }
-"""The settings by which statements may be logged."""
+"""Sets of settings with which a server logs statements."""
 
 PREFIX = "%m [%p] %q%u@%d/%a "
 
@@ -61,7 +61,7 @@ class Logs:
     directory: Path
     names: tuple[str, ...]
     sent: dict[str, list[tuple[str, str, tuple[str | None, ...]]]]
-    """The statements that clients sent, by application."""
+    """The statements that the clients sent, by the application_name of the client."""
 
 
 FAILING = [("simple", "select 1 / 0"), ("simple", "selec 2"), ("extended", "select 3 / $1")]
@@ -139,7 +139,7 @@ def pgbench(target: Target, mode: str, directory: Path) -> list[tuple[str, str, 
 
 
 def own(statements: tuple[captures.Statement, ...]) -> list[tuple[str, str, tuple[str | None, ...]]]:
-    """Returns the statements without those that the lab's connection sends by itself."""
+    """Returns the statements without those that psycopg's connection of the lab sends by itself."""
     return [statement.sent for statement in statements if "set_config" not in statement.text]
 
 

@@ -42,7 +42,7 @@ LEFT_OUT = {"values-unknown": 3, "other-command": 4}
 
 @dataclass(frozen=True)
 class Counted:
-    """The files that psql wrote, and their server."""
+    """The files that psql wrote from the statistics of a server, and that server."""
 
     statements: Path
     columns: Path

@@ -17,7 +17,9 @@ USE = re.compile(r"\buse ([^;]+);")
 PATH = re.compile(r"\b\w+(?:::\w+)+")
 
 Module = tuple[str, ...]
-"""The names of a module from the root of the crate; the root has none. Each module of the engine is a file."""
+"""The path of a module from the root of the crate, as a tuple of names; the root is empty. Each module of the engine is
+a file.
+"""
 
 
 def circle_in(source: Path) -> list[Module]:
@@ -39,7 +41,7 @@ def module_of(file: Path) -> Module:
 
 
 def imported(module: Module, text: str, modules: Collection[Module]) -> Iterator[Module]:
-    """Yields the other modules of the crate that a module's text names; code for tests is left out."""
+    """Yields the other modules of the crate that the code of a module uses; code for tests does not count."""
     code = NO_CODE.sub("", FOR_TESTS.sub("", text))
     used = (path for tree in USE.findall(code) for path in paths("".join(tree.split(" as ")[0].split())))
     for path in (*used, *PATH.findall(USE.sub("", code))):

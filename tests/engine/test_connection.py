@@ -41,10 +41,12 @@ host all barred 127.0.0.1/32 reject
 """
 ROLES = ("trusty", "clara", "mildred", "ann", "barred")
 PLACES = 40
-"""The limit of connections, so high that clients of one run may still be leaving while those of the next one come."""
+"""max_connections. It is so high that clients of one run may still be disconnecting while those of the next run
+connect.
+"""
 SHORT = ("-n", "-S", "-t", "2", "-c", "2", "--random-seed=1")
 NO_HOST = "nosuch..invalid"
-"""A host name for which no network is asked, so that the answer is always the same."""
+"""A host name that cannot be valid, so that its lookup never reaches the network and always fails in the same way."""
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,9 @@ def guarded(workspace):
 
 @pytest.fixture
 def same(both, guarded) -> Callable[..., Ended]:
-    """Runs both with the same variables, which must print the same. Returns the result of ours."""
+    """Returns a function that runs the original and ours with the same variables, asserts that both print the same, and
+    returns our result.
+    """
 
     def run_both(*args: str, **env: str) -> Ended:
         named = [*re.findall(r"(?:port=|:)([\d,]+)", " ".join(args)), env.get("PGPORT", ""), str(guarded.port)]

@@ -199,7 +199,7 @@ def test_a_cancel_request_is_encrypted_where_the_session_is(peers, sealed, tmp_p
 
 @contextmanager
 def full_queue(directory):
-    """Yields a Unix listener that takes nobody any more: the queue before it is full."""
+    """Yields a Unix socket that accepts no further client, since its queue of waiting clients is full."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(directory / ".s.PGSQL.5432"))
         listener.listen(0)

@@ -72,7 +72,9 @@ _ALONE = {
         "--time=900 --rate=10 --report-interval=1 run",
     ),
 }
-"""The parts of a script that run in the main thread: the script with a gap, and its command."""
+"""For each part of a script that runs in the main thread: a script with a gap for an endless body, and the command that
+runs the part.
+"""
 _ENDLESS = {
     "computes": "while true do end",
     "queries": "while true do pcall(con.query, con, 'SELECT 1') end",

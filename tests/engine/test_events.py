@@ -185,7 +185,7 @@ def test_deadlocks_are_counted_by_their_sqlstate(peers, fresh, tmp_path):
 
 
 def test_memory_stays_flat(peers, loaded, tmp_path):
-    """The memory of a thread and of a second does not accumulate: a run's early peak size is its later one."""
+    """Memory for threads and for past seconds does not accumulate: the peak size stays what it was early in the run."""
     script = tmp_path / "script"
     script.write_text("\\sleep 2 ms\nSELECT 1;\n")
     greatest = {}

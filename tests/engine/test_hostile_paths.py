@@ -62,7 +62,7 @@ MODULE = 'io.open("{}/ran", "w") return {{}}\n'
 
 @pytest.fixture
 def shared(home):
-    """Returns a directory for all, as /tmp is: it is root's, and whoever puts a file there owns it."""
+    """Returns a directory like /tmp that belongs to root and in which every account may make files."""
     shared = home.parent / "shared"
     shared.mkdir()
     shared.chmod(0o1777)

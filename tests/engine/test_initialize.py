@@ -26,9 +26,10 @@ TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_te
 
 
 def settle(done: Ended, *, quiet: bool = False) -> tuple[int, str, str]:
-    """Returns the output of a run without times; a progress line may have blanks at its end, to cover a longer one.
+    """Returns a run's status and output without times. Blanks at the end of a progress line, which cover a longer line
+    before it, are removed.
 
-    Of a quiet load's lines of progress the last is kept: one comes every five seconds.
+    With `quiet`, only the last progress line is kept, since the number of lines depends on the duration.
     """
     said = re.sub(r"\d+\.\d\d s", "#.00 s", done.stderr)
     if quiet:
@@ -239,7 +240,9 @@ def test_a_full_disk_ends_the_load_with_one_sentence(peers, fresh, small_disk):
 
 
 def upkeep(target: Target) -> Upkeep:
-    """Returns for each table its number of rows, how many columns have statistics, and if all pages are visible."""
+    """Returns for each table its estimated number of rows, the number of columns with statistics, and whether all its
+    pages are all-visible.
+    """
     with target.connect_as_user() as connection:
         rows = connection.execute(
             "SELECT relname, reltuples::int, (SELECT count(*) FROM pg_stats s WHERE s.tablename = relname),"

@@ -21,8 +21,8 @@ PHASES = ("warmup", "measure", "drain")
 
 @pytest.fixture(scope="module")
 def parts(peers, loaded, tmp_path_factory) -> list[Path]:
-    """Returns the events of two engines that ran the same load at the same time, one with a rate for both to have
-    lags.
+    """Runs the same load at a rate with two engines at once, so that both have lags, and returns their files of
+    events.
     """
     paths = [tmp_path_factory.mktemp("merge") / f"{name}.jsonl" for name in ("ann", "bob")]
     started = [

@@ -199,7 +199,7 @@ SERVED = 200
 
 
 def probed(target: Target, directory: Path, rate: float, seconds: int) -> Probe:
-    """Returns a run at a rate, as the search for a capacity reads it."""
+    """Runs a load at a rate and returns the result in the form that the search for a capacity reads."""
     ours = Program("pgbench", (str(require_engine()), "pgbench"))
     options = ["-n", "-S", "-M", "prepared", "-c", "8", "-R", str(rate), "-T", str(seconds)]
     done, events = run_with_events(ours, target, directory / f"{rate:g}", *options)

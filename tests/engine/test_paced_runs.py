@@ -82,8 +82,8 @@ def test_a_latency_is_a_lag_and_a_service_time(peers, loaded, tmp_path):
 
 
 STOP_S = 5.0
-"""The shortest stop of the server, seconds. The run reports its delay at the ends of its seconds, so that the stop may
-be 1.5 s longer. Of its twelve seconds four are left for what comes late.
+"""The shortest time for which the server is stopped, seconds. The run reports a delay only at the end of a second, so
+that the stop may last 1.5 s longer. That leaves four of the run's twelve seconds for late transactions.
 """
 
 

@@ -23,7 +23,7 @@ DEBUG = "\\set a debug(1)\n"
 
 
 def status_of(program: Program, target: Target, args: list[str], *closed: str, directory: Path) -> int:
-    """Returns the exit status where nobody reads what is written to the `closed` of stdout and stderr."""
+    """Returns the exit status of a run whose streams in `closed` (`stdout`, `stderr`) are pipes that nobody reads."""
     read, write = os.pipe()
     os.close(read)
     streams = {name: write if name in closed else subprocess.DEVNULL for name in ("stdout", "stderr")}

@@ -25,11 +25,11 @@ ROUNDS = 10
 SEED = 9
 CLIENTS = 3
 LEAD_S = 2.0
-"""The time before the start at which the engines are told of it, seconds."""
+"""The time between telling the engines when to start and that start, seconds."""
 
 
 def planned(participant: int, of: int) -> list[float]:
-    """Returns the times at which a participant's slices must begin by the lab's account, seconds since the start."""
+    """Returns the times at which a participant's slices must begin according to the lab, seconds since the start."""
     turns = islice(Slices(SLICE_S, of, SEED).turns(), ROUNDS * of)
     return [number * SLICE_S for number, turn in enumerate(turns) if turn == participant]
 
@@ -67,7 +67,9 @@ def take_turns(
 
 
 def assert_turns(told: list[list[Event]], warmup_rounds: int) -> None:
-    """Asserts that every planned slice is there, at its time, and that the sums of the slices are those of the run."""
+    """Asserts that each engine reported every planned slice at its time, and that the slices add up to the totals of
+    the run.
+    """
     for number, events in enumerate(told):
         ticks = of_kind(events, "tick")
         slices = [tick["slice"] for tick in ticks]
@@ -90,10 +92,10 @@ def assert_turns(told: list[list[Event]], warmup_rounds: int) -> None:
 
 
 def assert_apart(told: list[list[Event]]) -> None:
-    """Asserts that no client of one engine is active in a slice of the other, but for what it had begun in its own
-    slice.
+    """Asserts that no client of one engine works in a slice of the other, except to end the transaction that it began
+    in its own slice.
 
-    That is over within one transaction of each client, and the longest one's time is told.
+    Such a transaction ends at most the longest reported latency after the slice.
     """
     for events in told:
         ticks = of_kind(events, "tick")
@@ -170,8 +172,8 @@ def own_tps(ticks: list[Event]) -> float:
 
 
 def assert_kept_to_slices(events: list[Event]) -> None:
-    """Asserts that at a rate clients take part for exactly the slice, whatever overruns it, and that lags exclude
-    others' slices.
+    """Asserts that with a rate clients count for at most the length of each slice, whatever overruns it, and that lags
+    do not include the slices of others.
     """
     for tick in of_kind(events, "tick"):
         assert tick["slice"]["client_s"] <= CLIENTS * SLICE_S + 1e-9

@@ -204,9 +204,10 @@ class TooSlow(Exception):
 
 @contextmanager
 def lost_while_free(target: Target, engine: subprocess.Popen[str], until: float, *, held: bool) -> Iterator[None]:
-    """Lets the server end the connection of an engine, which has no task, and waits until the engine has closed it.
+    """Makes the server close the connection of an engine that has no task, and waits until the engine has closed it as
+    well.
 
-    Raises TooSlow if it was not closed at `until`, a time of time.monotonic() before which no further task comes.
+    Raises TooSlow if that takes longer than `until`, a time of time.monotonic() before which no further task begins.
     """
     with target.connect_as_user() as connection, target.connect_as_user(autocommit=False) as holder:
 
@@ -301,7 +302,9 @@ def test_a_server_that_stops_for_a_while_shows_in_response_times_and_not_in_most
 
 
 def stop(cluster: Cluster, seconds: float) -> None:
-    """Stops all the server's processes for so long; the postmaster first, which then makes no further ones."""
+    """Stops all processes of the server for this number of seconds, the postmaster first, so that it starts no
+    others.
+    """
     pid = int((cluster.data_directory / "postmaster.pid").read_text().split()[0])
     postmaster = psutil.Process(pid)
     stopped = [postmaster]

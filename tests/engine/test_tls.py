@@ -181,8 +181,8 @@ def test_tls_starts_at_once_if_asked_to_and_the_protocol_is_agreed_on(sealed, au
 
 @pytest.fixture(scope="module")
 def self_signed(workspace, tmp_path_factory):
-    """Yields a server whose certificate has signed itself, its list of revoked certificates empty and full, and
-    another's.
+    """Yields a server with a self-signed certificate, and a directory with lists of revoked certificates: an empty one,
+    one that contains the certificate, an outdated one, and those of another certificate.
     """
     require(shutil.which("openssl"), "the openssl command")
     directory = tmp_path_factory.mktemp("self-signed")

@@ -23,10 +23,11 @@ SERIALIZABLE = "-c default_transaction_isolation=serializable"
 
 @pytest.fixture(scope="module")
 def roomy(workspace: Workspace) -> Iterator[Target]:
-    """Yields a server with room for the conflicts that serializable transactions have while one of them stands still.
+    """Yields a server that can store the conflicts of serializable transactions while one of them is stopped.
 
-    Each that commits meanwhile keeps one with each other client; the room grows with the places. Where there is none
-    left, which a busy machine brings about with the usual hundred places, the server ends a client with an error.
+    Each transaction that commits meanwhile stores one conflict with each other client. The server's room for them grows
+    with max_connections. With the default of a hundred connections a busy machine would use it up, and the server would
+    end a client with an error.
     """
     with running_clusters(workspace, {"autovacuum": "off", "max_connections": "2000"}) as running:
         yield running(18).target

@@ -55,7 +55,7 @@ def test_events_have_the_error_that_kept_the_statement_from_being_prepared(peers
 
 @pytest.mark.parametrize("sqlstate", ["40001", "40P01", "55P03"])
 def test_a_statement_that_loses_a_conflict_while_it_is_prepared_is_not_tried_again(peers, tmp_path, sqlstate):
-    """The failure is that of the execution: the statement does not exist."""
+    """The error on which the client stops is that of the execution: the prepared statement does not exist."""
     file = tmp_path / "script.sql"
     file.write_text("SELECT 1;\n")
 

@@ -89,7 +89,7 @@ def write_capture(directory: Path, recorded: Sequence[Recorded], **about: Any) -
 
 
 def _write_session(files: _Files, session: Recorded) -> int:
-    """Writes the session as often as it was there; returns its end."""
+    """Writes a session as often as `session.times` says and returns the time of its last statement."""
     chunks = _chunks([(said, _template(files, said)) for said in session.statements])
     end = max((_us(said.at) for said in session.statements), default=_us(_start(session)))
     for _ in range(session.times):

@@ -25,7 +25,7 @@ def order_entry() -> Program:
 
 @pytest.fixture(scope="session")
 def _loaded(order_entry: Program, clusters: Callable[[int], Cluster]) -> Iterator[dict[int, Target]]:
-    """Yields databases that tests only copy, by their number of warehouses."""
+    """Yields loaded databases by their number of warehouses. Tests copy them and never change them."""
     server = replace(clusters(18).target, dbname="postgres")
     made = {}
     for warehouses in (1, WAREHOUSES):

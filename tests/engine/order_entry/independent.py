@@ -67,7 +67,7 @@ ALIKE = {
     "ol_i_id": "ol_i_id FROM {order_line}",
     "ol_amount": "ol_amount FROM {order_line} WHERE ol_o_id > 2100",
 }
-"""The random columns, whose means must agree."""
+"""The columns with random values, of which both loaders must produce the same means."""
 
 
 def look(connection: psycopg.Connection[Any], names: Mapping[str, str]) -> dict[str, Any]:

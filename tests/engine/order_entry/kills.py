@@ -30,8 +30,8 @@ class AttackedLoad:
         self.killed: Counter[str] = Counter()
 
     def attack(self, seconds: float, pause_s: tuple[float, float], chance: Random) -> None:
-        """Kills a backend or, less often, the engine, for so many seconds with pauses of random length; both at least
-        once.
+        """For this number of seconds, kills a backend or, less often, the engine, after pauses of random length. Each
+        is killed at least once.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -54,7 +54,7 @@ class AttackedLoad:
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        """Runs a load until it has counted transactions; at the end of the context the engine is killed."""
+        """Starts a load and waits until it has counted transactions. When the context ends, the engine is killed."""
         self._path.unlink(missing_ok=True)
         with self._program.start(self._target, [*self._args, "--events", str(self._path)]) as process:
             try:

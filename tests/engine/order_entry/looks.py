@@ -10,13 +10,15 @@ from tests.engine.programs import Program
 WAREHOUSES = 2
 DISTRICTS = 10 * WAREHOUSES
 WAITING = {"PGOPTIONS": "-c commit_delay=20000"}
-"""Variables for loads that last for a time: each commit waits 20 ms and leaves the processors to other tests."""
+"""Environment variables for loads of a fixed time: each commit waits 20 ms, which leaves the processors to
+other tests.
+"""
 
 KINDS = ["new-order", "payment", "order-status", "delivery", "stock-level", "new-order, rolled back"]
 
 
 def violated(order_entry: Program, target: Target) -> set[int]:
-    """Returns the numbers of the conditions that do not hold."""
+    """Runs the consistency check and returns the numbers of the conditions of order entry that do not hold."""
     done = order_entry.run(target, "check")
     held = {int(number) for number in re.findall(r"^condition (\d+): holds \(.+\)$", done.stdout, re.MULTILINE)}
     broken = {int(number) for number in re.findall(r"error: condition (\d+) does not hold for ", done.stderr)}

@@ -28,7 +28,9 @@ CONTENTS = {
 
 
 def contents(target, since):
-    """Returns for each table its number of rows, and a digest of the rows that a transaction from `since` on wrote."""
+    """Returns for each table its number of rows, and a digest of the rows written by transactions with an ID of `since`
+    or later.
+    """
     changed = f"sum(hashtextextended(row({{}})::text, 0)) FILTER (WHERE xmin::text::bigint >= {since})"
     with target.connect_as_user() as connection:
         return {

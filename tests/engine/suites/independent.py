@@ -24,7 +24,7 @@ GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 @cache
 def words(name: str) -> Values:
-    """Returns a list of words of the engine."""
+    """Returns a list of words that is a constant of the engine, read from the engine's source."""
     texts = "".join(file.read_text() for file in sorted(SOURCE.rglob("*.rs")))
     match = re.search(rf"const {name}: \[&str; \d+\] =\s*\[(.*?)\];", texts, re.DOTALL)
     assert match is not None, name

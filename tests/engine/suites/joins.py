@@ -8,13 +8,13 @@ import polars as pl
 from tests.engine.suites.independent import Draws, Values, dates, money, nullable, numbers, spread, texts, words
 
 FIRST_DAY, DAYS = 5844, 2900
-"""The day 2016-01-01, and the number of days with sales, visits and reviews."""
+"""2016-01-01 as the number of days since 2000-01-01, and the number of days that have sales, visits and reviews."""
 
 PLACES, COUPONS, CATEGORIES = 5000, 500, 128
 
 
 def tables(hundredths: int) -> dict[str, pl.DataFrame]:
-    """Returns all tables at a scale in hundredths, seed 1."""
+    """Returns all tables for seed 1; the scale is `hundredths` / 100."""
     people, products, sales, visits, reviews = (count * hundredths for count in (1000, 200, 20_000, 10_000, 5000))
     return {
         "places": _places(),

@@ -8,11 +8,13 @@ import polars as pl
 from tests.engine.suites.independent import Draws, Values, dates, money, numbers, texts, words
 
 FIRST_DAY, DAYS, TODAY = 6575, 2406, 8856
-"""The day 2018-01-01, the number of days with purchases, and the day 2024-03-31."""
+"""2018-01-01 as the number of days since 2000-01-01, the number of days that have purchases, and 2024-03-31 as such a
+number.
+"""
 
 
 def tables(hundredths: int) -> dict[str, pl.DataFrame]:
-    """Returns all tables at a scale in hundredths, seed 1."""
+    """Returns all tables for seed 1; the scale is `hundredths` / 100."""
     suppliers, parts, buyers, purchases = (count * hundredths for count in (100, 2000, 1500, 15_000))
     catalog = _Catalog(parts, suppliers)
     sales, lines = _trade(catalog, buyers, purchases, clerks=10 * hundredths)

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.server
 
 
 def assert_equal_rows(target: Target, tables: dict[str, pl.DataFrame]) -> None:
-    """Asserts that each table on the server has the rows of the frame of its name, in its order, with its columns."""
+    """Asserts that each table on the server has the same columns, and the same rows in the same order, as the data
+    frame of its name.
+    """
     with target.connect_as_user() as connection:
         for name, frame in tables.items():
             cursor = connection.execute(f"SELECT * FROM {name}".encode())

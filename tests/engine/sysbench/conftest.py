@@ -37,7 +37,7 @@ Act = Callable[[Side, Target], object]
 
 @pytest.fixture(scope="session")
 def sides() -> tuple[Side, Side]:
-    """Returns the original and ours."""
+    """Returns sysbench, which is the original, and our engine."""
     return original(), ours()
 
 
@@ -97,7 +97,8 @@ def both(
     """Returns a function: `theirs, mine = both(act, databases)` are the results of `act(side, target)` for each side,
     as plain data.
 
-    The original's comes from its recording, if one fits. `content` is more of what it depends on, as scripts are.
+    The original's result comes from its recording, if a valid one exists. `content` is what the result depends on
+    besides the test's code, such as scripts.
     """
     names = places(state_root, tmp_path_factory)
 

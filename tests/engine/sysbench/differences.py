@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Difference:
-    """The patterns of a difference and their replacements in the original's output (`theirs`) and in ours (`ours`)."""
+    """A known difference of the outputs: patterns with their replacements for the original's output (`theirs`) and for
+    ours (`ours`).
+    """
 
     why: str
     theirs: tuple[tuple[str, str], ...] = ()
@@ -20,9 +22,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class Instead:
-    """A line of arguments, by a pattern, whose run ends in another way than the original's.
+    """A pattern of command lines whose run ends otherwise with our engine than with the original.
 
-    We end with `status` and say a line that matches `says`; nothing is compared.
+    Our run must exit with `status` and print a line that matches `says`; the two outputs are not compared.
     """
 
     why: str

@@ -44,13 +44,13 @@ _TABLE = """
 
 @dataclass(frozen=True)
 class Case(CorpusCase):
-    """A run of a file, with one or more lines of arguments."""
+    """A run that a corpus file describes, of one or more command lines."""
 
     lines: tuple[str, ...]
 
     @property
     def content(self) -> list[object]:
-        """The parts of the case that the recordings depend on."""
+        """The parts of the case that decide whether a recording is valid."""
         return [self.lines, self.details, {name: (SCRIPTS / name).read_text() for name in self.details.get("lua", [])}]
 
 
@@ -61,15 +61,15 @@ def texts(directory: Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that a run left behind, with measured values replaced."""
+    """Everything that a run printed and wrote, with measured values replaced by marks."""
 
     said: str
     transcript: str
-    """The status, standard output and standard error of each line of arguments; then the rows."""
+    """The exit status, standard output and standard error of each command line, followed by the rows in the tables."""
 
 
 def all_cases() -> Iterator[Case]:
-    """Yields every run of every file."""
+    """Yields every case of every corpus file."""
     for file, details in read_corpus(CORPUS, _KEYS):
         for name, lines in named(file, _runs(details)):
             yield Case(name, details, lines)
@@ -138,6 +138,8 @@ def _settled(case: Case, side: Side, text: str) -> str:
 
 
 def _sorted(text: str) -> str:
-    """Returns the lines in one order, since threads of the original write a line and its end apart."""
+    """Returns the lines sorted. The order of the original's lines is random, since its threads write a line and its end
+    separately.
+    """
     parted = re.sub(r"(?<=.)(?=(?:Creating|Inserting|Dropping) )", "\n", text)
     return "".join(f"{line}\n" for line in sorted(parted.splitlines()) if line)

@@ -70,9 +70,9 @@ _COUNTED = [
 
 
 def settle(text: str, *, timed: bool = False) -> str:
-    """Returns `text` without the measured values; if `timed`, the counts of a run are measured too.
+    """Returns `text` without the measured values; with `timed`, the counts of the run are replaced, too.
 
-    Of consecutive interval lines each is left once: one that falls on the end of the run is printed, or not.
+    Equal interval lines that follow each other count once, since a line at the very end of the run may be missing.
     """
     for pattern, replacement in [*_MEASURED, *(_COUNTED if timed else [])]:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)

@@ -24,8 +24,9 @@ CASES = list(all_cases())
 AT_ONCE = 6
 """Runs under way: most of them wait, or are over at once."""
 MOST_ASKED = 6
-"""The number of times that the original is asked about a run that is limited by time: what a report shows, and whether
-there is one at the end, depends on a race of its threads. Ours runs once, and must leave one of its answers.
+"""The greatest number of times that the original runs a case of limited time. A race of its threads decides what its
+report shows and whether it prints one at the end. Our engine runs once, and its output must equal one of the
+original's.
 """
 
 Pair = tuple[Any, Any]
@@ -39,7 +40,7 @@ def outcomes(
     new_databases: Databases,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Callable[[Case], Pair]]:
-    """Yields a function that returns the outcomes of both sides for a case. Some cases run at once, each on a pair of
+    """Yields a function that returns the original's and our outcome of a case. Several cases run at once, each on two
     databases that no other case uses.
     """
     pairs = [[(target, target.connect_as_user()) for target in new_databases()] for _ in range(AT_ONCE)]

@@ -26,8 +26,8 @@ RUN = (
 MODERN = f"--tables={TABLES} --table-size={ROWS} --rand-type=uniform --skip-trx=off"
 
 _WAITING = ("synchronous_commit = on", "commit_siblings = 0", "commit_delay = 100000", "deadlock_timeout = 1000")
-"""Settings under which each commit waits 0.1 s and leaves the processors to other tests, as do those that wait for its
-locks.
+"""Settings that make each commit wait 0.1 s. Waiting commits, and sessions that wait for their locks, leave the
+processors to other tests.
 """
 
 CUT_OFF = 2

@@ -60,7 +60,9 @@ def prepared(sides: tuple[Side, Side], new_databases, tmp_path_factory) -> tuple
 
 
 def counted(server: Target, side: Side, target: Target, line: str, path: Path, *, status: int = 0) -> dict[str, int]:
-    """Returns how often one run executed each statement; statements count as one if only the table's number differs."""
+    """Returns how often a run executed each statement. Statements that differ only in the table's number are counted
+    together.
+    """
     with server.connect_as_user() as connection:
         connection.execute(
             "SELECT pg_stat_statements_reset(0, oid, 0) FROM pg_database WHERE datname = %s", [target.dbname]

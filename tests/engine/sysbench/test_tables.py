@@ -37,7 +37,9 @@ OPTIONS = [
 
 
 def definitions(target: Target) -> str:
-    """Returns a database's definitions as pg_dump writes them, without what it makes up for each dump."""
+    """Returns a database's definitions as pg_dump writes them, without the random key that pg_dump puts into
+    each dump.
+    """
     program = client_program("pg_dump")
     env = environment(target.environment())
     done = subprocess.run([program, "--schema-only"], env=env, capture_output=True, text=True, check=True)
@@ -45,7 +47,7 @@ def definitions(target: Target) -> str:
 
 
 def contents(target: Target) -> list[dict[str, Any]]:
-    """Returns the properties that the rows of each table have, whatever random values were drawn."""
+    """Returns those properties of each table's rows that do not depend on the random values."""
     with target.connect_as_user() as connection:
         tables = connection.execute(
             "SELECT relname, relpersistence, reloptions FROM pg_class WHERE relkind = 'r' AND"
@@ -67,8 +69,8 @@ def contents(target: Target) -> list[dict[str, Any]]:
 
 
 def spread(target: Target) -> list[tuple[int, float]]:
-    """Returns the spread of k: the distinct values, and the share of the rows that the most frequent tenth of them
-    takes.
+    """Returns the distribution of the column k: the number of distinct values, and the share of the rows that have one
+    of the 50 most frequent values.
     """
     query = (
         "WITH v AS (SELECT count(*) n, row_number() OVER (ORDER BY count(*) DESC) place FROM sbtest1 GROUP BY k)"
@@ -84,7 +86,9 @@ def prepare(side: Side, target: Target, path: Path, line: str) -> None:
 
 
 def prepared(path: Path, line: str) -> Callable[[Side, Target], dict[str, Any]]:
-    """Returns a function that runs a side's `prepare` and returns the definitions and contents of the tables."""
+    """Returns a function that runs `prepare` with a side's program, and returns the definitions and contents of the
+    tables.
+    """
 
     def act(side: Side, target: Target) -> dict[str, Any]:
         prepare(side, target, path, line)
