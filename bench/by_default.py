@@ -63,7 +63,8 @@ class ByDefault(Record):
 
 
 def run_missing(wanted: int | None) -> None:
-    """Runs the studies that are missing of `wanted` of each kind, by default of all, the kinds in turn."""
+    """Runs studies until there are `wanted` of each kind; by default as many as `_STUDIES` asks for. The next study is
+    always of the kind that lacks the largest share of its studies."""
     known = read()
     missing = {
         kind: number - sum(study.kind == kind and study.rule == _RULE for study in known)

@@ -237,7 +237,7 @@ def _null_server(case: Case, seed: int) -> Iterator[Target]:
 
 
 def main() -> None:
-    """Takes figures and adds them to the existing ones."""
+    """Measures the figures that the arguments ask for and adds them to those in the file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("by", choices=["simulated", "null-server"])
     parser.add_argument("--studies", type=int, default=100)

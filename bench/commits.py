@@ -10,7 +10,8 @@ from tests.repositories import Repository
 
 COMMITS = 30
 PLANTED_AT = 17
-"""The number of the slower commit on the branch `planted`; the branch `clean` has another comment in its place.
+"""The number of the commit of the branch `planted` that makes the server slower. The branch `clean` has a commit in its
+place that only adds a comment.
 """
 
 _SLOW = "src/backend/tcop/pquery.c"

@@ -38,7 +38,7 @@ def _peak(program: Program, target: Target, clients: int, seconds: int) -> Calla
 
 
 def connecting(bench: Bench) -> Iterator[Figure]:
-    """Yields the start of many connections."""
+    """Yields figures of the time that programs take to open many connections."""
     yield _start(bench, bench.target, MANY, "a server", LIKE_PGBENCH)
     with null_server(bench.scratch) as target:
         yield _start(bench, target, MANY, "the null server", LIKE_PGBENCH)

@@ -61,5 +61,5 @@ def equal_arms(studies: Sequence[OfEqualArms]) -> list[str]:
 
 
 def rounded(share: float | None) -> float | None:
-    """Returns a share as figures have it."""
+    """Returns a share rounded to four decimals, as it is stored in the files of figures."""
     return None if share is None else round(share, 4)

@@ -18,7 +18,8 @@ Values = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Goal:
-    """The goal of a figure: `text` for people, `met` for the values of all programs."""
+    """The goal of a figure. `text` states it for readers; `met` tells from the values of all programs if it was
+    reached."""
 
     text: str
     met: Callable[[Values], bool]
@@ -26,7 +27,8 @@ class Goal:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: the values of all programs from every round, shown with so many `places`; `command` repeats ours."""
+    """A figure: the values that all programs had in every round. They are shown with `places` decimals, and `command`
+    is the command line that repeats the measurement of our program."""
 
     what: str
     unit: str
@@ -104,7 +106,7 @@ def ratio_to(other: str, low: float | None = None, high: float | None = None) ->
 
 
 def both(first: Goal, second: Goal) -> Goal:
-    """Returns one goal that stands for two."""
+    """Returns a goal that is met if both of these goals are met."""
     return Goal(f"{first.text}, {second.text}", lambda values: first.met(values) and second.met(values))
 
 

@@ -31,8 +31,8 @@ Words = Callable[[Target, int], list[str]]
 
 @dataclass(frozen=True)
 class Contestant:
-    """A program that loads and runs order entry. `counts` finds numbers of transactions, which add up, and `rate` their
-    rate.
+    """A program that loads and runs order entry. `counts` is a pattern for the numbers of transactions in its output,
+    which are added up; `rate` is a pattern for the throughput, in transactions per `rate_unit_s` seconds.
     """
 
     load: Words
@@ -88,7 +88,8 @@ MEASURES: Mapping[str, Measure] = {"order-entry": measure}
 
 
 def _to_all(peers: list[str], low: float | None = None, high: float | None = None) -> Goal | None:
-    """Returns one goal with respect to each of the other programs."""
+    """Returns the goal that the ratio to each of the other programs is within these bounds; None without other
+    programs."""
     goal: Goal | None = None
     for peer in peers:
         one = ratio_to(peer, low, high)

@@ -40,7 +40,8 @@ class Queue:
         return f"lognormal:{median_s * 1e6:.3f}us..{median_s * math.exp(_P99 * self.sigma) * 1e6:.3f}us"
 
     def probe(self, random: np.random.Generator, rate: float, limit_s: float, probe_s: float) -> Reading:
-        """Returns a probe at a rate, after ten limits of settling, as the lab counts it."""
+        """Simulates a probe at a rate and returns its result, counted as the lab counts a probe. Before it, the queue
+        settles for ten times the limit."""
         settling_s = 10 * limit_s
         end_s = settling_s + probe_s
         arrivals, ends = self._serve(random, rate, random.poisson(rate * end_s), end_s)
@@ -67,7 +68,8 @@ class Queue:
         return math.sqrt(low * high)
 
     def _serve(self, random: np.random.Generator, rate: float, number: int, span_s: float) -> tuple[Floats, Floats]:
-        """Returns arrivals and ends of so many transactions within a time."""
+        """Returns the times at which `number` transactions arrive, at random within `span_s` seconds, and at which they
+        end."""
         arrivals = np.sort(random.random(number)) * span_s
         services = np.full(number, self.mean_s)
         if self.sigma:

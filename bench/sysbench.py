@@ -122,6 +122,7 @@ def _in_a_new_database(server: Target, run: Callable[[], Ran]) -> Callable[[], R
 
 
 def _shown(test: str, args: list[str]) -> str:
-    """Returns the command for the page, as it is typed at the top of the repository."""
+    """Returns the command line that the page of figures shows, as a reader types it in the top folder of the
+    repository."""
     name = f"bench/{SCRIPT.name}" if test == str(SCRIPT) else test
     return f"pgtrial-engine sysbench {name} --jobs=1 --db-driver=pgsql --pgsql-host=DIRECTORY {' '.join(args)}"

@@ -25,12 +25,12 @@ def section(heading: str) -> list[str]:
 
 
 def subsection(heading: str) -> list[str]:
-    """Returns a part of a section."""
+    """Returns the heading of a subsection."""
     return [f'.SS "{_text(heading)}"']
 
 
 def paragraph(words: str) -> list[str]:
-    """Returns words that are filled; the parts between backquotes become bold."""
+    """Returns a paragraph, whose lines the reader's terminal wraps. The parts between backquotes become bold."""
     return [".PP", prose(words)]
 
 

@@ -23,7 +23,7 @@ from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
 
 _SHARE = 0.25
-"""The share of `--kills` that is the number of moments at which the lab is killed."""
+"""The number of times that this attack kills the lab, as a share of the option `--kills`."""
 _MOMENT_S = 9.0
 _WHOLE_S = 150.0
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -67,8 +67,8 @@ _MIXED = (
     "CREATE TABLE sbtest_mine AS SELECT 1 AS mine",
     "COMMENT ON TABLE sbtest_mine IS 'pgtrial is no maker of this one'",
 )
-"""Objects with the names of the workload folder's, without its tables, and with names like those of pgbench and
-sysbench.
+"""The user's objects in a database. Some have the names of objects that the workload folder makes, most of whose tables
+are missing there; others have names like those of the tables of pgbench and sysbench.
 """
 
 _ORDERS = tuple(f"CREATE TABLE {name} AS SELECT i AS id FROM generate_series(1, 100) AS i" for name in TABLES)
@@ -86,7 +86,8 @@ _PAIRS = (
     *(("pack", load) for load in ("tpcb-like", "sysbench", "pack", "script")),
     *(("mixed", load) for load in ("tpcb-like", "sysbench", "pack", "order-entry")),
 )
-"""The pairs of a database and a load. On tables of somebody else a load runs as asked, so that pgbench's only reads."""
+"""The pairs of a database and a load that the attack runs, the refused ones among them. A load that finds the tables it
+needs uses them as the user asked, so that on the user's own pgbench tables the attack runs only a load that reads."""
 
 
 def _run(campaign: Campaign) -> Iterator[Figure]:
@@ -202,7 +203,7 @@ class _Others:
         self._folder = attack.campaign.scratch / "others"
 
     def whole_study(self, database: _Database, load: str) -> float:
-        """Runs a study that nobody ends, and cleans up; returns the seconds that it took."""
+        """Runs a study to its end without killing the lab, and cleans up; returns the seconds that the study took."""
         began = time.monotonic()
         status, said = self._lab(database, load, None, 0)
         length_s = time.monotonic() - began

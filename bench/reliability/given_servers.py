@@ -17,11 +17,11 @@ from pgtrial.loads.target import Target
 from pgtrial.servers.workspace import leftovers
 
 _SHARE = 0.25
-"""The share of `--kills` that is the number of moments at which the lab is killed."""
+"""The number of times that this attack kills the lab, as a share of the option `--kills`."""
 _MOMENT_S = 16.0
 _WHOLE_EACH = 10
-"""Each moment also has a study with one more arm, which is refused since a setting of it needs a restart. In one of so
-many of these studies the lab is not killed.
+"""With each kill the attack also runs a study with one more arm, which pgtrial refuses since a setting of that arm
+needs a restart. In one of this number of refused studies the lab is not killed.
 """
 
 _SERVER = {"shared_buffers": "64MB", "huge_pages": "off", "autovacuum": "off"}

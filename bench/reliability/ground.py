@@ -31,7 +31,8 @@ ENEMY = "nobody"
 _PATIENCE_S = 400.0
 _MOST_BYTES = 1 << 24
 _WRONG = re.compile(r"too short; write|has to be whole|No such option|Missing (option|argument)")
-"""Messages about commands and studies that are wrong by themselves, so that the attack never took place."""
+"""Matches messages that refuse a command or a study because the test itself wrote it wrongly, so that no attack took
+place."""
 
 
 @dataclass(frozen=True)

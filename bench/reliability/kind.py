@@ -52,7 +52,7 @@ class Campaign:
     say: Callable[[str], None]
 
     def part(self, share: float) -> int:
-        """Returns the number of moments for a kind of attack that has this share of the kills."""
+        """Returns the number of attacks of a kind that makes this share of the campaign's kills."""
         return round(self.kills * share)
 
 

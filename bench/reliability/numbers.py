@@ -19,7 +19,7 @@ from pgtrial.machines.ssh.machine import RemoteMachine
 from pgtrial.servers.room import servers_account
 
 _SHARE = 0.15
-"""The share of `--kills` that is the number of attacks."""
+"""The number of attacks of this kind, as a share of the option `--kills`."""
 _NUMBER_S = 6.0
 _MOMENT_S = 3.0
 """The lab is killed so long after its server began, at most."""
@@ -47,7 +47,8 @@ def _run(campaign: Campaign) -> Iterator[Figure]:
 
 
 def _stale_jobs(campaign: Campaign, login: str, stranger: object) -> int:
-    """Lets a lab end jobs on a host whose process numbers this process has now; returns the number of jobs."""
+    """Lets a lab end recorded jobs on a host whose process numbers now belong to another process, which the lab must
+    not end; returns the number of jobs."""
     machine = RemoteMachine(login)
     jobs = Path("/tmp") / f"pgtrial-{campaign.chance.randrange(1 << 32):08x}-jobs"
     machine.begin_jobs(jobs)
@@ -60,7 +61,8 @@ def _stale_jobs(campaign: Campaign, login: str, stranger: object) -> int:
 
 
 def _stale_servers(campaign: Campaign, account: str, number: int) -> int:
-    """Kills a lab and its servers, whose files then name this process; returns the number of files."""
+    """Kills a lab and its servers, and writes the number of an unrelated process into the servers' postmaster.pid
+    files; returns the number of files."""
     folder = campaign.scratch / "numbers"
     forget(folder)
     folder.mkdir()

@@ -176,7 +176,7 @@ def _written(path: Path, one: Study, ground: Ground, question: str = "Is off fas
 
 
 def _filled(part: Any, ground: Ground) -> Any:
-    """Returns the same keys with the paths of this ground filled in."""
+    """Returns the keys of a study with `{mark}`, `{enemy}` and `{victim}` replaced by the paths of this attack."""
     if isinstance(part, Mapping):
         return {name: _filled(value, ground) for name, value in part.items()}
     if isinstance(part, list | tuple):

@@ -26,7 +26,7 @@ from pgtrial.servers.room import servers_account
 from pgtrial.servers.workspace import Workspace
 
 _HERE, _ON_A_HOST = 0.2, 0.08
-"""The shares of `--kills` that are the numbers of moments of studies on this machine, and on a host."""
+"""The numbers of attacks on studies on this machine and on another host, each as a share of the option `--kills`."""
 _HERE_S, _ON_A_HOST_S = 16.0, 25.0
 _SMALL = 65536
 _LOOK_S = 0.05
@@ -95,7 +95,8 @@ class _Enemy:
         self._killed = 0
 
     def figure(self) -> Figure:
-        """Attacks in each way, every other time after the lab was killed, and returns the figure."""
+        """Carries out the attack in each of its ways and returns the figure. In every other round the lab is killed
+        first."""
         began = time.monotonic()
         with self._lab() as lab, _MadeByRoot(self._place.below, self._account) as made:
             said = self._rest_of(lab)
@@ -183,7 +184,7 @@ class _MadeByRoot(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Looks again and again."""
+        """Searches the directories for files of root repeatedly until the context ends."""
         while not self._ended.wait(_LOOK_S):
             self._look(self._below, owned=False)
 

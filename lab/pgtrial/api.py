@@ -181,7 +181,8 @@ def _with_data(spec: Any, names: dict[str, str]) -> Any:
 
 
 def _with_colours(spec: dict[str, Any]) -> dict[str, Any]:
-    """Returns a chart with the values of the page's colours, which it names as `--accent`."""
+    """Returns a chart in which names of colours of the page's style sheet, such as `--accent`, are replaced by their
+    values."""
     colours = dict(re.findall(r"(--[\w-]+): (#\w+);", resource("page/report.css", "pgtrial.report").split("}")[0]))
     coloured: dict[str, Any] = _coloured(spec, colours)
     return coloured

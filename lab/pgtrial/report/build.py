@@ -117,8 +117,8 @@ def differences(study: StudyDirectory, result: StudyResult | None = None) -> lis
 
 
 def _unknown_then(stored: dict[str, Any], computed: dict[str, Any]) -> set[str]:
-    """Returns the keys to leave out of the comparison with a verdict of a version that drew no curves, and took
-    averages across cliffs.
+    """Returns the keys of a result that cannot be compared with a stored verdict, since an older version of pgtrial
+    wrote the verdict: it fitted no curves and averaged across cliffs.
     """
     missing: set[str] = {key for key in ("curve", "scaling", "cliffs") if key in computed and key not in stored}
     if not missing & {"scaling", "cliffs"}:
@@ -142,11 +142,11 @@ def _without_sentences(result: dict[str, Any]) -> dict[str, Any]:
 
 
 _FORMER_OPTION = re.compile(r"--blocks (?=\d+\))")
-"""The option in sentences of before that `run --more` took the place of."""
+"""Matches the former option `--blocks` in the sentences of stored results; today `run --more` does the same."""
 
 
 def _with_options_of_today(result: dict[str, Any]) -> dict[str, Any]:
-    """Returns a stored result whose sentences name options that have other names since by those of today."""
+    """Returns a stored result in whose sentences former names of options are replaced by today's names."""
     said = {
         key: [_FORMER_OPTION.sub("--more ", line) if isinstance(line, str) else line for line in lines]
         for key in _SENTENCES

@@ -120,7 +120,7 @@ def _fields(record: Record | None) -> dict[str, Any]:
 
 
 def _place(trial: Trial) -> dict[str, Any]:
-    """Returns the values of the columns of _PLACE."""
+    """Returns the columns that identify a trial: its number, its block, its arm and its load point."""
     return {
         "trial": trial.index + 1,
         "block": trial.block + 1,

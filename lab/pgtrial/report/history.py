@@ -151,7 +151,7 @@ def series_of(entries: Sequence[Entry]) -> list[Series]:
 
 
 def _changes(entries: Sequence[Entry]) -> Iterator[Change]:
-    """Yields the changes of the entries that have a level."""
+    """Yields the changes of level in a series. Only entries that have a difference and a level count."""
     known = [(entry, entry.difference) for entry in entries if entry.difference is not None and entry.has_level]
     if len(known) < 2 * FEWEST:
         return
@@ -205,7 +205,7 @@ def _commit_of(spec: StudySpec, arm: str) -> str:
 
 
 def _without_places(value: Any) -> Any:
-    """Returns a set-up whose sources are their commits alone."""
+    """Returns a set-up in which each source, a repository with a commit, is replaced by the commit alone."""
     match value:
         case dict():
             return {key: _without_places(part) for key, part in value.items()}

@@ -55,7 +55,8 @@ class Pair(Record):
 
     @property
     def arms(self) -> str:
-        """The arms as `head / base`, with the part of the trials."""
+        """The names of both arms as `head / base`, and the regime after them if the claim is on one regime of the
+        trials."""
         return f"{self.arm} / {self.baseline}{f', {self.regime}' if self.regime else ''}"
 
     @property

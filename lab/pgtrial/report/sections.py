@@ -68,7 +68,8 @@ CERTIFICATE = "certificate"
 
 
 def _lead_of_differences(data: StudyData) -> str:
-    """Returns the lead of the section on differences. More of a percentile or a cost does not mean a faster arm."""
+    """Returns the introduction to the section on differences. It says that an arm is faster only if the primary metric
+    is a speed, since a larger percentile or cost does not mean a faster arm."""
     metric = data.plan.primary_metric
     is_speed = metric is None or METRICS[metric].kind == "speed"
     right = "is faster" if is_speed else f"has more of {metric}"

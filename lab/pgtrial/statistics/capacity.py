@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 CLOSE = 6
-"""The number of probes after a search has a narrow bracket."""
+"""The number of probes that a search makes after its bracket has become narrow."""
 
 MOST = 18
 """The largest number of probes of a search."""
@@ -50,8 +50,8 @@ _SLOPE, _SLOPE_SPREAD = 20.0, 1.0
 
 _SLOPES = np.exp(np.linspace(math.log(2.0), math.log(400.0), 24))
 _PLACES, _FINER = 49, 3
-"""The number of places of the crossing that are compared in a round, and the number of rounds, each between the
-neighbours of the best place so far."""
+"""The number of rates that a round of the fit tries as the one at which the promise is just kept, and the number of
+rounds. Each round lies between the neighbours of the best rate so far."""
 
 _LEAST_WEIGHT = 1e-3
 """The smallest weight of a probe, however far it is from the crossing."""
@@ -161,7 +161,7 @@ class _Shares:
     """The shares of slower transactions."""
     weights: _FLOATS
     odds: float
-    """The logarithm of the promise's odds."""
+    """The logarithm of share / (1 - share), for the share of slower transactions that the promise allows."""
 
     def best(self, low: float, high: float) -> tuple[float, float]:
         """Returns the most likely crossing between these bounds, and the slope."""

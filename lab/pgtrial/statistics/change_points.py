@@ -115,9 +115,9 @@ def welch_interval(one: Floats, other: Floats) -> Interval:
 
 
 def _best_split(values: Floats) -> tuple[float, int]:
-    """Returns the largest scaled energy distance between a beginning of the values and what follows it, and the split.
+    """Returns the largest scaled energy distance between the values before a split and those after it, and the split.
 
-    What follows need not reach to the end of the values, so that a change before another change is found.
+    The values after the split may stop before the end of the series, so that a change before another change is found.
     """
     n = len(values)
     distances = np.abs(values[:, None] - values[None, :])
@@ -137,7 +137,8 @@ def _best_split(values: Floats) -> tuple[float, int]:
 
 
 def _share_as_good(series: Floats, segments: Sequence[slice], best: float, draw: np.random.Generator) -> float:
-    """Returns the share of permutations within the segments, the series itself among them, with as good a best split.
+    """Returns the share of permutations whose best split is at least as good as `best`. Values are permuted within the
+    segments, and the series itself counts as one permutation.
 
     It stops as soon as the share exceeds the level whatever the remaining permutations are.
     """

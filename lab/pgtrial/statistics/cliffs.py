@@ -50,7 +50,8 @@ _FINER = {1: (8, 800), 2: (2, 24)}
 number of parts into which that reach is divided."""
 
 _FEWEST_FREE = 2
-"""The number of sizes in excess of a line's parameters below which the line fits any curve."""
+"""The smallest number by which the sizes must outnumber the parameters of a line. With fewer sizes, a line with so many
+parameters would fit any curve."""
 
 _ROUNDING = 1e-9
 """The distance up to which two logarithms of sizes count as the same."""
@@ -232,7 +233,8 @@ class _Model:
         return Knot(size, float(before), float(after), over_doubling)
 
     def _end(self, at: float, end: float) -> float:
-        """Returns an end of an interval, moved outwards by the distance of the places that were tried there."""
+        """Returns an end of an interval, moved outwards by one step of the grid of knots that was searched at that
+        end."""
         reach, parts = _FINER[self.knots]
         step = self.step if abs(end - at) > (reach - 1) * self.step else 2 * reach * self.step / parts
         return end + math.copysign(step, end - at)
@@ -276,7 +278,7 @@ def _best(candidates: Floats, squares: Floats, slack: float) -> Floats:
 
 
 def _around(knots: Floats, reach: float, parts: int, places: Floats) -> Floats:
-    """Returns rows of knots close to these."""
+    """Returns the combinations of knots at most `reach` from the given ones, a row each, on a grid of `parts` steps."""
     axes = [np.linspace(max(at - reach, places[1]), min(at + reach, places[-1] - reach / 4), parts + 1) for at in knots]
     made: Floats = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
     return made[_is_tried(made, places)]

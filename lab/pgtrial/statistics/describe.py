@@ -28,7 +28,7 @@ def robust_sd(values: Values, centre: float) -> float:
 
 
 def interactions(blocks: Floats) -> Floats:
-    """Returns the interactions of values that have a row for each block: without the means of columns and of blocks."""
+    """Returns what remains of the values after the mean of each block (a row) and of each column is subtracted."""
     left: Floats = blocks - blocks.mean(axis=0) - blocks.mean(axis=1, keepdims=True) + blocks.mean()
     return left
 
@@ -62,6 +62,10 @@ def uneven(counts: Mapping[str, int], arms: int) -> list[tuple[str, int, float]]
 
 
 def _binomial_p(hits: int, of: int, arms: int) -> float:
-    """Returns the two-sided p-value, in whole numbers: the share of draws whose count is no likelier than this one."""
+    """Returns the two-sided p-value of `hits` among `of` events that each hit one of `arms` arms with equal
+    probability.
+
+    It is the probability of all counts that are no likelier than `hits`, summed in whole numbers and so exact.
+    """
     ways = [math.comb(of, count) * (arms - 1) ** (of - count) for count in range(of + 1)]
     return float(sum(number for number in ways if number <= ways[hits]) / arms**of)

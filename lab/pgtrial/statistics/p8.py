@@ -36,7 +36,7 @@ WORST = math.log(1000.0)
 """The magnitude of a failed trial's log-ratio, and the cap of all others: the worst possible rank, never dropped."""
 
 TOLERATED = Fraction(1, 8)
-"""The share of an arm's trials at a load point that may be spoilt.
+"""The share of an arm's trials at a load point that may be spoilt before a finding withholds the verdict.
 
 Two arms then spoil a quarter of the blocks at most, fewer than the 29% at which the Hodges-Lehmann estimate breaks down
 (Hodges 1967, Efficiency in normal samples and tolerance of extreme values); and one trial of the eight of a first look
@@ -143,7 +143,8 @@ class Decision:
 
 
 def open_ended_looks() -> Iterator[Look]:
-    """Yields all possible looks: the table, then without end half as many blocks again for half the error."""
+    """Yields all possible looks without end. First come those of the table LOOKS; each later look comes after half as
+    many blocks again as the look before it, and may spend half of that look's error."""
     yield from map(Look, LOOKS, ALPHAS)
     blocks = LOOKS[-1]
     for step in count():

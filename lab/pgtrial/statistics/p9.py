@@ -57,10 +57,11 @@ _EARLY, _EARLY_ERROR = 8, 2.0**-7
 common, and a long plan is no reason to measure them for longer."""
 
 _TAIL = 1.5
-"""The number of standard deviations beyond which rejected flips are looked for first: 7% of all sums lie there."""
+"""The number of standard deviations beyond which a sum is in the tail. The bound is searched among the 7% of sums in
+the tail first, which saves sorting all of them."""
 
 _TRIED = 8
-"""The number of cells that are tried where the bound is expected, before intervals of cells are halved."""
+"""The number of cells that the search for the bound tries near the expected place, before it goes on by bisection."""
 
 _STEP = 1e-9
 """The slack for rounding when a share of the group is turned into a number of flips."""

@@ -36,9 +36,11 @@ class _Promise:
     """A promise of a plan that it keeps with a probability of `POWER`: to find a difference or establish a margin."""
 
     reserve: float
-    """The number of standard errors beyond the half-width of the interval, with normal noise of a known spread."""
+    """The number of standard errors by which the difference or margin must exceed the half-width of the interval, for
+    normal noise of a known spread."""
     factor: float
-    """The factor by which the difference or margin is larger in recorded noise with a spread from 12 blocks."""
+    """The factor by which the difference or margin must be larger than for normal noise, because recorded noise has
+    heavier tails and its spread is estimated from 12 blocks."""
 
 
 FIND = _Promise(float(ndtri(POWER)), 1.1)

@@ -195,7 +195,10 @@ def _best_ramp(batches: Floats) -> tuple[int, Floats]:
 
 
 def _refined(seconds: Floats, place: int, reach: int) -> int:
-    """Returns the second of a change, within `reach` of `place`, with the least absolute deviation on both sides."""
+    """Returns the second at which a change near `place` happened, at most `reach` away from it.
+
+    It is the second that minimises the absolute deviations from the medians before and after the change.
+    """
     logs = np.log(np.maximum(seconds, 0.5))
     window = 3 * reach
     low, high = max(place - window, 0), min(place + window, len(seconds))

@@ -118,7 +118,7 @@ class P9:
         return 2 * boundaries.nominal(bound)
 
     def reader(self) -> Reader:
-        """Returns a reader of one claim that keeps what earlier looks have read and may have spent."""
+        """Returns a reader of one claim that remembers the values and the spent error of earlier looks."""
         return _Together(self.spending.worse)
 
     def present(self, values: Sequence[float], margin: float, claims: int, planned: Sequence[int]) -> Present | None:
@@ -153,7 +153,7 @@ class Looks:
     """The planned looks, in units, ascending."""
 
     def within(self, units: int) -> Looks:
-        """Returns these looks with only the planned ones that this number of units reaches."""
+        """Returns the same rule with only those planned looks that come after at most this number of units."""
         return Looks(self.rule, tuple(look for look in self.planned if look <= units))
 
     def schedule(self) -> list[Look]:

@@ -196,7 +196,10 @@ def _lack_of_fit(clients: Sequence[int], curve: Curve, residuals: Floats) -> flo
 
 
 def jackknife(value: float, replicates: Sequence[float]) -> Interval:
-    """Returns a value of all blocks with its interval, from the values without each; unbounded if one is infinite."""
+    """Returns `value`, which all blocks give, with its jackknife interval; unbounded if one of the values is infinite.
+
+    `replicates` are the same value, computed without each of the blocks in turn.
+    """
     if not np.isfinite([value, *replicates]).all():
         return Interval(-math.inf, value, math.inf)
     n = len(replicates)

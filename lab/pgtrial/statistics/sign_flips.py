@@ -29,7 +29,7 @@ _SEED = 9
 """The seed of the code words of units beyond the first BITS; another seed gives another group, as exact as this."""
 
 _DRAWN = 1024
-"""The number of code words that are drawn at a time."""
+"""The number of units whose code words are drawn together. More units make the table longer by a multiple of it."""
 
 
 def code_words(units: npt.ArrayLike) -> Integers:

@@ -56,7 +56,10 @@ class Series:
 
 
 def series(grid: Grid, arm: str) -> Series:
-    """Returns the complete blocks of an arm and the baseline. All arms have an equal share of a block's time."""
+    """Returns the log-ratios and the times of the complete blocks of an arm and the baseline.
+
+    The time of a block is the part of its wall time that two of its arms take, if all arms take equally long.
+    """
     times, share = block_seconds(grid), 2 / len(grid.plan.arms)
     known = counting(grid.ratios(arm, grid.points))
     return Series(list(known.values()), [share * times[block] for block in known])

@@ -237,7 +237,8 @@ def trend(trial: Trial, committed: Sequence[int]) -> float | None:
 
 @lru_cache(maxsize=8)
 def _pairs(spans: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Returns all pairs of spans as three arrays: the first of each pair, the second, and their distance."""
+    """Returns all pairs of spans, which are numbered from 0, as three arrays: the number of the earlier span, that of
+    the later one, and the difference of the two numbers."""
     first, second = np.triu_indices(spans, 1)
     return first, second, second - first
 

@@ -63,9 +63,9 @@ class Part:
 def parts_of(grid: Grid, changes: Changes, about: Subject) -> list[Part]:
     """Returns the claims about a subject after the looks so far: one, or one for each regime or side of a cliff.
 
-    Each look chooses from its own blocks alone which claims it reads, by a rule in which both arms are alike. The first
-    look that decides a claim also settles the kind of the claims: later looks that choose another kind are not read. So
-    no look spends its error twice, and a claim that is decided stays decided.
+    Each look chooses from its own blocks alone which claims it reads, by a rule that does not know which arm is which.
+    The first look that decides a claim also settles the kind of the claims: later looks that choose another kind are
+    not read. So no look spends its error twice, and a claim that is decided stays decided.
     """
     ratios: dict[Key, list[BlockRatio]] = {}
 

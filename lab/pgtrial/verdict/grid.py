@@ -162,7 +162,8 @@ class Grid:
 
 
 def _gain(pairs: Sequence[tuple[Trial, Trial]], metric: Metric) -> float | None:
-    """Returns by how much the first trial of a block's pairs is better, on average; None if the pairs say nothing."""
+    """Returns the mean, over pairs of trials of one block, of how much better the first trial is by the metric; None if
+    no mean is known."""
     values = [metric.values(trial, base) for trial, base in pairs]
     known = [pair for pair in values if metric.is_known(*pair)]
     counts = known if len(known) == len(pairs) or not metric.at_every_point else []

@@ -16,9 +16,9 @@ from pgtrial.verdict.series import read
 from pgtrial.verdict.statement_errors import statement_errors
 
 _LATENCIES = {"mean": 0.0, **PERCENTILES}
-"""The share of transactions that are faster than each statistic, by its shown name.
+"""The share of transactions that are faster than each statistic of latency, by the statistic's shown name.
 
-Without its point, the name is that of the field in records.Latency.
+The shown name without its decimal point (`p999` for `p99.9`) is the name of the field in records.Latency.
 """
 
 NOTABLE_SHARE = 0.001

@@ -73,16 +73,18 @@ class Metric:
     at_every_point: bool = True
     """True if a mean over load points needs the values at all of them; if false, those with known values suffice."""
     paired: Callable[[Trial, Trial], tuple[float | None, float | None]] | None = None
-    """Returns the values of two trials of a block, if one depends on the other trial; None: `value` gives each."""
+    """Returns the values of two trials of a block, for a metric whose value in one trial depends on the other trial.
+    None: `value` computes the value of each trial alone."""
     is_bound: Callable[[Trial], bool] = lambda _: False
     """True if the value of a trial is only known to be at least as bad, such as the time of a cancelled query."""
     bounds_compare: bool = False
-    """True if two values are compared even where both are such bounds, because each is the mean of several values."""
+    """True if two trials are compared even if the values of both are such bounds, because each is a mean over several
+    values."""
 
     def values(self, trial: Trial, base: Trial) -> tuple[float | None, float | None]:
         """Returns the values of a trial and of the baseline's trial of the same block.
 
-        If both are bounds, both are None: neither value was measured.
+        If the trials know only bounds of both values, both are None, unless `bounds_compare` is set.
         """
         if not self.bounds_compare and self.is_bound(trial) and self.is_bound(base):
             return None, None

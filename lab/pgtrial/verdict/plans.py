@@ -13,11 +13,12 @@ from pgtrial.model.records.trial import LoadStatement, Trial
 
 _CHILD = re.compile(r"\s*->\s*")
 _NODE = re.compile(r"\S|\s*->")
-"""The beginning of a line about a plan node; the other lines are details of the node above them."""
+"""Matches the start of a line of EXPLAIN that names a plan node. The other lines are details of the node above them."""
 
 _RETURNS = re.compile(r"(InitPlan [\d?]+) \(returns [^)]*\)")
 _RESULT = re.compile(r"\(InitPlan [\d?]+\)\.col[\d?]+")
-"""The result of an InitPlan from PostgreSQL 17 on. Earlier versions write `$0`, and name it behind the InitPlan."""
+"""Matches a reference to the result of an InitPlan as PostgreSQL 17 and later print it. Earlier versions print `$0`,
+and `(returns $0)` after the name of the InitPlan."""
 _OF_BEFORE = re.compile(r"\$\d+")
 
 _KINDS = {"custom": "custom plan", "generic": "generic plan"}

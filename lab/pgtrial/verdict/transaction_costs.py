@@ -21,7 +21,8 @@ class Kind:
     unit: str
     of: Callable[[Trial], float | None]
     negligible: float
-    """The cost per transaction up to which a load point is left out, if no arm's median trial there has more."""
+    """The cost per transaction that does not matter. A load point where no arm's median trial costs more is left
+    out."""
 
 
 def _by_engine(trial: Trial) -> float:

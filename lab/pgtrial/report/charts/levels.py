@@ -19,7 +19,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def cells(data: StudyData, key: Callable[[LoadPoint], Key]) -> dict[Key, list[int]]:
-    """Returns the indexes of the load points, grouped by what they have in common."""
+    """Returns the indexes of the load points, grouped by the value that `key` returns for each of them."""
     return grouped((key(point), place) for place, point in enumerate(data.plan.load_points))
 
 
@@ -144,7 +144,8 @@ def lines(canvas: Canvas, measured: Readings, places: list[int]) -> list[Layer]:
 
 
 def horizontal(over: Over, places: list[int]) -> Channel:
-    """Returns the horizontal axis of `lines`."""
+    """Returns the logarithmic horizontal axis of a chart over numbers of clients or sizes, with a tick at each of
+    `places`."""
     return channel(
         "place:Q",
         title=over.title,
@@ -177,7 +178,8 @@ def _at_rate(rate: float | None) -> str:
 
 
 _NEAR_ZERO = 0.25
-"""The share of the values' spread within which zero is near: rounded and padded, an axis would begin below it."""
+"""The distance of the lowest value from zero, as a share of the spread of the values, below which the axis begins at
+zero. Rounding and padding would otherwise begin the axis below zero."""
 
 
 def _spread_scale(measured: Readings) -> dict[str, Any]:

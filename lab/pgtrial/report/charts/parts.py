@@ -41,7 +41,7 @@ class Canvas:
         self._datasets: dict[str, list[dict[str, Any]]] = {}
 
     def chart(self, rows: Rows) -> Layer:
-        """Returns a layer of these rows."""
+        """Adds the rows to the data of the chart and returns a layer that draws them."""
         name = f"rows{len(self._datasets)}"
         self._datasets[name] = [dict(row) for row in rows]
         return Layer(name)

@@ -75,7 +75,7 @@ def _cpu(data: StudyData, point: LoadPoint, step: int) -> list[Figure]:
 
 @dataclass(frozen=True)
 class _Stack:
-    """The properties of a chart of parts that add up."""
+    """The properties of a stacked chart, such as active sessions by wait event, whose parts add up to a total."""
 
     title: str
     """The words of the chart's title before the arm and the load point."""

@@ -11,7 +11,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
 _TYPES = {"Q": "quantitative", "N": "nominal"}
 
 _SECONDARY = ("x2", "y2")
-"""The channels that have the type of another one."""
+"""The channels of Vega-Lite that have no type of their own, since they share that of `x` or `y`."""
 
 Channel = dict[str, Any]
 

@@ -143,7 +143,10 @@ def _estimated(difference: Estimate, plan: Plan) -> str:
 
 
 def _same(claim: Claim, plan: Plan, rules: Rules) -> Outcome | None:
-    """Returns the outcome of two arms without a difference: where BASE and HEAD were mistaken, all would pass."""
+    """Returns the outcome for two identical arms; None if the arms differ.
+
+    It is not a pass: if BASE and HEAD name the same build by mistake, every change would pass.
+    """
     if plan.declared.get(claim.arm) and rules.equal is None:
         return None
     pair = f"{claim.baseline} and {claim.arm}"

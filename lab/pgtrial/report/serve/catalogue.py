@@ -60,7 +60,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Glance:
-    """A line of the list."""
+    """A line of the list of studies."""
 
     key: str
     path: Path
@@ -218,7 +218,8 @@ def _time(path: Path) -> tuple[int, int] | None:
 
 
 def _glance(path: Path, stamp: Hashable) -> Glance:
-    """Returns a line of the list. `stamp` is the study's, so that a cached line belongs to the files as they are."""
+    """Returns the line of the list for a study. `stamp` changes with the study's files, so that a cached line is not
+    used after the files have changed."""
     try:
         with open_study(path, head=True) as study, values_of(path):
             return _seen(path, study)
@@ -267,7 +268,8 @@ def _stored_result(study: StudyDirectory) -> StudyResult | None:
 
 
 def _read(path: Path, stamp: Hashable) -> StudyData:
-    """Returns the data of a study; `stamp` is the same as for a glance."""
+    """Returns the data of a study. `stamp` changes with the study's files, so that cached data is not used after the
+    files have changed."""
     try:
         with open_study(path) as study, values_of(path):
             return read_data(study)

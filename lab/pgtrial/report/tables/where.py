@@ -18,8 +18,8 @@ _Facts = Mapping[str, Mapping[str, Any]]
 """The facts by group and name."""
 
 _NOT_COMPARED = ("probes", "sources", "answers")
-"""The groups of facts that differ between any two looks, or compare an arm with the baseline (`scripts.py` shows
-them).
+"""The groups of facts that are not compared: those that differ whenever they are collected, and those that describe an
+arm relative to the baseline, which `scripts.py` shows.
 """
 
 _MOST_UNFOLDED = 20
@@ -105,8 +105,8 @@ def _fact(value: Any) -> str:
 
 
 def where_tables(data: StudyData) -> list[Table[Any]]:
-    """Returns the tables of the pieces of the study, the ways and the fleet; none if the lab's machine did
-    everything.
+    """Returns the tables of the machines that the lab, the load and the servers ran on, of the network paths, and of
+    the fleet; none if everything ran on the lab's machine.
     """
     where = data.result.where
     if where is None:

@@ -36,7 +36,8 @@ from pgtrial.verdict.sweeps import (
 from pgtrial.verdict.transaction_costs import READS
 
 _NARROW = 1.1
-"""The smallest ratio of sizes in half of a gap; narrower gaps are not divided."""
+"""The smallest ratio between two neighbouring sizes that a further size may create. A gap that would be halved into
+smaller ratios gets no further size."""
 
 
 def cliffs(grid: Grid, primary: Sequence[Claim]) -> list[SizeCurve]:

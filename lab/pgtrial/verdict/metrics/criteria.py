@@ -38,11 +38,11 @@ class Kind:
     of: Callable[[TaskSummary], float | None]
 
     def value(self, trial: Trial) -> float | None:
-        """Returns the value in a trial; None if the trial failed, or for a time if no task was completed."""
+        """Returns the criterion's value in a trial. None if the trial failed; None for a time if no task completed."""
         return self.of(trial.tasks) if trial.tasks is not None and trial.status == "completed" else None
 
     def share(self, trial: Trial) -> float | None:
-        """Returns the number in a trial as a share of all tasks."""
+        """Returns the criterion's value in a trial, a number of tasks, divided by the number of planned tasks."""
         number = self.value(trial)
         planned = trial.tasks.planned if trial.tasks is not None else 0
         return number if number is None or not planned else number / planned

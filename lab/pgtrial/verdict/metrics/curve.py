@@ -19,7 +19,8 @@ from pgtrial.verdict.series import described
 
 
 def curve(grid: Grid, primary: Sequence[Claim]) -> list[CurvePoint]:
-    """Returns the percentiles that stand, for each comparison and load point; none for closed loops and for tasks."""
+    """Returns the comparisons of percentiles, for each arm and load point, without those that rest on too few slow
+    transactions. Closed loops and tasks have none."""
     plan = grid.plan
     if not plan.is_paced or not plan.kind.has_percentiles:
         return []

@@ -21,7 +21,8 @@ from pgtrial.verdict.metric import Metric
 from pgtrial.verdict.series import Series, read
 
 _AS_TIMES = {RESPONSE: ("us", 1e6), TIME: ("s", 1.0)}
-"""The metrics that are compared as speeds, 1/s, and shown as times: the unit of time, and its number in a second."""
+"""The metrics that are compared as speeds (1/s) but shown as times. Each has the unit in which the time is shown, and
+the number of these units in a second."""
 
 
 def secondary(plan: Plan) -> int:

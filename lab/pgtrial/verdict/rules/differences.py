@@ -16,7 +16,7 @@ from pgtrial.verdict.rules.case import Case, Concern, Difference, as_shown, comp
 from pgtrial.verdict.rules.hygiene import is_debugging
 
 _FOLLOWS = {shows[0]: key.follows for key in KEYS.values() if key.follows and (shows := key.shown(None, None))}
-"""Patterns of the facts that may follow from a key of the study file, by the fact in which the key shows."""
+"""For each fact that a key of the study file sets, patterns of the other facts that may change as a consequence."""
 _OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *LOCALE})
 _DURABILITY = frozenset(
     {"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit", "server.unlogged_tables"}
@@ -60,9 +60,9 @@ def following_differences(case: Case) -> Iterator[Concern]:
 
 @rule("swapped_places", "the arms take turns on unlike places")
 def swapped_places(case: Case) -> Iterator[Concern]:
-    """Finds differences that come from the places on which arms take turns.
+    """Finds differences of storage between arms that swap their storage locations at random from block to block.
 
-    The facts were collected in one trial of each arm, at the place that the coin drew for that trial.
+    The facts of an arm were collected in a single trial, and describe only the location that the arm had in that trial.
     """
     swapped = ((difference.arm, difference) for difference in case.differences if _of_the_place(case, difference))
     for arm, of_arm in grouped(swapped).items():
@@ -149,7 +149,7 @@ def _of_volume(key: str, difference: Difference) -> bool:
 
 
 def _of_the_place(case: Case, difference: Difference) -> bool:
-    """True if a difference of storage comes from places that the coin swaps."""
+    """True if a difference of storage comes from the storage locations that two arms swap at random between trials."""
     swapped = difference.group == "storage" and listed_places(case.spec, case.baseline, difference.arm)
     return bool(swapped) and not case.declared(difference.arm, difference.key)
 

@@ -139,7 +139,8 @@ def _spoilt(
 
 
 def _warning(trial: Trial, *, of_schedule: bool) -> str | None:
-    """Returns the engine's first warning about itself: that it did not keep its schedule, or any other one."""
+    """Returns the first warning that the engine gave about itself in a trial; None if there is none. With
+    `of_schedule`, only warnings that it began transactions late count, otherwise only all others."""
     warnings = trial.client.warnings if trial.client else []
     return next((warning.message.rstrip(".") for warning in warnings if (warning.kind == _LAG) == of_schedule), None)
 

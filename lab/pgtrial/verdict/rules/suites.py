@@ -113,7 +113,7 @@ def failed_queries(case: Case) -> Iterator[Concern]:
 
 @rule("over_limit", "queries were cancelled at the limit", over_trials=True)
 def over_limit(case: Case) -> Iterator[Concern]:
-    """Finds queries that count as the limit on an arm, because they were cancelled there."""
+    """Finds queries that were cancelled at the time limit on an arm, so that the limit is taken as their time."""
     for arm in [case.baseline, *case.others]:
         cut = sorted(query for query, results in _results(case, arm).items() if any(r.over_limit for r in results))
         limits = [point.suite.limit_s for point in case.plan.load_points if point.suite is not None]

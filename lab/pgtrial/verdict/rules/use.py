@@ -91,7 +91,8 @@ _FORMER_CURES = {
     True: "Choose a load that uses it; a difference that is found all the same has another cause.",
     False: "Nothing to do: a difference that is found has another cause than this.",
 }
-"""The words for trials that are older than plans for known values, whose verdicts must stay word for word."""
+"""The advice for trials of versions of pgtrial that did not record plans for known parameter values. Their stored
+verdicts must be reproduced word for word."""
 
 
 def _has_counters_of_rows(case: Case) -> bool:
