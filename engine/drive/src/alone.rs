@@ -16,8 +16,8 @@ use workload::{AbortReason, Action, ActionResult, Executor, Management, Program,
 /// The server that a program connects to.
 pub struct Server {
     pub target: Arc<Target>,
-    /// The interrupt that [`Target::obey`] was given: it ends what the program does on the server, and then the
-    /// program. It is cleared each time that the program goes on.
+    /// The interrupt flag that was passed to [`Target::obey`]. When it is set, the statement that the program runs on
+    /// the server is cancelled, and then the program ends. The flag is cleared each time that the program goes on.
     pub interrupt: Arc<AtomicBool>,
 }
 
@@ -68,7 +68,8 @@ impl<F: Fn() -> Result<Server, OpenError>> Alone<F> {
         Ok(())
     }
 
-    /// Tells the program what came of a request. A connection that broke is removed.
+    /// Hands the result of a request to the program: done, failed, or connection lost. A connection that broke is
+    /// removed.
     fn tell(&mut self, program: &mut dyn Program<StagedActions>, asked: Result<Reply, ConnectionError>) {
         match asked {
             Ok(Reply { error: Some(StatementError { error, .. }), .. }) => {
@@ -86,8 +87,8 @@ impl<F: Fn() -> Result<Server, OpenError>> Alone<F> {
         }
     }
 
-    /// Makes the session in use do what `send` asks of it. An interrupt cancels that on the server, and ends the
-    /// program.
+    /// Sends a request with `send` on the session in use, and returns the server's reply. An interrupt cancels the
+    /// request on the server and ends the program.
     fn ask(
         &mut self,
         send: impl FnOnce(&mut Connection, &mut Scratch) -> Result<Sent, ConnectionError>,

@@ -33,8 +33,8 @@ impl std::fmt::Display for Arrival {
 }
 
 /// The schedule of a load with a rate, one thread's share of it: transactions must start at the moments of a Poisson
-/// process, so that clients that wait for a slow server do not hide its slowness. With slices its time is that of the
-/// own slices, as if they followed each other without a pause.
+/// process, so that clients that wait for a slow server do not hide its slowness. If engines take turns in slices, the
+/// times of the schedule count only this engine's slices, as if these followed each other without a pause.
 pub struct Throttle {
     /// Mean time between two starts on this thread, nanoseconds.
     mean: f64,
@@ -56,8 +56,8 @@ impl Throttle {
         plan.interval_ns().map(|interval| Self::new(plan.part.mean_ns(interval), plan.jobs, random))
     }
 
-    /// Makes the schedule of a thread. `interval_ns` is that of the engine, of which each of `jobs` threads has an
-    /// equal share.
+    /// Makes the schedule of a thread. `interval_ns` is the mean time between two starts of the whole engine, and each
+    /// of its `jobs` threads has an equal share of the starts.
     fn new(interval_ns: f64, jobs: usize, random: Random) -> Self {
         Self {
             mean: interval_ns * jobs as f64,
@@ -75,7 +75,7 @@ impl Throttle {
         self.last = now;
     }
 
-    /// Returns the next scheduled start, if it lies before `end`. If not, it stays the next one.
+    /// Returns the next scheduled start, if it lies before `end`. A start that lies later is kept for the next call.
     pub fn next_before(&mut self, end: Nanos) -> Option<Nanos> {
         let start = match self.open.pop() {
             Some(Reverse(start)) => start,
@@ -88,7 +88,8 @@ impl Throttle {
         None
     }
 
-    /// Takes back the start of a client that does not begin at it. Another client gets it.
+    /// Takes back a scheduled start from a client that did not begin its transaction. The next client that asks gets
+    /// this start.
     pub fn give_back(&mut self, start: Nanos) {
         self.open.push(Reverse(start));
     }
@@ -107,13 +108,13 @@ impl Throttle {
         self.last
     }
 
-    /// Returns how many starts clients got and did not give back.
+    /// Returns the number of scheduled starts that clients have taken and not given back.
     #[cfg(test)]
     pub fn taken(&self) -> u64 {
         self.drawn - self.open.len() as u64
     }
 
-    /// Returns about how many starts until `now` have no client.
+    /// Estimates how many transactions were scheduled to start by `now` but have not been taken by a client.
     pub fn backlog(&self, now: Nanos) -> u64 {
         let open = self.open.iter().filter(|Reverse(start)| *start <= now).count() as u64;
         open + (now.saturating_sub(self.last) as f64 / self.mean) as u64
@@ -158,7 +159,7 @@ impl Arrivals {
         Some((number, at))
     }
 
-    /// Passes over the tasks that belong to other engines.
+    /// Skips the arrivals of tasks that belong to other engines.
     fn pass_others(&mut self) {
         while self.number < self.deal.tasks && !self.deal.is_own(self.number) {
             self.advance();
@@ -272,8 +273,9 @@ mod tests {
         assert_eq!((arrivals.next_until(1_000_000_000), arrivals.next()), (Some((1, 1_000_000_000)), None));
     }
 
-    /// Returns the starts of a load in slices, on the clock, as the clients of a thread get them; some give theirs back
-    /// once.
+    /// Simulates clients that take all scheduled starts of one thread during `rounds` rounds of slices. Returns for
+    /// each start its round, its time without the slices of other engines, and its time on the clock. Where `returned`
+    /// is true, the start is given back once and then taken again.
     fn starts_in_slices(schedule: &Schedule, rounds: u64, returned: &[bool]) -> Vec<(u64, Nanos, Nanos)> {
         let mut throttle = Throttle::new(700_000.0, 1, Random::seeded(5));
         throttle.start(schedule.start);

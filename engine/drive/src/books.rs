@@ -1,5 +1,5 @@
-//! The counters of one thread: the stretch of time that is counted now, its tally, the accounts of the scripts and the
-//! transaction log.
+//! The counters of one thread: the period (a second, or a round of slices) that is being counted, the counts and
+//! latencies of that period, the totals of the scripts, and the transaction log.
 
 use std::io;
 
@@ -22,20 +22,23 @@ pub struct Books<'a, T> {
     reports: Reporter,
     pub schedule: Schedule,
     pub stretch: Stretch,
-    /// No transaction begins at this time or later: the end of the load or, with slices, of the own one.
+    /// No transaction begins at this time or later: the end of the load or, if engines take turns, of this engine's
+    /// slice.
     pub gate: Nanos,
-    /// The clients that take part, and the time since which there are so many. Used only with slices.
+    /// The number of clients that take part in this engine's slice, and the time at which that number last changed.
+    /// Used only if engines take turns in slices.
     taking_part: (u64, Nanos),
     pub tally: Tally<T>,
     log: Option<TransactionLog>,
     pub totals: ThreadTotals,
     cpu_at_measure: Option<CpuTime>,
-    /// True if a transaction's end is more than an entry in the tally.
+    /// True if the end of a transaction has to be recorded in more places than the counts of the period: in the log, in
+    /// the totals of its script, as late, as retried, or as behind its schedule.
     is_detailed: bool,
 }
 
 impl<'a, T: ModeCounts> Books<'a, T> {
-    /// Makes the counters of thread `thread`, which start with this tally.
+    /// Makes the counters of thread `thread`, which begin with the counts in `tally`.
     pub fn new(plan: &'a Plan, thread: usize, tally: Tally<T>, reports: Reporter) -> io::Result<Self> {
         let options = plan.options();
         let schedule = Schedule::new(0, plan.warmup, None, None);
@@ -45,7 +48,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
             options,
             thread,
             reports,
-            // No stretch ends before the start.
+            // No period ends before the start of the load.
             stretch: Stretch { ends: Nanos::MAX, ..schedule.first() },
             schedule,
             gate: Nanos::MAX,
@@ -80,7 +83,8 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// Moves the end of the load to `end`; returns false if the load was to end no later.
+    /// Moves the end of the load forward to `end`. Returns false, and changes nothing, if the load ends by then anyway
+    /// or runs in slices.
     pub fn cut(&mut self, end: Nanos) -> bool {
         let is_cut = self.schedule.cut(end, &mut self.stretch);
         if is_cut {
@@ -89,7 +93,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         is_cut
     }
 
-    /// Reports the stretch that is over, and begins the next one.
+    /// Reports the counts of the period that is over, and begins the next period.
     pub fn begin_next_stretch(&mut self) {
         let next = self.schedule.after(&self.stretch);
         self.report_stretch(self.stretch.ends);
@@ -108,7 +112,8 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         self.gate = self.schedule.gate(&next);
     }
 
-    /// Lets the client take part from now on, if the own slice has begun and is not over. Used only with slices.
+    /// Counts the client as taking part from `now` on, if `now` lies in this engine's slice. Used only if engines take
+    /// turns in slices.
     pub fn join<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         let Some(slice) = self.stretch.slice.filter(|_| !client.takes_part) else { return };
         let gate = self.schedule.gate(&self.stretch);
@@ -120,7 +125,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// Lets the client take no part from now on. Used only with slices.
+    /// Stops counting the client as taking part. Used only if engines take turns in slices.
     pub fn part<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if std::mem::take(&mut client.takes_part) {
             self.count_clients(now);

@@ -7,7 +7,8 @@ use wire::error::ServerError;
 use wire::{Connection, Rows};
 use workload::{Actions, Program};
 
-/// One client of a thread. `own` is what only the clients of its mode have. The client's program has the actions `A`.
+/// One client of a thread. `own` is the state that only clients of the load's mode have, and `A` are the actions that
+/// the client's program can ask for.
 pub struct Client<O, A: Actions, S: Shell> {
     /// The client's index among the thread's clients, which is also its connection's token.
     pub index: usize,
@@ -20,8 +21,8 @@ pub struct Client<O, A: Actions, S: Shell> {
     pub status: u8,
     /// Transactions of the measured part so far: committed, failed or skipped.
     pub done: u64,
-    /// True if the client's time counts now. It does not while the client waits for the next slice. Used only with
-    /// slices.
+    /// True while the client takes part in this engine's slice, so that its time is counted; false while it waits for
+    /// the next slice. Used only if engines take turns in slices.
     pub takes_part: bool,
     pub transaction: Transaction,
     pub own: O,
@@ -33,7 +34,8 @@ pub struct Transaction {
     pub script: usize,
     /// The number of tries so far, the first one included.
     pub tries: u32,
-    /// True if the server has answered. Without an answer the clock was not read.
+    /// True if the server has answered a request of this transaction. Without an answer the clock was not read since
+    /// the transaction began.
     pub was_answered: bool,
     /// The times at which the transaction was to start, at which it started, and at which its current command started.
     pub scheduled: Nanos,
@@ -60,11 +62,12 @@ pub struct TransactionFailure {
 pub enum ClientState {
     /// The client waits for its next transaction; the mode decides when that starts.
     Idle,
-    /// The client waits for its connection, or for its turn to make one.
+    /// The client waits for its connection to be made, or in the queue of clients that will make one.
     Connecting,
-    /// The client waits for its turn, or for its engine's slice, to start its next transaction.
+    /// The client waits until the other clients of its thread have been served, or for its engine's slice, to start its
+    /// next transaction.
     Yielding,
-    /// The client waits for its turn in the middle of a transaction.
+    /// The client waits in the middle of a transaction until the other clients of its thread have been served.
     Pausing,
     /// The client waits for the end of `\sleep`.
     Sleeping { command: usize },
@@ -77,22 +80,22 @@ pub enum ClientState {
 /// The way in which a client uses the server's answer, once it has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
-    /// The client goes on; the transaction ends with the `last` one.
+    /// The client goes on to its next action. If `last` is true, this statement ends the transaction.
     Statement { command: usize, last: bool },
     /// The client hands the rows of a script's command to the program.
     Rows { command: usize },
-    /// The client counts the query; the transaction ends with the `last` one.
+    /// The client counts the query. If `last` is true, this query ends the transaction.
     Count { last: bool },
-    /// The client hands the answer to the program. If `counts`, the answer counts as that of a query of the load.
+    /// The client hands the answer to the program. If `counts` is true, the request is counted as a query of the load.
     Answer { counts: bool },
-    /// The client starts the pipeline whose statements were prepared.
+    /// The statements of a pipeline have been prepared, and the client starts the pipeline.
     Prepared { command: usize },
-    /// The client retries or counts the failed transaction that was rolled back.
+    /// A failed transaction has been rolled back, and the client retries it or counts it as failed.
     Rollback,
 }
 
 impl Awaited {
-    /// Returns what a client does with the answer to a query that wants these rows.
+    /// Returns what a client does with the answer to a query, given how the query's rows are used.
     #[inline]
     pub fn of_query(rows: Rows, command: usize, last: bool) -> Self {
         match rows {
@@ -103,7 +106,8 @@ impl Awaited {
         }
     }
 
-    /// Returns the script's command that is answered.
+    /// Returns the index of the script's command that the server answers; `None` if the request is no command of a
+    /// script.
     pub fn command(self) -> Option<usize> {
         match self {
             Self::Statement { command, .. } | Self::Rows { command } | Self::Prepared { command } => Some(command),
@@ -131,7 +135,7 @@ impl<O: Default, A: Actions, S: Shell> Client<O, A, S> {
 }
 
 impl<O, A: Actions, S: Shell> Client<O, A, S> {
-    /// Notes that the server has answered with this status.
+    /// Records that the server has answered, and the transaction status of its ReadyForQuery.
     #[inline(always)]
     pub fn note_answer(&mut self, status: u8) {
         self.status = status;

@@ -44,7 +44,7 @@ pub struct ClosedPlan {
     pub options: ScriptOptions,
 }
 
-/// The condition that ends the run of a closed loop.
+/// The limit of a closed loop: a number of transactions or a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// The run ends when each client has run this number of transactions.
@@ -280,8 +280,8 @@ impl<S: Shell> Mode<S> for Closed {
 }
 
 impl<S: Shell> Loop<'_, S> {
-    /// Returns true if a client must not begin a transaction: it has done its share, the load is over, or another
-    /// engine has its slice.
+    /// Returns true if a client must not begin a transaction: it has run all of its transactions, the load is over, or
+    /// it is the slice of another engine.
     #[inline(always)]
     fn is_held(&self, client: &LoopClient<S>, now: Nanos) -> bool {
         client.done >= self.mode.transactions || !self.is_open(now)
@@ -303,7 +303,8 @@ impl<S: Shell> Loop<'_, S> {
         }
     }
 
-    /// Gives a client its next scheduled start, past those that are too late already. Returns true if it begins now.
+    /// Gives a client its next scheduled start. Starts that are later than the latency limit already are counted as
+    /// skipped. Returns true if the client begins its transaction now.
     #[inline(never)]
     fn next_at_rate(&mut self, client: &mut LoopClient<S>, mut now: Nanos) -> bool {
         let mut start = self.next_start(client);

@@ -15,14 +15,13 @@ use wire::{Rows, StatementError};
 const NO_SUCH_STATEMENT: &str = "26000";
 
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
-    /// Returns true if the client goes on though its statement could not be prepared: what follows is executed all the
-    /// same.
+    /// Returns true if the client executes a statement though the server could not prepare it, as pgbench does.
     pub fn passes_unprepared(&self, error: &ServerError) -> bool {
         M::EXECUTES_UNPREPARED && error.is_unprepared && !self.options.continue_on_error
     }
 
-    /// Goes on behind the statement of the last request that could not be prepared. Returns false if no answer is
-    /// awaited.
+    /// Prints the error of a statement that could not be prepared, and sends the rest of the request. Returns false if
+    /// no answer of the server is awaited after that.
     pub fn pass_unprepared(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited, error: Box<ServerError>) -> bool {
         self.write_error(&error);
         client.transaction.unprepared = Some(error);

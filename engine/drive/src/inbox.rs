@@ -20,7 +20,7 @@ pub struct Inbox<'a, R> {
     shared: &'a Shared,
     /// The number of threads of the run.
     threads: usize,
-    /// The time at which the end of the run was seen.
+    /// The time at which this inbox first noticed that the run must end.
     ended: Cell<Option<Nanos>>,
 }
 
@@ -70,12 +70,12 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         self.shared.alarm_at()
     }
 
-    /// Returns the time since the end of the run was seen.
+    /// Returns the time since this inbox noticed that the run must end; 0 before that.
     pub fn since_end(&self) -> Nanos {
         self.ended.get().map_or(0, |ended| self.now().saturating_sub(ended))
     }
 
-    /// Discards reports until all threads have ended. Returns false if some do not.
+    /// Discards reports until all threads have ended. Returns false if some threads do not end in time.
     pub fn outlast(&self) -> bool {
         while self.next().is_some() {}
         !self.is_stuck()

@@ -22,8 +22,8 @@ pub type ActionsOf<M, S> = <<M as Mode<S>>::Plan as KnownPlan>::Actions;
 pub type RequestOf<'r, M, S> = <ActionsOf<M, S> as Actions>::Request<'r>;
 pub type StepOf<M, S> = <ActionsOf<M, S> as Actions>::Step;
 
-/// The event that a client waits for after a request, and how far the request was sent; `None`: there was nothing to
-/// send.
+/// The answer that a client waits for after a request, and how far the request was sent. `None` in place of the latter
+/// means that there was nothing to send.
 pub type Asked = (Awaited, Result<Option<Sent>, ConnectionError>);
 
 /// A mode of the load, as one thread keeps it in its shell.
@@ -33,10 +33,11 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// The state of a client that only this mode needs.
     type Client: Default;
 
-    /// True if a statement that cannot be prepared is executed all the same, as by pgbench.
+    /// True if a client executes a statement even if the server could not prepare it, as pgbench does.
     const EXECUTES_UNPREPARED: bool = false;
 
-    /// Makes the mode of the thread that has this share of the clients, and the empty tally of what it counts.
+    /// Makes the mode's state for the thread with this share of the clients, and the empty tally in which the thread
+    /// counts.
     fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, Tally<Self::Counts>);
 
     /// Begins what a client has to do before the start of the load. The start waits until [`Thread::unready`] is 0.
@@ -49,7 +50,8 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// ends it.
     fn next(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos) -> bool;
 
-    /// Counts a transaction, when a client's program is at its end. Returns when the next one starts, if that is now.
+    /// Called when a client's program has reached the end of its transaction, which is counted here. Returns the start
+    /// time of the client's next transaction if it begins at once, else `None`.
     fn ended(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos) -> Option<Nanos>;
 
     /// Called when a client's transaction has failed for good, was rolled back and counted; the client goes on.
@@ -125,8 +127,8 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// Called at the end of a round of the event loop.
     fn served(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>]) {}
 
-    /// Called from time to time, whether or not something has happened, so that the mode can look after what no event
-    /// reports.
+    /// Called from time to time, even without any event, so that the mode can check conditions that no event reports,
+    /// such as the length of a queue.
     fn looked_up(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>], _now: Nanos) {}
 
     /// Called when the load is over: hands over what the mode has counted in the thread.
@@ -139,7 +141,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
         Self::Totals::default()
     }
 
-    /// Called when a stretch of all threads is over, and its observer has seen it: what is kept one by one moves to the
-    /// totals.
+    /// Called when all threads have reported a period and the run's observer has seen it. Entries that are kept one by
+    /// one, such as tasks, move from the period's counters to the totals.
     fn sum_up(_totals: &mut Self::Totals, _stretch: &mut Self::Counts) {}
 }

@@ -18,8 +18,7 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         self.note(client.number, format_args!("executing script \"{script}\""));
     }
 
-    /// Notes that a client has sent a statement, and waits for the answer unless it is in a pipeline, which keeps no
-    /// text of its own.
+    /// Prints that a client has sent a statement and, outside of a pipeline, that it waits for the answer.
     #[cold]
     #[inline(never)]
     pub fn note_sending(&self, client: usize, connection: &Connection<TransportOf<S>>, statement: &Statement) {
@@ -33,8 +32,8 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Notes that a client waits for the server's answer. The original prints it again whenever it looks whether the
-    /// answer is there.
+    /// Prints that a client waits for the server's answer. pgbench prints this line again each time that it checks for
+    /// the answer.
     #[inline]
     pub fn note_receiving(&self, client: usize) {
         if self.options.notes.steps {

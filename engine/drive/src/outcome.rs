@@ -16,7 +16,7 @@ use workload::AbortReason;
 /// The reason for which a client was aborted.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
-    /// A statement failed. `query` counts the statements of one request.
+    /// A statement failed. `query` is its position among the statements of one request.
     #[error("{error}")]
     Statement { error: Box<ServerError>, query: u32 },
     /// A statement could not be prepared; it was executed all the same, which failed, too.
@@ -75,7 +75,8 @@ pub struct Abortion {
     pub cause: Cause,
 }
 
-/// One second of all threads together, with slices one round.
+/// The measurements of one second, summed over all threads. If engines take turns in slices, a round takes the place of
+/// the second.
 #[derive(Debug)]
 pub struct Tick {
     pub phase: Phase,
@@ -123,10 +124,11 @@ pub trait Observer {
     fn tick(&mut self, _tick: &Tick) {}
     /// Called when a client is given up.
     fn aborted(&mut self, _abortion: &Abortion) {}
-    /// Called with a note that [`crate::plan::Notes`] asks for, or with the first failure of its kind.
+    /// Called with a line about a client that [`crate::plan::Notes`] enables, and with the first failure of each kind.
     fn note(&mut self, _text: &str) {}
-    /// Threads do not end though the run is over: one computes without end. Notes it; returns the program's exit
-    /// status. What such threads have done since the last second that they reported is not in the outcome.
+    /// Called when threads do not end though the run is over, for example because a program computes without end.
+    /// Reports that, and returns the program's exit status. Transactions that such threads have run since the last
+    /// second that they reported are missing in the outcome.
     fn stuck(&mut self, _outcome: &Outcome) -> u8 {
         self.note(STUCK);
         interrupt::STATUS

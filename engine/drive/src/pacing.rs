@@ -1,6 +1,7 @@
-//! A load with a rate: which scheduled start a client gets, and what waits at the end of a stretch. With slices the
-//! schedule is that of the own ones, as if they followed each other without a pause, so a start belongs to the slice in
-//! which it lies, and the time of others counts neither as schedule lag nor as response time.
+//! Loads with a rate: assigns scheduled starts to clients, and counts the transactions that wait at the end of a
+//! period. If engines take turns in slices, the schedule counts only this engine's slices, as if these followed each
+//! other without a pause. A scheduled start thus belongs to one slice of this engine, and the slices of other engines
+//! count neither as schedule lag nor as response time.
 
 use crate::client::{Client, ClientState};
 use crate::ledger::{Counting, Queue};
@@ -10,8 +11,8 @@ use ground::clock::Nanos;
 use workload::Actions;
 
 impl<M: Counting, S: Shell> Thread<'_, M, S> {
-    /// Gives the client the next scheduled start before the end of the load or, with slices, of the own slice; `None`
-    /// if there is none.
+    /// Gives the client the next scheduled start, if one is left before the end of the load or, if engines take turns,
+    /// of this engine's slice; else returns `None`.
     pub fn next_start<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) -> Option<Nanos> {
         let pause = self.pause();
         let start = self.throttle.as_mut()?.next_before(self.books.gate.saturating_sub(pause))?;
@@ -20,8 +21,8 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         Some(client.transaction.scheduled)
     }
 
-    /// Returns true if the client can begin the transaction for which it waited. If another engine has its slice by
-    /// now, a client of the next own slice gets the scheduled start.
+    /// Returns true if the client can begin the transaction for which it waited. If this engine's slice is over by now,
+    /// the scheduled start is kept for a client in this engine's next slice.
     pub fn may_begin<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) -> bool {
         let (is_open, pause) = (self.is_open(now), self.pause());
         if let (Some(throttle), Some(_)) = (&mut self.throttle, self.books.stretch.slice) {
@@ -36,14 +37,15 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         is_open
     }
 
-    /// Makes the client wait for the end of the load or, with slices, of the own slice, since no start is left for it
-    /// before that.
+    /// Makes the client, for which no scheduled start is left, wait for the end of the load or, if engines take turns,
+    /// of this engine's slice.
     pub fn rest<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         client.state = ClientState::Yielding;
         self.timers.add(self.books.gate, client.index);
     }
 
-    /// Lets the client take no part from now on. The first one notes what waits. Used only with slices.
+    /// Stops counting the client as taking part in the slice. The first client that stops records how many transactions
+    /// wait. Used only if engines take turns in slices.
     pub fn part<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if client.takes_part {
             self.note_queue(now, 1);
@@ -51,8 +53,9 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Notes the transactions and the clients that wait at the end of a stretch, unless that is done. `free` of the
-    /// clients without a timer are not in a transaction. Used only with a rate.
+    /// Records how many transactions wait for a client and how many clients are busy at the end of a period, unless
+    /// that was recorded before. `free` is the number of clients that have no timer and yet are not in a transaction.
+    /// Used only with a rate.
     pub fn note_queue(&mut self, now: Nanos, free: usize) {
         let pause = self.pause();
         let now = if self.books.stretch.slice.is_some() { now.min(self.books.gate) } else { now };
@@ -61,13 +64,14 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         pace.queue.get_or_insert_with(|| Queue { waiting: throttle.backlog(now.saturating_sub(pause)), busy });
     }
 
-    /// Returns about how many scheduled starts of this thread until `now` have no client. Used only with a rate.
+    /// Estimates how many transactions of this thread were scheduled to start by `now` but have no client. Used only
+    /// with a rate.
     pub fn waiting(&self, now: Nanos) -> u64 {
         let until = now.min(self.books.gate).saturating_sub(self.pause());
         self.throttle.as_ref().map_or(0, |throttle| throttle.backlog(until))
     }
 
-    /// Returns how long other engines have had their slices so far.
+    /// Returns the total length of other engines' slices from the start of the load until this engine's current slice.
     fn pause(&self) -> Nanos {
         self.books.schedule.pause(&self.books.stretch)
     }

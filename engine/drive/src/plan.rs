@@ -28,7 +28,8 @@ pub struct Plan {
     /// The number of threads, at most the number of clients.
     pub jobs: usize,
     pub mode: QueryMode,
-    /// True if each execution of the extended protocol asks for the columns' names and types, as libpq does.
+    /// True if each execution in the extended protocol sends Describe to get the columns' names and types, as libpq
+    /// does.
     pub describes: bool,
     /// The format of results in the extended protocol.
     pub format: ResultFormat,
@@ -37,7 +38,8 @@ pub struct Plan {
     /// True if an error that ends one client ends the run.
     pub exit_on_abort: bool,
     pub seeds: Seeds,
-    /// True if the run ends with what the clients of a staged load do before their first transaction.
+    /// True if the run is over once each client has executed the actions that come before its first transaction, as for
+    /// sysbench's commands other than `run`.
     pub is_command: bool,
     pub load: Load,
 }
@@ -50,7 +52,7 @@ pub struct Load {
     scripts: Vec<ScriptInfo>,
 }
 
-/// The questions that the event loop and reports ask the plan of any mode.
+/// The part of a plan that belongs to one mode, as far as the event loop and the reports need to know it in every mode.
 pub trait ModePlan: Any + Send + Sync {
     /// Returns the length of the measured part, if it is limited.
     fn time(&self) -> Option<Duration> {
@@ -83,7 +85,8 @@ pub trait ModePlan: Any + Send + Sync {
         &NO_OPTIONS
     }
 
-    /// Returns the number of consecutive clients that must be on the same thread.
+    /// Returns the size of the groups of consecutive clients that must share a thread, such as the connections of one
+    /// pool.
     fn unit(&self) -> usize {
         1
     }
@@ -108,24 +111,25 @@ pub struct Limits {
 }
 
 impl Load {
-    /// Makes the load in which `workload` says what clients do, and `plan` when.
+    /// Makes a load from a workload, which determines what clients do, and a plan, which determines when they do it.
     pub fn new<P: KnownPlan>(workload: Arc<dyn Workload<P::Actions>>, plan: P) -> Self {
         Self { scripts: workload.scripts(), plan: Box::new(plan), workload: Box::new(workload) }
     }
 
-    /// Returns the plan of this mode, if the load has it.
+    /// Returns the part of the plan that belongs to the mode with the plan type `P`, if that is the load's mode.
     pub fn of<P: KnownPlan>(&self) -> Option<&P> {
         let plan: &dyn Any = &*self.plan;
         plan.downcast_ref()
     }
 
-    /// Returns the plan of this mode to be changed, if the load has it.
+    /// Returns a mutable reference to the part of the plan that belongs to the mode with the plan type `P`, if that is
+    /// the load's mode.
     pub fn of_mut<P: KnownPlan>(&mut self) -> Option<&mut P> {
         let plan: &mut dyn Any = &mut *self.plan;
         plan.downcast_mut()
     }
 
-    /// Returns the workload, if the load has this mode.
+    /// Returns the workload, if the load's mode has the plan type `P`.
     pub(crate) fn workload<P: KnownPlan>(&self) -> Option<&dyn Workload<P::Actions>> {
         self.workload.downcast_ref::<Arc<dyn Workload<P::Actions>>>().map(|workload| &**workload)
     }
@@ -148,7 +152,8 @@ pub struct ScriptOptions {
     pub program: &'static str,
 }
 
-/// The options of loads that have none of them: one try, and nothing is timed, logged or noted.
+/// The values of pgbench's options for loads that do not have these options: one try for each transaction, and no
+/// timing of commands, no log and no debugging output.
 static NO_OPTIONS: ScriptOptions = ScriptOptions {
     timed_commands: false,
     latency_limit: None,

@@ -13,7 +13,7 @@ use ground::shard::TaskShare;
 const RETRY: Nanos = 200_000_000;
 
 /// Applications, each with tasks that arrive by a schedule and share a bounded pool of connections; the run ends with
-/// the last task. Numbers are of each application, and of this engine's part of it.
+/// the last task. The numbers of tasks and connections are this engine's share of a single application.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PoolPlan {
     pub apps: usize,

@@ -128,7 +128,7 @@ impl<S: Shell> Mode<S> for Pooled {
         pool.opened(slot, now);
     }
 
-    /// Leaves the tasks in the queue.
+    /// Handles a connection that could not be made. Tasks stay in the queue until another connection is free.
     fn refused(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, error: OpenError, now: Nanos) {
         client.state = ClientState::Idle;
         let app = thread.mode.app(client) + 1;
@@ -239,7 +239,7 @@ impl Pooled {
         self.first_app + client.index / self.size
     }
 
-    /// Returns the next slots whose connections must be made, one of each pool in turn, as indexes of clients.
+    /// Returns the clients whose connections must be made now, by their indexes, alternating between the pools.
     fn wanted(&mut self, now: Nanos) -> Vec<usize> {
         let mut wanted = Vec::new();
         loop {

@@ -46,7 +46,7 @@ pub struct ReplayPlan {
 /// The times at which recorded statements start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ReplayPace {
-    /// Statements start at their recorded times divided by this, whether or not the server keeps up.
+    /// Statements start at their recorded times divided by `speed`, whether or not the server keeps up.
     Recorded { speed: f64 },
     /// Each statement starts when the one before it in its session has ended.
     BackToBack,
@@ -57,7 +57,7 @@ impl ModePlan for ReplayPlan {
         self.time
     }
 
-    /// Returns true: statements start at their recorded times, or each after the one before it.
+    /// Returns true if statements start at their recorded times, and false if they run back to back.
     fn has_schedule(&self) -> bool {
         matches!(self.pace, ReplayPace::Recorded { .. })
     }
@@ -81,7 +81,7 @@ pub struct Replayed {
 /// The state of a client's session.
 #[derive(Default)]
 pub struct ReplayClient {
-    /// The recorded facts of the statement that is next or under way.
+    /// The recorded rows and errors of the statement that is under way or comes next.
     expected: Expected,
     /// The errors of the transaction under way.
     errors: TransactionErrors,
@@ -91,7 +91,7 @@ pub struct ReplayClient {
     is_lost: bool,
     /// The time since which the client asks for a connection, if the server had too many.
     asks_since: Option<Nanos>,
-    /// True if the end of the load's time ends the session.
+    /// True if the session is ended because the time of the load is over.
     is_stopped: bool,
 }
 
@@ -123,7 +123,7 @@ impl<S: Shell> Mode<S> for Replayed {
         clients.iter_mut().for_each(|client| thread.drive(client, at));
     }
 
-    /// Returns true, since the program says when the next statement is.
+    /// Always returns true: a recorded session's program itself determines when its next statement starts.
     fn next(_thread: &mut ReplayThread<'_, S>, _client: &mut SessionClient<S>, _now: Nanos) -> bool {
         true
     }
@@ -279,7 +279,8 @@ impl<S: Shell> Mode<S> for Replayed {
 }
 
 impl Replayed {
-    /// Returns the time at which a recorded moment is in this replay; `None`: at once.
+    /// Converts a time of the recording to a time of this replay; `None` if statements do not wait for their recorded
+    /// times.
     fn moment(&self, at: Micros) -> Option<Nanos> {
         match self.pace {
             ReplayPace::Recorded { speed } => Some(self.began.saturating_add((at as f64 * 1000.0 / speed) as Nanos)),
@@ -296,7 +297,7 @@ impl Replayed {
 }
 
 impl<S: Shell> SessionClient<S> {
-    /// Makes the client leave, since the time of the load is over.
+    /// Ends the client's session because the time of the load is over.
     fn stop(&mut self) {
         self.own.is_stopped = true;
         self.program.stop();
@@ -304,7 +305,8 @@ impl<S: Shell> SessionClient<S> {
 }
 
 impl<S: Shell> ReplayThread<'_, S> {
-    /// Makes a client wait for a recorded time. Returns when it goes on, if that is now.
+    /// Makes a client wait for the recorded time of its next statement. Returns `now` if the client goes on at once,
+    /// else `None`.
     fn schedule(
         &mut self,
         client: &mut SessionClient<S>,
@@ -332,7 +334,7 @@ impl<S: Shell> ReplayThread<'_, S> {
         Some(now)
     }
 
-    /// Ends a statement that was answered. A session that waits keeps nothing of it.
+    /// Ends a statement that was answered, and frees its buffers, since the session may now wait for a long time.
     fn end_statement(&mut self, client: &mut SessionClient<S>) {
         if client.status == b'I' {
             self.mode.totals.transactions += 1;

@@ -25,9 +25,10 @@ pub const UNAWARE_AFTER: Duration = Duration::from_secs(2);
 /// wait for statements that they have cancelled.
 pub const STUCK_AFTER: Duration = Duration::from_secs(8);
 
-/// Reports that wait for the main thread, for each thread and at least for all together. A thread makes one each
-/// second, besides the notes that options ask for; each holds a histogram. When so many wait, because nobody reads what
-/// the main thread writes, threads wait too, and count the time ([`ThreadTotals::held_up_ns`]).
+/// The number of unread reports at which threads begin to wait for the main thread: `BACKLOG` for each thread, and at
+/// least `LEAST_BACKLOG` for all together. A thread sends a report with a histogram each second, and the debugging
+/// lines that options enable. The main thread falls behind if nobody reads its output; the time that threads then wait
+/// is counted in [`ThreadTotals::held_up_ns`].
 const BACKLOG: usize = 16;
 const LEAST_BACKLOG: usize = 256;
 
@@ -131,7 +132,7 @@ pub struct Shared {
     pub ending: AtomicUsize,
     /// The time at which an alarm ends the load, if one does.
     alarm_at: OnceLock<Nanos>,
-    /// The number of transactions begun, of those that all clients share.
+    /// The number of transactions that clients have taken out of the limit of all clients together.
     pub events: AtomicU64,
 }
 

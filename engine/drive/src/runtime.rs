@@ -1,5 +1,6 @@
-//! The trait for what the main thread of a run needs of the system around it: further threads, their reports, and the
-//! time. The operating system's implementation is here; the simulation in this crate's tests has its own.
+//! The trait through which the main thread of a run uses the system around it: it starts threads, receives their
+//! reports, and reads the clock and standard input. The operating system's implementation is here; the simulation in
+//! this crate's tests has its own.
 
 use std::io::{self, BufRead};
 use std::process;
@@ -44,8 +45,8 @@ pub trait Runtime<'run> {
     /// Lets some time pass, while threads go on.
     fn pause(&self, time: Duration);
 
-    /// Reads what standard input has, up to the end of a line; the result is empty at the end of the input. `None`:
-    /// there was nothing to read for `patience`, or a signal came.
+    /// Reads the bytes that standard input has, up to the end of a line. Returns no bytes at the end of the input, and
+    /// `None` if nothing came for `patience` or a signal interrupted the wait.
     fn read_line(&self, patience: Duration) -> io::Result<Option<Vec<u8>>>;
 
     /// Waits for the next report, for `patience` at most.

@@ -1,4 +1,5 @@
-//! The phases of a run: warm-up, measured part, drain; each cut into seconds, or with slices into the rounds' own ones.
+//! The phases of a run: warm-up, measured part and drain. Each phase is counted in periods of one second or, if engines
+//! take turns in slices, of one round.
 
 use std::time::Duration;
 
@@ -23,8 +24,9 @@ impl Schedule {
         Self { start, measure, end: measured.map_or(Nanos::MAX, |length| measure + nanos(length)), slices }
     }
 
-    /// Moves the end to `end`, at the earliest the end of the warm-up, and that of `stretch` with it. False if the load
-    /// ends no later anyway, or has slices, whose ends others count on.
+    /// Moves the end of the load forward to `end`, but not before the end of the warm-up, and shortens the current
+    /// period `stretch` accordingly. Returns false, and changes nothing, if the load ends by then anyway, or if it runs
+    /// in slices, on whose times other engines rely.
     pub fn cut(&mut self, end: Nanos, stretch: &mut Stretch) -> bool {
         let end = end.max(self.measure);
         if end >= self.end || self.slices.is_some() {
@@ -37,7 +39,7 @@ impl Schedule {
         true
     }
 
-    /// Returns the first stretch of the run.
+    /// Returns the first period of the run.
     pub fn first(&self) -> Stretch {
         if let Some(slices) = &self.slices {
             return self.round(slices, self.start, slices.slice(0));
@@ -46,7 +48,7 @@ impl Schedule {
         self.stretch(phase, self.start, 0)
     }
 
-    /// Returns the stretch that follows `stretch`.
+    /// Returns the period that follows `stretch`.
     pub fn after(&self, stretch: &Stretch) -> Stretch {
         if let (Some(slices), Some(slice)) = (&self.slices, stretch.slice) {
             return self.round(slices, stretch.ends, slices.slice(slice.round + 1));
@@ -67,8 +69,9 @@ impl Schedule {
         Stretch { phase, second, begins, ends: limit.min(begins + SECOND), slice: None }
     }
 
-    /// Returns the stretch of a round. It lasts until the next own slice, after the last one until all transactions
-    /// have ended, so that whatever overruns a slice is counted with it.
+    /// Returns the period in which a round of slices is counted. It lasts until this engine's next slice begins, or
+    /// after the last slice until all transactions have ended, so that transactions which overrun a slice are counted
+    /// with it.
     fn round(&self, slices: &Slices, begins: Nanos, slice: Slice) -> Stretch {
         let next = self.start.saturating_add(slices.slice(slice.round + 1).begins);
         let ends = if next < self.end { next } else { Nanos::MAX };
@@ -77,7 +80,8 @@ impl Schedule {
         Stretch { phase, second: (slice.round - first) as u32, begins, ends, slice: Some(slice) }
     }
 
-    /// Returns how long other engines have had their slices until the own one of this stretch began.
+    /// Returns the total length of other engines' slices from the start of the load until this engine's slice in this
+    /// period.
     pub fn pause(&self, stretch: &Stretch) -> Nanos {
         match (&self.slices, stretch.slice) {
             (Some(slices), Some(slice)) => slice.begins - slice.round * slices.length,
@@ -85,17 +89,18 @@ impl Schedule {
         }
     }
 
-    /// Returns the time until which transactions can begin in this stretch.
+    /// Returns the time until which transactions can begin in this period.
     pub fn gate(&self, stretch: &Stretch) -> Nanos {
         stretch.slice.map_or(self.end, |slice| self.start.saturating_add(slice.ends))
     }
 }
 
-/// One second of a phase; the last one may be shorter. With slices it is one round of this engine.
+/// A period for which transactions are counted together: one second of a phase, of which the last one may be shorter.
+/// If engines take turns in slices, it is one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     pub phase: Phase,
-    /// The number of the stretch in its phase, counted from 0.
+    /// The number of the period in its phase, counted from 0.
     pub second: u32,
     pub begins: Nanos,
     pub ends: Nanos,

@@ -1,4 +1,5 @@
-//! The steps that only the programs of scripts have: pipelines, and commands without the server.
+//! The actions that only programs of pgbench scripts have: pipelines, and commands that the engine executes without the
+//! server.
 
 use crate::client::Awaited;
 use crate::mode::{Asked, ClientOf, Mode};

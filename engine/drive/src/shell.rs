@@ -17,7 +17,8 @@ pub trait Shell: Send {
     /// The events that one wait reports.
     type Ready: Default;
 
-    /// True if the event loop returns after each round, since its caller has other threads to go on with.
+    /// True if the event loop returns to its caller after each round, as in the simulation, which runs several threads
+    /// in turn.
     const STEPS: bool = false;
 
     /// Returns the time on the run's clock.

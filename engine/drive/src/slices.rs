@@ -9,7 +9,7 @@ use ground::random::splitmix64_at;
 /// The shortest slice: shorter ones would be mostly waking and overrun.
 pub const SHORTEST: Duration = Duration::from_millis(10);
 
-/// The slices of time that this engine has.
+/// The slices of time in which this engine runs its load, while other engines wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slices {
     pub length: Nanos,
@@ -34,9 +34,9 @@ impl Slices {
         self.length.saturating_mul(self.of as Nanos)
     }
 
-    /// Returns the own slice of this round. In a round participants run in the order of their keys: the key of
-    /// participant `i` is the output number `round * of + i` of splitmix64, all counted from 0, and no key is there
-    /// twice.
+    /// Returns this engine's slice in a round. In each round the participants run in the order of their keys. The key
+    /// of participant `i` is the output number `round * of + i` of splitmix64, all counted from 0. No two keys are
+    /// equal.
     pub fn slice(&self, round: u64) -> Slice {
         let key =
             |index: usize| splitmix64_at(self.seed, round.wrapping_mul(self.of as u64).wrapping_add(index as u64));

@@ -24,13 +24,13 @@ pub struct Sockets {
     queue: VecDeque<usize>,
     /// Connections that are being made.
     opening: usize,
-    /// True if one of them waits for room in a listener's queue, for which no event comes.
+    /// True if a connection that is being made waits for room in a listener's queue. No event announces that room.
     pub await_room: bool,
 }
 
 impl Sockets {
-    /// Makes buffers without any connection. Requests ask the server to describe their results if the load `describes`,
-    /// and to send them in this format.
+    /// Makes the buffers of a thread that has no connection yet. If `describes` is true, executions send Describe;
+    /// `format` is the format in which they request results.
     pub fn new(describes: bool, format: ResultFormat) -> Self {
         let (buffer, scratch) = (ReceiveBuffer::default(), Scratch::new(describes, format));
         Self { buffer, scratch, queue: VecDeque::new(), opening: 0, await_room: false }
@@ -47,12 +47,12 @@ impl Sockets {
         self.opening | self.queue.len() != 0
     }
 
-    /// Returns the number of clients that wait for their turn to connect.
+    /// Returns the number of clients in the queue of connections to be made.
     pub fn queued(&self) -> usize {
         self.queue.len()
     }
 
-    /// Returns the next client whose connection must be made now.
+    /// Takes the next client out of the queue and returns it, if another connection can be made now.
     pub fn next_in_queue(&mut self) -> Option<usize> {
         if self.opening < AT_ONCE { self.queue.pop_front() } else { None }
     }
@@ -70,7 +70,7 @@ impl Sockets {
         Ok(connection)
     }
 
-    /// Goes on with a session's start; returns true when the session is ready.
+    /// Continues the startup of a session. Returns true when the session is ready.
     pub fn advance<N: Network>(
         &mut self,
         connection: &mut Connection<N::Transport>,

@@ -28,8 +28,8 @@ pub struct StagedPlan {
     pub time: Option<Duration>,
     /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds; `None` without a rate.
     pub interval_ns: Option<f64>,
-    /// The greatest number of transactions of this engine that can wait for a client: with more the run ends with an
-    /// error. Used only with a rate.
+    /// The greatest number of transactions of this engine that may wait for a client. If more of them wait, the run
+    /// ends with an error. Used only with a rate.
     pub longest_queue: Option<u64>,
 }
 
@@ -57,8 +57,8 @@ pub struct Staged {
     events: Option<u64>,
     /// Transactions of each client, if they are limited.
     events_each: Option<u64>,
-    /// The number of transactions that can wait for this thread's clients, from the start of the load on. Used only
-    /// with a rate.
+    /// The greatest number of transactions that may wait for this thread's clients after the start of the load. Used
+    /// only with a rate.
     longest_queue: Option<u64>,
     has_started: bool,
 }
@@ -71,7 +71,8 @@ pub struct StagedClient<T> {
     parked: Vec<(usize, Connection<T>)>,
     /// The numbers of the connections that have been made and not been closed on purpose.
     made: Vec<usize>,
-    /// True if the client has taken an event that it could not begin in its engine's slice.
+    /// True if the client has taken a transaction from those that all clients share, but could not begin it in this
+    /// engine's slice.
     has_event: bool,
 }
 
@@ -296,8 +297,8 @@ impl<S: Shell> Mode<S> for Staged {
 }
 
 impl<S: Shell> StagedThread<'_, S> {
-    /// Takes one of the client's transactions and one of those that all clients share. Returns false if none is left.
-    /// Those of the warm-up are not limited.
+    /// Takes one transaction out of the client's own limit and out of the limit of all clients together. Returns false
+    /// if one of these limits is reached. Transactions of the warm-up are not limited.
     #[inline]
     fn takes_event(&self, client: &Caller<S>) -> bool {
         let Staged { events, events_each, .. } = self.mode;
@@ -308,7 +309,7 @@ impl<S: Shell> StagedThread<'_, S> {
             && events.is_none_or(|events| self.shared.events.fetch_add(1, Ordering::Relaxed) < events)
     }
 
-    /// Gives a client its next scheduled start; returns true if that is now.
+    /// Gives a client its next scheduled start. Returns true if the client begins its transaction now.
     #[inline(never)]
     fn next_at_rate(&mut self, client: &mut Caller<S>, now: Nanos) -> bool {
         let Some(scheduled) = self.next_start(client) else {
@@ -329,8 +330,8 @@ impl<S: Shell> StagedThread<'_, S> {
         true
     }
 
-    /// Makes the client wait or stop, since it must not begin a transaction: the load is over, or another engine has
-    /// its slice.
+    /// Handles a client that must not begin a transaction: if the load is over the client stops, and if it is the slice
+    /// of another engine the client waits.
     #[cold]
     fn hold(&mut self, client: &mut Caller<S>, now: Nanos) {
         self.part(client, now);
@@ -347,7 +348,7 @@ impl<S: Shell> StagedThread<'_, S> {
     }
 }
 
-/// Makes the connection `number` the one in use, and keeps the former one.
+/// Makes the connection with this number the client's current one, and keeps the former connection open.
 fn use_connection<S: Shell>(client: &mut Caller<S>, number: usize) {
     let own = &mut client.own;
     if own.current == number {

@@ -21,7 +21,7 @@ const LEAD: Nanos = 20_000_000;
 /// The longest line that can be a time.
 const LONGEST_LINE: usize = 100;
 
-/// The start of the load that is under way.
+/// The facts about a load that has started.
 pub struct Started {
     pub schedule: Schedule,
     pub began: Began,
@@ -92,7 +92,8 @@ pub fn start<'run, R: Runtime<'run>>(
     Ok(Some(Started { schedule, began, early }))
 }
 
-/// Waits until the last thread has begun. Returns the time of that, and what else was reported until then.
+/// Waits until the last thread has begun. Returns the time at which it began, and the other reports that came until
+/// then.
 fn wait_for_begin<'run, R: Runtime<'run>>(
     inbox: &Inbox<'_, R>,
     jobs: usize,

@@ -1,4 +1,4 @@
-//! Starts on which engines agree: what the option says, and the time that it means.
+//! Reads the option for a start time on which several engines have agreed, and converts it to the clock of a run.
 
 use std::io;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const MONOTONIC: &str = "monotonic:";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartAt {
     At(Moment),
-    /// The start is a line on standard input, which comes when all clients are ready.
+    /// The start time is read from a line on standard input, once all clients are ready.
     Told,
 }
 
@@ -45,7 +45,7 @@ pub enum StartError {
         FURTHEST.as_secs()
     )]
     TooFarAhead { text: String, ahead: Duration },
-    /// The start is past, though slices count from it.
+    /// The start time is past. This is an error only with slices, since all engines count their slices from that time.
     #[error(
         "the clients were ready {:.3} s after the time to start at, and slices count from it on all engines: name a later \
          one",
@@ -59,7 +59,7 @@ pub enum StartError {
 }
 
 impl StartAt {
-    /// Reads the option's text: a moment, or `-`.
+    /// Reads the option's text: a moment, or `-` for standard input.
     pub fn read(text: &str) -> Result<Self, StartError> {
         if text == "-" { Ok(Self::Told) } else { Moment::read(text, &Clock::start().all()).map(Self::At) }
     }
@@ -88,7 +88,7 @@ impl Moment {
         now.checked_sub(at)
     }
 
-    /// Returns the moment by the clock of a run, or the present if the moment is past.
+    /// Returns the moment as a time of the run's clock, or the present if the moment is past.
     pub fn by(self, now: &Clocks) -> Nanos {
         now.run.saturating_add(nanos(self.ahead(now)))
     }
@@ -107,7 +107,7 @@ impl Moment {
         at.saturating_sub(now)
     }
 
-    /// Returns the moment and the present by its clock.
+    /// Returns the moment and the present, both by the clock that the moment refers to.
     fn and_now(self, now: &Clocks) -> (Duration, Duration) {
         match self {
             Self::Wall(at) => (at, now.wall),

@@ -40,13 +40,15 @@ pub struct Thread<'a, M: Counting, S> {
     choose: Random,
     /// The number of clients that are not ready for the start of the load.
     pub unready: usize,
-    /// The number of clients that have not finished; with pools, of applications with tasks left.
+    /// The number of clients that have not finished. With connection pools it is the number of applications that have
+    /// tasks left.
     pub active: usize,
     pub mode: M,
 }
 
 impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
-    /// Makes a thread that has not begun; `mode` comes with the empty tally of what it counts.
+    /// Makes a thread that has not begun its load. Its arguments include the mode's state, and the empty tally in which
+    /// the mode counts.
     pub fn new(
         plan: &'a Plan,
         shell: S,
@@ -75,19 +77,20 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         })
     }
 
-    /// Returns true if the time of a load that is limited by it is over.
+    /// Returns true if the load has a time limit and has reached it.
     #[inline]
     pub fn is_over(&self, now: Nanos) -> bool {
         now >= self.books.schedule.end
     }
 
-    /// Returns true if a transaction can begin: the load is not over, and with slices the own one is on.
+    /// Returns true if a transaction can begin: the load is not over and, if engines take turns, it is this engine's
+    /// slice.
     #[inline]
     pub fn is_open(&self, now: Nanos) -> bool {
         now < self.books.gate
     }
 
-    /// Ends stretches that are over at `now`.
+    /// Reports all periods (seconds, or rounds of slices) that are over at `now`.
     #[inline]
     pub fn roll(&mut self, now: Nanos) {
         if now >= self.books.stretch.ends {

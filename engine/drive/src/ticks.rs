@@ -10,7 +10,7 @@ use ground::clock::{Phase, seconds};
 /// Merges the threads' seconds. A second is complete when every running thread has passed it.
 pub struct Ticks {
     open: BTreeMap<(Phase, u32), Tick>,
-    /// The stretch after the last one that each thread reported; `None` for a thread that has finished.
+    /// The period (its phase and number) that each thread will report next; `None` for a thread that has finished.
     passed: Vec<Option<(Phase, u32)>>,
     /// The number of threads that have not finished.
     pub running: usize,
@@ -22,7 +22,7 @@ impl Ticks {
         Self { open: BTreeMap::new(), passed: vec![Some((Phase::Warmup, 0)); jobs], running: jobs }
     }
 
-    /// Adds a stretch of a thread.
+    /// Adds the measurements of a thread for one period.
     pub fn add(&mut self, thread: usize, stretch: Stretch, tally: &Tally) {
         let key = (stretch.phase, stretch.second);
         let tick = self.open.entry(key).or_insert_with(|| Tick {

@@ -51,19 +51,19 @@ impl Timers {
         self.turns.push(index);
     }
 
-    /// Returns the number of clients that wait for their turn.
+    /// Returns the number of clients that wait until the other clients of the thread have been served.
     #[cfg(test)]
     pub fn turns(&self) -> usize {
         self.turns.len()
     }
 
-    /// Returns true if a client waits for its turn.
+    /// Returns true if a client waits until the other clients of the thread have been served.
     #[inline]
     pub fn have_turns(&self) -> bool {
         !self.turns.is_empty()
     }
 
-    /// Returns the clients whose turn it is.
+    /// Removes and returns the clients that waited for the other clients of the thread to be served.
     pub fn take_turns(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.turns)
     }

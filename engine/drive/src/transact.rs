@@ -1,5 +1,5 @@
-//! The way of a client through a transaction: the program says what is next, the request is sent, and the answer is
-//! received.
+//! The execution of a client's transaction: the client's program chooses the next action, the request is sent, and the
+//! server's answer is received.
 
 use ground::poll::Token;
 
@@ -29,8 +29,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         if client.transaction.was_answered { now } else { self.read_clock() }
     }
 
-    /// Returns the start of the client's next transaction, if that is `now`. After a transaction without the server the
-    /// others have their turn before.
+    /// Returns the start time of the client's next transaction if it begins at once, else `None`. After a transaction
+    /// that did not use the server, the other clients of the thread are served before.
     #[inline(always)]
     pub fn next_after(&mut self, client: &mut ClientOf<M, S>, now: Nanos) -> Option<Nanos> {
         if !client.transaction.was_answered {
@@ -47,8 +47,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         self.carry_out(client, Some(now));
     }
 
-    /// Does the work of [`Thread::drive`] as part of the event loop itself, without a call. Queries within a
-    /// transaction need no time: then the clock is read only if something else follows.
+    /// Does the work of [`Thread::drive`], and is inlined into the event loop. Between the queries of a transaction no
+    /// time is needed, so that `now` is `None` and the clock is read only if another kind of action follows.
     #[inline(always)]
     fn carry_out(&mut self, client: &mut ClientOf<M, S>, mut now: Option<Nanos>) {
         let options = self.options;
@@ -124,8 +124,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         M::ended(self, client, now)
     }
 
-    /// Handles a request that was `sent` as far as the socket took it; `None` without a connection to send it on.
-    /// Returns `None`: the client waits.
+    /// Handles a request that was sent as far as the socket took it. `sent` is `None` if the client had no connection
+    /// to send it on. Always returns `None`, which means that the client waits.
     #[inline]
     pub fn sent(
         &mut self,
@@ -154,8 +154,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Lets the program go on when the others have had their turn, since it may send its next query without a
-    /// connection too.
+    /// Reports a missing connection to the client's program, which goes on after the other clients of the thread have
+    /// been served: it may try further queries without a connection, and must not keep the thread to itself.
     #[cold]
     fn query_without_connection(&mut self, client: &mut ClientOf<M, S>) {
         client.program.complete(ActionResult::Lost(&ConnectionError::Closed));
@@ -213,7 +213,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         now
     }
 
-    /// Goes on after the server did what was asked for.
+    /// Goes on after the server has executed a client's request.
     #[inline(always)]
     fn answered(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited, status: u8) {
         client.note_answer(status);
@@ -232,7 +232,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         self.carry_out(client, now);
     }
 
-    /// Goes on after the server did what was asked for, where that was more than a statement whose rows nobody wants.
+    /// Goes on after the server has executed a client's request, unless it was a statement whose rows are not used.
     #[inline(never)]
     fn answered_otherwise(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited) {
         let now = self.read_clock();
@@ -254,7 +254,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Handles an error with which the server rejected what was asked for.
+    /// Handles an error with which the server rejected a client's request.
     #[cold]
     fn rejected(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited, status: u8, error: StatementError) {
         client.note_answer(status);

@@ -39,7 +39,7 @@ enum Stage {
 /// The way in which the rounds of the event loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
-    /// The event loop has returned in between: there are more rounds to come ([`Shell::STEPS`]).
+    /// The event loop has returned after one round, and more rounds are to come ([`Shell::STEPS`]).
     InPart,
     All,
     /// The wait for events has failed.
@@ -59,7 +59,8 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
     }
 
     /// Gets ready, waits for the start, and runs the load to its end. `start` delivers the schedule, or nothing if the
-    /// run is called off. Returns true at the end; false before it, if the shell has its threads go on step by step.
+    /// run is called off. Returns true at the end; false before the end, if the shell makes its threads go on step by
+    /// step.
     pub fn run(&mut self, start: &Receiver<Schedule>) -> bool {
         loop {
             let next = match self.stage {
@@ -239,7 +240,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
     #[inline(never)]
     fn wake(&mut self) {
         let now = self.thread.shell.now();
-        // Before a timer is taken: a client that waits is not busy at the end of a stretch.
+        // Before a timer is taken: a client that waits is not busy at the end of a period.
         self.thread.roll(now);
         while let Some(index) = self.thread.timers.pop(now) {
             self.thread.act(&mut self.clients[index], now);
@@ -296,7 +297,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Goes on with a client whose moment or turn has come.
+    /// Goes on with a client whose timer has expired, or that has waited for the other clients to be served.
     fn act(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
         self.roll(now);
         match client.state {

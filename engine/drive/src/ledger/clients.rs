@@ -72,7 +72,7 @@ impl ModeCounts for PerClient {
         }
     }
 
-    /// Returns empty totals of the same clients.
+    /// Returns totals for the same clients, with all counts at zero.
     fn emptied(&self) -> Self {
         Self::new(self.first, self.totals.len())
     }

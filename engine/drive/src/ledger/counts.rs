@@ -1,4 +1,4 @@
-//! Counts of transactions by how they ended: in a stretch of time, of a script, or of a command.
+//! Counts of transactions by how they ended, for a period of time, for a script, or for a command of a script.
 
 use std::collections::BTreeMap;
 

@@ -1,15 +1,15 @@
-//! Counters that only one mode of the load has. The thread that counts knows their type; a reader of a report asks for
-//! it with [`Own::get`].
+//! Counters that only one mode of the load has, such as replays. The thread that counts knows their type; code that
+//! reads a report gets them by type with [`Own::get`].
 
 use std::any::Any;
 use std::fmt::Debug;
 
-/// The counters that only one mode has, for a stretch of time or for a whole run.
+/// The counters that only one mode of the load has, for a period (a second, or a round of slices) or for a whole run.
 pub trait ModeCounts: Any + Clone + Debug + Default + Send {
-    /// Adds the counters of another stretch, or of another thread.
+    /// Adds the counters of another period, or of another thread.
     fn merge(&mut self, other: &Self);
 
-    /// Returns empty counters that count the same.
+    /// Returns counters of the same things, all at zero.
     fn emptied(&self) -> Self {
         Self::default()
     }
@@ -18,20 +18,20 @@ pub trait ModeCounts: Any + Clone + Debug + Default + Send {
     fn complete(&mut self) {}
 }
 
-/// A mode of the load, with the counters that it has besides those that all modes have.
+/// The types of the counters that a mode of the load has in addition to those of all modes.
 pub trait Counting {
-    /// The mode's counters of one stretch of time.
+    /// The mode's counters of one period.
     type Counts: ModeCounts;
     /// The mode's counters of the whole run.
     type Totals: ModeCounts;
 }
 
-/// The counters of a mode that counts nothing of its own.
+/// A mode that has no counters of its own.
 impl ModeCounts for () {
     fn merge(&mut self, (): &Self) {}
 }
 
-/// The counters of the load's mode, whichever mode it is.
+/// The additional counters of the load's mode, with their type erased; empty if there are none yet.
 #[derive(Debug, Default)]
 pub struct Own(Option<Box<dyn AnyCounts>>);
 
@@ -41,17 +41,17 @@ impl Own {
         Self(Some(Box::new(counts)))
     }
 
-    /// Returns the counters, if they are of this mode.
+    /// Returns the counters, if they have the type `T`.
     pub fn get<T: ModeCounts>(&self) -> Option<&T> {
         self.0.as_deref()?.as_any().downcast_ref()
     }
 
-    /// Returns the counters to be changed, if they are of this mode.
+    /// Returns a mutable reference to the counters, if they have the type `T`.
     pub fn get_mut<T: ModeCounts>(&mut self) -> Option<&mut T> {
         self.0.as_deref_mut()?.as_any_mut().downcast_mut()
     }
 
-    /// Adds the counters of another stretch of the same mode.
+    /// Adds the counters that the same mode has for another period.
     pub(crate) fn merge(&mut self, other: &Own) {
         let Some(theirs) = other.0.as_deref() else { return };
         match &mut self.0 {
@@ -96,7 +96,7 @@ impl<T: ModeCounts> AnyCounts for T {
         Box::new(self.clone())
     }
 
-    /// Adds the counters of another stretch. They have the same type, since a run has one mode.
+    /// Adds the counters of another period. They have the same type, since a run has one mode.
     fn merge_any(&mut self, other: &dyn Any) {
         if let Some(other) = other.downcast_ref() {
             self.merge(other);

@@ -22,8 +22,8 @@ pub struct ReplayTotals {
     pub sessions: SessionCounts,
     /// Transactions that have ended, however they ended.
     pub transactions: u64,
-    /// Errors by SQLSTATE: those that were recorded for their statements, other ones, and recorded ones that did not
-    /// come.
+    /// Errors by SQLSTATE: errors that the capture recorded for the same statement, errors that it did not record, and
+    /// recorded errors that did not happen in the replay.
     pub expected: Failures,
     pub unexpected: Failures,
     pub missing: Failures,
@@ -42,9 +42,11 @@ pub struct SessionCounts {
     pub refused: u64,
     /// Sessions whose connection broke.
     pub lost: u64,
-    /// Sessions that ended a transaction that they had not begun: it began before the capture.
+    /// Sessions that ended a transaction whose beginning was not captured, presumably because it came before the
+    /// capture.
     pub begun_before: u64,
-    /// Sessions that left in a transaction: it ended after the capture, or with an error.
+    /// Sessions that ended inside a transaction, presumably because its end came after the capture or failed with an
+    /// error.
     pub left_open: u64,
 }
 
@@ -64,9 +66,10 @@ pub struct ReplayAccount {
     pub expected: Failures,
     pub unexpected: Failures,
     pub missing: Failures,
-    /// Later statements, of any account, of transactions that an error of this one ended, by the SQLSTATE of that
-    /// error: those that failed with 25P02, which was not recorded, and those for which it was recorded and did not
-    /// come, as the error itself did not.
+    /// Statements, of any template, that come later in a transaction than an error of this template, by the SQLSTATE of
+    /// that error. The first map counts statements that failed with an unrecorded 25P02 because this error aborted
+    /// their transaction. The second counts statements whose recorded 25P02 did not happen because this recorded error
+    /// did not happen.
     pub consequences: Failures,
     pub missing_consequences: Failures,
     /// The time from sending a statement to its answer, microseconds and as a histogram. Statements with unexpected
@@ -111,7 +114,7 @@ impl ReplayTotals {
         Self { accounts: vec![ReplayAccount::default(); accounts], ..Self::default() }
     }
 
-    /// Counts a statement that the server has executed in a transaction with these errors.
+    /// Counts a statement that the server has executed. `errors` are the earlier errors of its transaction.
     pub(crate) fn succeed(
         &mut self,
         expected: &Expected,

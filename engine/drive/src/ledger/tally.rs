@@ -1,4 +1,5 @@
-//! The tally of a stretch of time: counts, latencies, and the counters that only one mode has.
+//! The measurements of one period (a second, or a round of slices): counts, latencies, and the counters that only one
+//! mode of the load has.
 
 use ground::clock::{Nanos, seconds};
 use latency::Latencies;
@@ -6,15 +7,15 @@ use latency::Latencies;
 use super::counts::Counts;
 use super::own::{ModeCounts, Own};
 
-/// The counts of one stretch of time. `T` has the counters that only the mode has.
+/// The measurements of one period: a second, or a round of slices. `T` are the counters that only the load's mode has.
 #[derive(Debug, Clone, Default)]
 pub struct Tally<T = Own> {
     pub counts: Counts,
     /// Response times of committed transactions, from their scheduled start.
     pub latencies: Latencies,
-    /// The measures of the schedule. Used only with a rate.
+    /// The measurements of how well the load kept to its schedule. Used only with a rate.
     pub pace: Option<Box<Pace>>,
-    /// The time in which clients took part. Used only with slices.
+    /// The time in which clients took part in this engine's slices. Used only if engines take turns in slices.
     pub turn: Option<Turn>,
     pub own: T,
 }
@@ -29,7 +30,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Adds that some clients took part from `from` until `to`; the sum of their times is `client_ns`.
+    /// Adds the time of clients that took part between `from` and `to`. `client_ns` is the sum of their times.
     pub fn add(&mut self, client_ns: Nanos, from: Nanos, to: Nanos) {
         self.merge(&Turn { client_ns, span: Some((from, to)) });
     }
@@ -48,14 +49,15 @@ pub struct Pace {
     pub service: Latencies,
     /// Schedule lags, from the scheduled to the actual start.
     pub lags: Latencies,
-    /// The part of the schedule lag that is the client's own: the lag of transactions for which a client was free in
-    /// time.
+    /// The schedule lags of transactions for which a client was free at the scheduled start, so that the load generator
+    /// and not the server caused the lag.
     pub oversleeps: Latencies,
-    /// The queue at the end of the stretch; with slices at the end of the own slice.
+    /// The queue at the end of the period or, if engines take turns, at the end of this engine's slice.
     pub queue: Option<Queue>,
 }
 
-/// Transactions whose time has come but for which no client is free, and clients that are at one.
+/// The number of transactions whose scheduled start is past but for which no client is free, and the number of clients
+/// that are executing a transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Queue {
     pub waiting: u64,
@@ -63,7 +65,7 @@ pub struct Queue {
 }
 
 impl<T: ModeCounts> Tally<T> {
-    /// Returns an empty tally that counts the same.
+    /// Returns an empty tally with the same optional measurements.
     pub(crate) fn emptied(&self) -> Self {
         Self {
             pace: self.pace.as_ref().map(|_| Box::default()),
@@ -73,7 +75,7 @@ impl<T: ModeCounts> Tally<T> {
         }
     }
 
-    /// Returns the tally in the form in which it is reported, whichever mode the load has.
+    /// Returns the tally with the type of its mode's counters erased, as reports contain it.
     pub(crate) fn reported(self) -> Tally {
         let Self { counts, latencies, pace, turn, own } = self;
         Tally { counts, latencies, pace, turn, own: Own::new(own) }
@@ -96,7 +98,7 @@ impl Tally {
         self.turn.map(|turn| seconds(turn.client_ns) / clients as f64)
     }
 
-    /// Adds the tally of another stretch.
+    /// Adds the tally of another period.
     pub fn merge(&mut self, other: &Tally) {
         self.counts.merge(&other.counts);
         self.latencies.merge(&other.latencies);

@@ -54,7 +54,7 @@ impl Task {
     }
 }
 
-/// The counters of pools in one stretch of time.
+/// The counters of connection pools in one period.
 #[derive(Debug, Clone, Default)]
 pub struct PooledTasks {
     /// The time in the queue and the time with the connection, of completed tasks.
@@ -62,7 +62,7 @@ pub struct PooledTasks {
     pub service: Latencies,
     /// The waiting times of tasks that got no connection, microseconds.
     pub timeouts: Moments,
-    /// The tasks that ended. They are kept until the observer has seen them.
+    /// The tasks that ended, one by one. They are kept until the run's observer has seen them.
     pub tasks: Vec<Task>,
 }
 
@@ -131,7 +131,7 @@ impl Tasks {
         *self.failures.entry(kind.to_string()).or_default() += 1;
     }
 
-    /// Moves the tasks out of a stretch.
+    /// Moves the tasks out of the counters of a period into these totals.
     pub(crate) fn drain(&mut self, pooled: &mut PooledTasks) {
         pooled.tasks.drain(..).for_each(|task| self.add(&task));
     }

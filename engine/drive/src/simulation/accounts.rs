@@ -12,7 +12,8 @@ use ground::clock::Nanos;
 const MS: Nanos = 1_000_000;
 
 impl Judge<'_> {
-    /// Returns true if the time to start at is a mistake: it is no time, or it is past though slices count from it.
+    /// Returns true if the run is expected to reject its start time: the text is no time, or the time is past in a run
+    /// with slices.
     pub fn may_fail_to_start(&self) -> bool {
         let Some(start) = &self.scenario.extras.start else { return false };
         let is_time = start.told.as_ref().is_none_or(|told| told.is_time);

@@ -1,5 +1,5 @@
-//! Features that only some simulated runs have: a planned start, logs, notes, threads that hang, and what programs do
-//! in them.
+//! Features that only some simulated runs have: a planned start, logs, debugging lines, threads that hang, and rarer
+//! actions of the clients' programs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -37,11 +37,11 @@ pub struct Extras {
     pub chatter: f64,
     /// True if servers cancel nothing.
     pub is_deaf: bool,
-    /// True if there are scripts without a server and some that leave a transaction open; if programs of sysbench's
-    /// kind have two connections, prepare and count by themselves, and leave; and if recorded sessions have errors and
-    /// drop their prepared statements.
+    /// True if programs do rarer things, too: scripts need no server or leave a transaction open; programs like
+    /// sysbench's have two connections, prepare statements, count transactions themselves and end early; and recorded
+    /// sessions have errors and drop their prepared statements.
     pub is_rich: bool,
-    /// True if the run ends with what clients do before their first transaction.
+    /// True if the run is over once each client has executed the actions that come before its first transaction.
     pub is_command: bool,
     /// True if the load has no server.
     pub is_alone: bool,
@@ -55,15 +55,15 @@ pub struct PlannedStart {
     pub is_wall: bool,
     /// The time at which the wall clock is set, and the nanoseconds by which it is set.
     pub set: Option<(Nanos, i64)>,
-    /// The lines that standard input has instead of the option, the times at which they come, and how it goes on.
+    /// The simulated standard input, if the start time is read from there and not from the option.
     pub told: Option<Told>,
 }
 
-/// The input that comes by standard input.
+/// The simulated standard input: its pieces, and the times at which they arrive.
 #[derive(Debug, Clone)]
 pub struct Told {
     pub parts: Vec<(Nanos, Input)>,
-    /// True if the pieces make a time.
+    /// True if the pieces together are a valid start time.
     pub is_time: bool,
 }
 
@@ -159,7 +159,7 @@ impl PlannedStart {
         }
     }
 
-    /// Returns the start as the plan has it.
+    /// Returns the start time in the form in which a run's plan holds it.
     pub fn plan(&self) -> StartAt {
         match (&self.told, self.is_wall) {
             (Some(_), _) => StartAt::Told,

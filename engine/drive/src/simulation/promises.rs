@@ -26,7 +26,7 @@ impl<M: Mode<S>, S: Shell> Worker<'_, M, S> {
         self.thread.throttle.as_ref().map_or(0, Throttle::taken)
     }
 
-    /// Checks that what a thread keeps is bounded by its clients.
+    /// Checks that the queues and timers of a thread have no more entries than the thread has clients.
     pub fn check(&self) {
         let clients = self.clients.len();
         let timers = &self.thread.timers;
@@ -123,7 +123,7 @@ impl Judge<'_> {
         self.promise(!is_whole || unfinished > 0, || "a thread hangs, and all clients have finished".to_owned());
     }
 
-    /// Returns true if the system refuses what a thread needs.
+    /// Returns true if the scenario makes the simulated system fail with this message.
     fn may_fail(&self, message: &str) -> bool {
         let extras = &self.scenario.extras;
         (extras.fails_at.is_some() && message.contains("waiting failed"))
@@ -145,7 +145,8 @@ impl Judge<'_> {
         });
     }
 
-    /// Checks that where servers answer each client goes on, and that a load whose time is over ends by itself.
+    /// Checks that no client hangs in a scenario in which servers always answer, and that a load with a time limit ends
+    /// by itself.
     fn judge_progress(&mut self) {
         let (engine, faults) = (self.engine, &self.scenario.faults);
         let Some(interrupted_at) = self.scenario.interrupt_at.filter(|_| engine.ends.was_interrupted) else { return };
@@ -289,7 +290,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Checks that starts come at the rate.
+    /// Checks that the number of scheduled starts fits the rate.
     fn judge_rate(&mut self, outcome: &Outcome) {
         let interval_ns = match self.scenario.kind {
             Kind::Closed { interval_ns: Some(interval_ns), .. } => interval_ns,

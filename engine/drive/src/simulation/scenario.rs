@@ -191,7 +191,7 @@ impl Scenario {
         scenario
     }
 
-    /// Draws slices for some of the loads that have a time, so that they take turns with others.
+    /// Draws slices for some of the loads with a time limit, so that these loads take turns with other engines.
     fn draw_slices(&mut self, draw: &mut Draw) {
         let is_timed = match &mut self.kind {
             Kind::Closed { limit: Limit::Time(time), .. } => Some(time),

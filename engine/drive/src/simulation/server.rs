@@ -176,7 +176,7 @@ impl SimulatedSession {
 }
 
 impl World {
-    /// Takes the bytes of the client, and answers.
+    /// Receives bytes of the client, and answers the messages that are complete.
     pub fn serve(&mut self, strand: usize, id: usize, bytes: &[u8]) {
         let session = &mut self.strands[strand].lines[id].session;
         session.incoming.extend_from_slice(bytes);

@@ -193,7 +193,7 @@ pub struct SimulatedRuntime<'run> {
     unmade: Option<usize>,
 }
 
-/// A simulated thread, which calls make go on.
+/// A simulated thread. It goes on by one step each time that its closure is called.
 struct SimulatedThread<'run> {
     strand: usize,
     /// True if the thread has nothing to do until the main thread has done something.
@@ -236,7 +236,7 @@ impl<'run> SimulatedRuntime<'run> {
         self.threads.borrow().iter().all(|thread| thread.go_on.is_none())
     }
 
-    /// Lets the main thread's time go on to `now`.
+    /// Advances the main thread's time to `now`, and triggers the interrupt and the alarm if their times have come.
     fn pass_to(&self, now: Nanos) {
         world(|world| world.main = world.main.max(now));
         let main = world(|world| world.main);
@@ -248,7 +248,8 @@ impl<'run> SimulatedRuntime<'run> {
         }
     }
 
-    /// Returns the thread that goes on next: its place, its time, and that of the one after it.
+    /// Returns the thread that goes on next: its index, the time at which it goes on, and the time at which another
+    /// thread does.
     fn next_thread(&self) -> Option<(usize, Nanos, Nanos)> {
         let threads = self.threads.borrow();
         let runnable = threads.iter().enumerate().filter(|(_, thread)| thread.go_on.is_some() && !thread.is_parked);

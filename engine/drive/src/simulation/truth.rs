@@ -25,7 +25,7 @@ pub struct Truth {
     pub more_events: u64,
     pub more_queries: u64,
     pub replay: ReplayTruth,
-    /// Descriptions of what was seen and must not be.
+    /// Descriptions of the errors that were found.
     pub defects: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct ClientTruth {
     /// The last moment at which the client used its connection.
     pub last_activity: Nanos,
     pub committed: u64,
-    /// Transactions that were followed by another one though they were not committed.
+    /// Transactions that were not committed, and after which the client began another one.
     pub given_up: u64,
     pub retries: u64,
     /// True if a transaction is under way.
@@ -45,7 +45,7 @@ pub struct ClientTruth {
     /// The number of tries of the transaction under way beyond the first.
     tries: u64,
     pub most_tries: u64,
-    /// True if the answer to the statement that is sent next ends a transaction.
+    /// True if the next statement that the client sends is the last one of its transaction.
     pub is_last: bool,
     /// True if a transaction of the client ends in an open transaction block, too.
     pub ends_anywhere: bool,
@@ -76,7 +76,7 @@ pub struct ReplayTruth {
 }
 
 impl Truth {
-    /// Returns the place of the next program that is made, that of client `number`.
+    /// Registers the program of client `number`, which is made next, and returns its place among the programs.
     pub fn place(&mut self, number: usize) -> (usize, usize) {
         let place = self.making;
         self.making.1 += 1;
@@ -123,7 +123,7 @@ impl ClientTruth {
         (self.tries, self.is_last, self.service_so_far) = (0, false, 0);
     }
 
-    /// Notes that the first action of the transaction is asked for.
+    /// Records that the client's transaction has begun.
     fn start(&mut self) {
         self.is_open = true;
     }

@@ -48,9 +48,10 @@ pub struct Watch {
     /// The time at which the clients were ready, and the time at which the load began.
     pub ready_at: Option<Nanos>,
     pub began: Option<Began>,
-    /// The committed transactions and the clients that had not finished, of a run that was given up.
+    /// If the run was given up because threads did not end: the number of committed transactions, and the number of
+    /// clients that had not finished.
     pub stuck: Option<(u64, usize)>,
-    /// Descriptions of what was seen and must not be.
+    /// Descriptions of the errors that were found.
     pub defects: Vec<String>,
 }
 

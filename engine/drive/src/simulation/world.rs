@@ -36,13 +36,13 @@ pub struct Strand {
     /// The two times that end a wait: what was set last, and whether it is still to come.
     alarms: [(Nanos, bool); 2],
     pub lines: Vec<Line>,
-    /// The times at which something happens on a connection, and the connection.
+    /// The times at which connections may become ready, each with the number of the connection.
     edges: BinaryHeap<Reverse<(Nanos, usize)>>,
-    /// The time at which a longer wait returns, so that others go on before.
+    /// The time at which a wait returns even if it should last longer, so that the other threads can go on first.
     pub horizon: Nanos,
-    /// The time at which something happens for a thread whose last wait found nothing.
+    /// The time of the next event for this thread, if its last wait ended without any event.
     pub idle_until: Option<Nanos>,
-    /// True if the thread has waited since it was last gone on with.
+    /// True if the thread has waited for events in its current step.
     pub has_waited: bool,
     /// The number of times that the thread has read the clock.
     pub readings: u64,
@@ -226,7 +226,7 @@ impl World {
         Ok(id)
     }
 
-    /// Lets the poll of a thread report a connection under `token` from now on.
+    /// Registers a connection with the poll of a thread, which reports it under `token` from now on.
     pub fn register(&mut self, strand: usize, id: usize, token: usize, writable: bool) {
         let thread = &mut self.strands[strand];
         let line = &mut thread.lines[id];

@@ -50,7 +50,7 @@ impl Intervals {
     }
 
     /// Writes `start transactions latency(sum squares min max) lag(sum squares min max) skipped retried retries
-    /// serialization deadlock [other]`. What is not asked for is zero.
+    /// serialization deadlock [other]`. Numbers that belong to an option that was not given are written as zero.
     fn write_line(&self, begins: u64, counts: &Counts, file: &mut LogFile) {
         let only_if = |wanted: bool, number: u64| if wanted { number } else { 0 };
         let plan = &self.plan;

@@ -1,5 +1,6 @@
 //! The programs of simulated clients: scripts, programs that manage their connections as sysbench's do, and recorded
-//! sessions. They note the truth about their transactions, and judge what they are given.
+//! sessions. They record what really happened in their transactions, and check the answers that the engine hands to
+//! them.
 
 mod replay;
 mod script;
@@ -88,7 +89,8 @@ impl Workloads {
     }
 }
 
-/// Returns the statement of a step. Its number returns with its row.
+/// Returns the statement of a step. The server returns the number that is its parameter in a row, by which the program
+/// recognizes the answer.
 fn statement(id: usize, step: Step) -> Statement {
     let hole = || vec![Hole { slot: 0, name: "number".to_owned() }];
     let (pieces, holes): (Vec<&str>, _) = match step {
