@@ -33,7 +33,8 @@ def facts_of_server(arm: Arm, target: Target, *, measure: bool) -> Facts:
 
 
 class ArmFacts:
-    """The facts that a study has stored, and the arms whose facts this run still has to collect."""
+    """The facts of arms that the study directory already holds, and the arms whose facts this run of the study has
+    collected."""
 
     def __init__(self, study: StudyDirectory, spec: StudySpec, listener: Listener) -> None:
         """Reads the stored facts. `spec` is the study as the user gave it."""
@@ -74,10 +75,11 @@ class ArmFacts:
         self._tell(Audit(findings=findings_on_rows(plan, self._rows)))
 
     def collect(self, block: int, arm: Arm, target: Target, place: int | None, program: str | None = None) -> None:
-        """Collects and stores the facts of an arm whose server runs, once in each run of the study.
+        """Collects and stores the facts of an arm while its server runs. It does so once for each arm, or each
+        deployment of an arm, in each run of the study.
 
-        `program` is what the arm's client program says that it is. Facts that were stored before stay, and get a note
-        of what has changed since.
+        `program` is the name and version that the arm's client program gives for itself. If facts are already stored,
+        they are kept, and get a note of what has changed since.
         """
         key = arm.name, place if self._study.plan.deployments > 1 else None
         known = self._known.get(key)
@@ -113,7 +115,8 @@ class ArmFacts:
             self._tell(found)
 
     def _tell(self, found: Audit) -> None:
-        """Tells the user at once what will withhold the verdict, so that it can be mended before the study ends."""
+        """Tells the user at once which findings of the audit will withhold the verdict, so that their causes can be
+        mended before the study ends."""
         for finding in found.findings:
             sentence = as_told(finding)
             if finding.severity == "withhold" and sentence not in self._told:

@@ -1,7 +1,8 @@
-"""The load of a trial that looks for the capacity of an arm: a closed loop as its warm-up, then probes at chosen rates.
+"""The load of a trial that looks for the capacity of an arm: a closed loop as its warm-up, then probes at rates that
+the search chooses.
 
-What was measured decides where the search begins and which rate follows, by the same rule for all arms. From the second
-block on, all arms of a block begin at the same rate.
+The result of each probe decides the next rate, and the result of the warm-up the first one, by the same rule for all
+arms. From the second block on, all arms of a block begin at the same rate.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ENGINE_GRACE_S = 60.0
 _SEEDS = 2**31
 
 Started = Callable[[Course], AbstractContextManager[LoadRun]]
-"""Starts the engine for a course and returns its run as a context manager."""
+"""A function that starts the engine for a trial in progress. It returns the running load as a context manager."""
 
 
 class ProbeWatch(Protocol):
@@ -45,9 +46,10 @@ class ProbeWatch(Protocol):
 
 
 def search(course: Course, started: Started, watch: ProbeWatch) -> None:
-    """Finds the capacity. The course gets it, its probes, and what is known of the probe nearest to it.
+    """Finds the capacity. Writes into `course` the capacity, all probes, and the measurements of the probe whose rate
+    is nearest to the capacity.
 
-    Raises TrialError if no rate keeps the promise.
+    Raises TrialError if no rate keeps the promise on the response time.
     """
     asked = course.point.capacity
     if asked is None:

@@ -62,7 +62,8 @@ class Course:
     values: Mapping[str, Path] = field(default_factory=dict)
     """For each variable, the file from which each transaction draws its value."""
     statements: FindStatements | None = None
-    """Finds the statements of the load; None if they are known already, or not asked for."""
+    """A function that finds the statements of the load, to explain them after the load. It is None if the plans of
+    earlier trials hold for this one, or if the study takes no plans."""
     with_drawn_statistics: bool = False
     """True if ANALYZE drew the planner's statistics for this trial, so that its plans may differ from earlier ones."""
     loads_begin: float | None = None
@@ -136,7 +137,7 @@ class Course:
         return time.monotonic() - self.began
 
     def interrupted(self) -> InterruptedTrial:
-        """Returns the record of a trial that a person ends now."""
+        """Returns the record of a trial that a user's signal interrupts now."""
         tps = measured.tps if (measured := self.outcome.measured) else None
         trial = InterruptedTrial.model_validate(self.planned, from_attributes=True)
         return trial.model_copy(update={"under_way_s": round(self._under_way_s, 3), "tps": tps})

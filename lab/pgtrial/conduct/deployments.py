@@ -21,7 +21,8 @@ from pgtrial.statistics import p9, rules
 from pgtrial.verdict.units import FEWEST, FEWEST_BY_SIGNS
 
 MOST_BLOCKS_EACH = 8
-"""The number of blocks of a pair beyond which more buy nothing: what is left is the pair's own peculiarity."""
+"""The largest number of blocks that are planned for a pair of deployments. Further blocks would hardly make the result
+more precise: the uncertainty that remains comes from how this pair differs from other pairs."""
 
 _STREAM = 2
 """Spawn key of the stream of random numbers: 0 is the order's, 1 the places'."""
@@ -50,9 +51,11 @@ def are_units(spec: StudySpec) -> bool:
 
 
 def planned_blocks(spec: StudySpec, block_s: float) -> int:
-    """Returns the number of blocks of a study that counts deployments: as many for each of them.
+    """Returns the number of blocks of a study whose units are deployments; every deployment gets the same number of
+    them.
 
-    Raises StudyError if that is impossible.
+    Raises StudyError if the study's number of blocks cannot be divided like this, or if its budget is too short for a
+    block on each deployment.
     """
     number = deployments_of(spec)
     asked = spec.verdict.blocks
@@ -74,21 +77,23 @@ def planned_blocks(spec: StudySpec, block_s: float) -> int:
 
 
 def planned_looks(deployments: int, blocks: int) -> list[int]:
-    """Returns the looks as numbers of blocks: one at the end, or with enough deployments those of the rule P9."""
+    """Returns the planned looks, each as the number of blocks after which it is taken. There is one look at the end, or
+    with enough deployments those of the rule P9."""
     if deployments < FEWEST_BY_SIGNS:
         return [blocks]
     return [look * (blocks // deployments) for look in p9.looks(deployments)]
 
 
 def fewest_of(deployments: int, blocks: int, claims: int) -> int:
-    """Returns the number of blocks before which nothing can be decided."""
+    """Returns the smallest number of blocks after which a comparison can be decided."""
     if deployments < FEWEST_BY_SIGNS:
         return blocks
     return rules.planned(deployments, 1).fewest(claims) * (blocks // deployments)
 
 
 def share_out(trials: Sequence[PlannedTrial], deployments: int, seed: int) -> list[PlannedTrial]:
-    """Returns the planned trials, each with the number of the deployment of its block as its place."""
+    """Returns the planned trials with the number of the deployment on which each runs, stored as `place`. All trials of
+    a block run on deployments of the same number."""
     if deployments == 1:
         return list(trials)
     generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(_STREAM,))))
@@ -98,7 +103,9 @@ def share_out(trials: Sequence[PlannedTrial], deployments: int, seed: int) -> li
 
 
 def _draw(deployments: int, blocks: int, generator: np.random.Generator) -> Iterator[int]:
-    """Yields for each block its deployment: groups that a look completes, in rounds, in random order."""
+    """Yields the number of the deployment for each block. The deployments are put into groups in random order, and a
+    look comes after each group. Within a group the blocks go in rounds, in each of which every deployment of the group
+    has one block, in random order."""
     order = generator.permutation(deployments)
     if deployments < FEWEST:
         rounds, groups = -(-blocks // deployments), [order]

@@ -16,7 +16,8 @@ from pgtrial.servers.arm import Arm
 
 @dataclass
 class DrawnValues:
-    """The values of variables: drawn where the data are read first, and looked for wherever the rows may differ."""
+    """The values that variables of scripts take. They are drawn from the tables of the first arm whose data are read.
+    Arms that may have other rows are checked to have the same values."""
 
     spec: StudySpec
     seed: int
@@ -26,10 +27,12 @@ class DrawnValues:
     origin: tuple[Data, str] | None = None
     """The data and the arm from which the values were drawn; None before that."""
     seen: set[Hashable] = field(default_factory=set)
-    """The identities of the places whose data are known to have these values."""
+    """The identities of the places whose data have the values: those from which the values were drawn, and those that
+    were checked or are being checked."""
 
     def draw_or_check(self, arm: Arm, data: Data, target: Target) -> None:
-        """Draws the values, or looks for them on another arm. Raises StudyError if some are missing there."""
+        """Draws the values from the data of the first arm for which this is called. For each later arm, checks that its
+        data have these values. Raises StudyError if some are missing."""
         columns = self.spec.load.values
         if not columns or (self.origin is not None and self.origin[0] != data):
             return

@@ -37,7 +37,8 @@ _MEMORY_SHARE = 0.6
 _ROUNDING = 1e-9
 
 _OF_ANALYZE = "default_statistics_target"
-"""A setting of sessions that changes what ANALYZE draws: if each arm's copy is analysed, each arm needs a server."""
+"""A setting of sessions that changes how large a sample ANALYZE reads. If arms differ in it and each arm's copy of the
+data is analysed, the arms cannot be sessions of one server."""
 
 
 def interleaving_of(spec: StudySpec) -> Interleaving | None:
@@ -186,9 +187,10 @@ def may_lengthen(plan: Plan, course: Course) -> bool:
 
 
 def check_slices(plan: Plan, warmed: Sequence[Course], longest_s: float | None = None) -> None:
-    """Raises SlicesTooShort if the warm-up of the arms shows transactions that are too long for the slices.
+    """Raises SlicesTooShort if the transactions of the warm-up were so long that a slice holds too few of them.
 
-    `longest_s` is the longest measured part that may be chosen; None if the trials have their lengths.
+    `longest_s` is the longest measured part that may still be chosen for the trials. It is None if the lengths of the
+    trials are fixed already.
     """
     if plan.interleaving is None or not warmed:
         return
@@ -207,10 +209,12 @@ def check_slices(plan: Plan, warmed: Sequence[Course], longest_s: float | None =
 
 
 def longer_slice(now_s: float, wanted_s: float, course: Course, longest_s: float | None = None) -> float:
-    """Returns the least multiple of the present slice that is long enough and fits the trials; else the longest that
-    fits.
+    """Returns the least multiple of the present slice that is long enough and fits the trials; if none is long enough,
+    the longest that fits. A slice fits if the measured part has at least two rounds of slices and is a whole number of
+    slices.
 
-    With `longest_s` the lengths of trials are chosen afterwards, to fit the slices.
+    With `longest_s` the lengths of trials are chosen afterwards, so that only this longest measured part must have two
+    rounds.
     """
     warmup_s, duration_s = course.load.phases_s
     lengths = [duration_s, *([warmup_s] if course.point.sysbench else [])]

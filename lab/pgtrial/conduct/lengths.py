@@ -77,7 +77,7 @@ class _Known:
     preliminary_s: float
     steps: _Steps
     together: int
-    """How many trials alternate; 1: each runs by itself."""
+    """The number of trials that alternate with each other; 1 if each trial runs by itself."""
     block: PreliminaryBlock | None = None
     noise: Noise | None = None
 
@@ -128,7 +128,8 @@ def preliminary_lengths(spec: StudySpec, slice_s: float) -> tuple[float, float]:
 
 
 def longest_duration(spec: StudySpec) -> float:
-    """Returns the longest measured part with which the budget may hold a verdict, or the study's own; seconds."""
+    """Returns the length of the measured part, in seconds, if the study gives it; else the longest with which the
+    budget may be enough for a verdict."""
     given_s = spec.load.given_s[1]
     if given_s is not None:
         return given_s
@@ -136,7 +137,8 @@ def longest_duration(spec: StudySpec) -> float:
 
 
 def least_time(spec: StudySpec) -> float:
-    """Returns the shortest time that a verdict takes, with the shortest trials and the block before them, seconds."""
+    """Returns the shortest time in which the study can reach a verdict, in seconds, including the preliminary block. It
+    assumes the shortest trials that are possible."""
     overhead_s = overhead_estimate(spec)
     if (given := _given(spec, overhead_s)) is not None:
         return fewest_for_a_verdict(spec) * given.block_s
@@ -144,10 +146,10 @@ def least_time(spec: StudySpec) -> float:
 
 
 def with_rehearsed_time(plan: Plan, spec: StudySpec, passes_s: Sequence[float]) -> Plan:
-    """Returns the plan of a suite with its time as rehearsed, if no preliminary block measures it and no server
-    restarts.
+    """Returns the plan of a suite with the expected time of a trial as the rehearsal has measured it. The plan is
+    unchanged if a preliminary block measures this time, or if the server restarts within trials.
 
-    `passes_s` is how long all queries took once on each arm, seconds.
+    `passes_s` has, for each arm, the seconds that all queries took when each was run once.
     """
     if plan.lengths is not None or spec.load.suite.drops_caches:
         return plan
@@ -305,17 +307,18 @@ def _wanted_warmup(known: _Known) -> float:
 
 
 def _slices(spec: StudySpec, interleaving: Interleaving | None) -> list[float]:
-    """Returns the lengths of slices of all load points, seconds; none where trials do not alternate."""
+    """Returns the lengths of slices of all load points, seconds; an empty result if the trials do not alternate."""
     if interleaving is None:
         return []
     return sorted({interleaving.slice_at(point) for point in range(len(load_points(spec)))})
 
 
 def _steps(spec: StudySpec, slices: Sequence[float]) -> _Steps:
-    """Returns the steps of trials that alternate in slices of these lengths, of a whole number of seconds each.
+    """Returns the steps in which the lengths of trials are chosen if the trials alternate in slices of these lengths.
+    Each step is a whole number of seconds and of slices; the step of warm-ups has to be so for sysbench alone, which
+    takes whole seconds.
 
-    Only sysbench needs such steps for warm-ups, since it takes whole seconds. Raises StudyError if there is no such
-    step.
+    Raises StudyError if there is no such step.
     """
     for seconds in range(1, _LONGEST_STEP_S + 1):
         if all(is_whole(seconds, slice_s) for slice_s in slices):

@@ -32,7 +32,8 @@ FindStatements = Callable[[Target], Statements]
 def statements_of(
     study: StudyDirectory, due: PlannedTrial, values: Mapping[str, Path] | None = None
 ) -> FindStatements | None:
-    """Returns what finds the statements of the load of a trial; None if they are not to be explained.
+    """Returns a function that finds the statements of the load of a trial, so that they can be explained. Returns None
+    if the study takes no plans of them in this trial.
 
     `values` are the files from which variables of scripts take values.
     """
@@ -62,7 +63,8 @@ class SentStatements:
     found: Statements = field(default_factory=lambda: Statements({}, are_complete=False))
 
     def __call__(self, target: Target) -> Statements:
-        """Returns the statements, which are known after the first run that has sent any."""
+        """Returns the statements of the load. Calls run the load for a moment until one run has sent a statement; from
+        then on they return the same result."""
         if not self.found.sent:
             environment = target.environment()
             if self.script is not None:
@@ -119,7 +121,8 @@ def _of_queries(files: Mapping[str, str], folder: Path) -> dict[str, SentStateme
 
 
 def _listed(point: LoadPoint, script: Path | None, values: Mapping[str, Path], seed: int) -> Iterator[SentStatement]:
-    """Yields the statements of scripts with the values of a client; none if the engine refuses them."""
+    """Yields the statements of scripts with the values that a client of the load would draw. Yields nothing if the
+    engine refuses the scripts."""
     drawn = [f"--values={name}={path}" for name, path in values.items()]
     scale = ["-s", f"{point.whole_scale}"] if script is None else []
     options = [*scripts_of(point, script), *scale, *drawn, "-M", point.protocol, "--random-seed", str(seed)]

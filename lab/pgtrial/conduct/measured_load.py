@@ -1,4 +1,5 @@
-"""The load of a trial and what the lab does around it: preparing, acting at its moments, reading what has changed."""
+"""The load of a trial, and what the lab does around it: preparing the server, starting the load, reading counters when
+its phases begin and end, and reading what has changed."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class MeasuredLoad:
         self._stack = stack
 
     def begin(self, load: ExitStack) -> LoadRun:
-        """Prepares the trial and starts the load; `load` ends what runs during the load. Returns the load that runs."""
+        """Prepares the trial, then starts the load and returns it. Everything that runs along with the load is entered
+        into `load`, and ends when that is closed."""
         course, arm, target = self._course, self._arm, self._target
         self._make_ready(load)
         self._sampler = load.enter_context(observed(course, arm, target))
@@ -62,7 +64,8 @@ class MeasuredLoad:
         return run
 
     def search(self, load: ExitStack) -> None:
-        """Prepares the trial and finds the capacity; `load` ends what runs with it. Raises TrialError, StudyError."""
+        """Prepares the trial and finds the capacity. Everything that runs during the search is entered into `load`, and
+        ends when that is closed. Raises TrialError and StudyError."""
         course = self._course
         self._make_ready(load)
         load.callback(self._timed.close)
@@ -80,7 +83,8 @@ class MeasuredLoad:
         load.enter_context(held(course.pack, hold, target))
 
     def finish(self, run: LoadRun) -> None:
-        """Waits for the engine, whose load is over, and notes what became of it. Raises StudyError."""
+        """Waits for the process of the load, which has sent its last event, and notes for the trial whether it failed
+        and why. Raises StudyError."""
         course = self._course
         status = run.finish()
         self._timed.close()
@@ -110,7 +114,8 @@ class MeasuredLoad:
             return {}
 
     def hear(self, event: Event) -> None:
-        """Counts an event of the load, and does what the lab does at its moment."""
+        """Adds an event of the load to the outcome of the trial. If the event marks the begin of a phase, does the
+        lab's work at this point, such as a checkpoint or reading counters."""
         course = self._course
         course.outcome.add(event)
         match event:

@@ -27,13 +27,15 @@ class Outlook(Record):
     precision: Precision | None = None
     noise: Noise | None = None
     blocks_for_margin: int | None = None
-    """The number of blocks that establish the study's margin; None if it is unknown, or more than can be run."""
+    """The number of blocks that are enough to establish the study's margin. It is None if the noise is not known, or if
+    the number is larger than a study can have."""
     note: str | None = None
     """The reason for which the record of this machine's noise is ignored; None if it is not ignored."""
 
 
 def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
-    """Returns the outlook of the plan; None where no look can decide, or deployments are the units."""
+    """Returns what the plan can establish, given the noise of this machine. Returns None if no planned look can decide,
+    or if the units of the verdict are deployments."""
     claims = primary_sharing(plan)
     if are_units(spec) or precision(_looks(plan), claims, 0.0) is None:
         return None
@@ -50,7 +52,8 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
 
 
 def precision_so_far(grid: Grid) -> Precision | None:
-    """Returns the precision of the plan at its end, given the noise of its own blocks; None before the fourth block."""
+    """Returns the precision that the plan will reach by its end, computed from the noise of the blocks so far. Returns
+    None before the fourth block."""
     measured = measured_spread(grid)
     return precision(_looks(grid.plan), primary_sharing(grid.plan), measured[0]) if measured else None
 

@@ -30,7 +30,8 @@ def check_scripts(spec: StudySpec) -> None:
 
 
 def _check_job(place: str, text: str, what: str) -> None:
-    """Raises StudyError if a job, or what undoes it, has no statement or one that it cannot have."""
+    """Raises StudyError if the SQL of a job, or the SQL that undoes the job, has no statement or one that is not
+    possible there."""
     todo = statements(text, {})
     if not todo:
         raise StudyError(f"{place} has no statement; {what}")

@@ -106,14 +106,15 @@ def block_estimate(spec: StudySpec) -> float:
 
 
 def with_lengths(plan: Plan, spec: StudySpec, lengths: TrialLengths) -> Plan:
-    """Returns the plan of a study without trials with other lengths, and as many blocks as the budget then holds."""
+    """Returns the plan with other lengths of trials, and with as many blocks as the budget then holds. It is for a plan
+    of which no trial is stored yet."""
     drawn = make_plan(spec, plan.seed, plan.created, lengths)
     of_lengths = ("max_blocks", "looks", "spending", "warmup_s", "duration_s", "trial_estimate_s", "lengths", "trials")
     return plan.model_copy(update={name: getattr(drawn, name) for name in of_lengths})
 
 
 def study_estimate(plan: Plan) -> float:
-    """Returns the expected wall time of all planned trials and the block before them, seconds.
+    """Returns the expected wall time of all planned trials and of the preliminary block, seconds.
 
     The time for loading data is not included.
     """

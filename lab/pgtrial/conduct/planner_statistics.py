@@ -125,9 +125,10 @@ def _timed(arm: Arm, data: Data) -> float:
 
 
 def _of_first_arm(spec: StudySpec, arms: Mapping[str, Arm]) -> SameStatistics | None:
-    """Returns the statistics of the first arm; None where all arms have them already, by one template.
+    """Returns the planner's statistics of the first arm, to be given to all others. Returns None if all arms have them
+    already, because they share a template.
 
-    Raises StudyError if a server cannot take them.
+    Raises StudyError if a server has a version of PostgreSQL that cannot be given statistics.
     """
     first, *others = arms.values()
     statements: dict[Data, list[str]] = {}

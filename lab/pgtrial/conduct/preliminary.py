@@ -108,12 +108,14 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
 
 
 def longest_loads(spec: StudySpec) -> float:
-    """Returns the seconds of a block's loads above which the budget holds no verdict, whatever else a block takes."""
+    """Returns the time, in seconds, that the loads of a block may take at most. If they take longer, the budget is not
+    enough for a verdict, even if a block consists of nothing else."""
     return OVERRUN * spec.verdict.budget / fewest_for_a_verdict(spec)
 
 
 def longest_job(spec: StudySpec) -> float:
-    """Returns the seconds of a job above which the budget holds no verdict, whatever else a block takes."""
+    """Returns the time, in seconds, that a job may take at most. If it takes longer, the budget is not enough for a
+    verdict, even if a block consists of nothing else."""
     return longest_loads(spec) / (len(spec.arms) * len(load_points(spec)))
 
 

@@ -28,7 +28,8 @@ _LEAST_RATE = 0.1
 
 
 def promise_of(asked: CapacityLoad) -> Promise:
-    """Returns the promise in shares of the transactions."""
+    """Returns the promise on the response time as two shares of the transactions: how many may be slower than the
+    limit, and how many may fail."""
     return Promise(slower=1 - PERCENTILES[asked.percentile], failed=asked.failures)
 
 

@@ -103,7 +103,8 @@ class BlockEnds:
 
     `running` is the difference of each arm so far, as a share. `intervals` has the interval of each arm at the last
     look, if it is bounded. It is the verdict's own and stays valid while blocks are added, so it misleads nobody who
-    reads it early. `precision` is what the plan can tell by its end; it is known from the fourth block on.
+    reads it early. `precision` is the precision that the plan will reach by its end; it is known from the fourth block
+    on.
     """
 
     block: int

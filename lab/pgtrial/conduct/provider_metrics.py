@@ -1,4 +1,5 @@
-"""Imports the metrics of a provider's monitoring for the stored trials: settled ones alone, and none twice."""
+"""Imports the metrics of a provider's monitoring for the stored trials. Metrics of a trial are fetched once, when the
+monitoring has complete values for its time."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _TOLD_EVERY = 25
 
 
 def measured_arms(study: StudyDirectory) -> dict[str, ProviderMetrics]:
-    """Returns the arms for which the study wants metrics of the provider, with the keys that name those."""
+    """Returns the keys that say where the monitoring of an arm's servers is found, by arm. Arms whose metrics the study
+    does not ask for are left out."""
     servers = {arm: study.spec.resolved(arm) for arm in study.spec.arms}
     return {
         arm: server.monitoring for arm, server in servers.items() if isinstance(server, Given) and server.monitoring
@@ -36,10 +38,11 @@ def measured_arms(study: StudyDirectory) -> dict[str, ProviderMetrics]:
 
 
 def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], now: datetime | None = None) -> list[str]:
-    """Fetches the metrics that are missing and settled, and stores them beside each trial.
+    """Fetches the metrics of all trials that have none yet and whose values are complete by now. Stores them beside
+    each trial.
 
-    Returns one sentence for each reason why something is still missing. A fault outside of the study's directory is
-    such a reason, and is not raised. Raises StoreError.
+    Returns one sentence for each reason why metrics are still missing. Errors of the provider's monitoring are among
+    these reasons and are not raised. Raises StoreError.
     """
     moment = now or datetime.now(UTC)
     arms = measured_arms(study)
@@ -74,7 +77,8 @@ def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], no
 
 
 def _import(study: StudyDirectory, trial: Trial, source: CloudWatch, since: datetime, now: datetime) -> bool:
-    """Stores the values around a trial's measured part, which began at `since`. Returns true if there are any."""
+    """Stores the provider's metrics for the time of a trial, whose measured part began at `since`. Returns true if the
+    monitoring has any values for it."""
     measured_s = trial.measured.duration_s if trial.measured else study.plan.duration_s
     begin, end = since - timedelta(seconds=study.plan.warmup_s), since + timedelta(seconds=measured_s)
     rows = [
@@ -94,7 +98,8 @@ def _silence(arm: str, source: CloudWatch, trials: int) -> str:
 
 
 def _measured_since(study: StudyDirectory, trial: Trial) -> datetime | None:
-    """Returns the time at which the measured part began, by the engine's own record; None if that does not say it."""
+    """Returns the time at which the measured part of a trial began, from the event that the engine recorded; None if
+    there is no such event."""
     started: datetime | None = None
     with suppress(OSError, ValueError), open_file(study.trial_path(trial) / "engine.jsonl") as lines:
         for event in map(json.loads, lines):

@@ -42,12 +42,13 @@ def rehearse(
     answers: SameAnswers | None = None,
     passes_s: list[float] | None = None,
 ) -> dict[str, Path]:
-    """Rehearses the load on every arm. Returns the files with values for variables, by variable.
+    """Rehearses the load on every arm. Returns the files with the values that variables of scripts take, by variable.
 
-    If `shared` is true, the arms are sessions of one server. Values are sampled on the first arm, and looked for on the
-    others. `plans` takes the plans of the statements, also those of pgbench's own scripts. `answers` takes the rows
-    that scripts of the arms find, before any of them has changed what arms share. `passes_s` gets the seconds that all
-    queries of a suite took on each arm. Raises StudyError and ArmError.
+    If `shared` is true, the arms are sessions of one server. The values are sampled from the data of the first arm, and
+    the other arms are checked to have them. `plans` collects the plans of the statements, also those of pgbench's
+    built-in scripts. `answers` collects the rows that scripts of the arms return; with a shared server it does so
+    before any of these scripts has changed the data. The seconds that all queries of a suite took on each arm are
+    appended to `passes_s`. Raises StudyError and ArmError.
     """
     values = DrawnValues(spec, seed, values_folder)
     if not has_own(spec) and plans is None:
@@ -83,9 +84,10 @@ def _act(
     *,
     several: bool,
 ) -> list[RehearsalFailure]:
-    """Rehearses the load points of some data on an arm. Returns what fails. Raises StudyError.
+    """Rehearses on an arm all load points that have the same data. Returns the failures. Raises StudyError.
 
-    `refused` is the failure of taking the answers, which is reported if nothing else fails.
+    `refused` is a failure that occurred when the answers of the arm's script were collected. It is returned if nothing
+    else fails.
     """
     with as_study_error(stage.arm.name):
         own = [point.for_arm(stage.arm.name) for point in points]

@@ -16,7 +16,8 @@ from pgtrial.verdict.rules.use import LoadUse, Unused, unused_words
 
 
 def has_listed(spec: StudySpec) -> bool:
-    """True if files list statements of the load."""
+    """True if the study's files list the statements of at least one load point, so that they are known without running
+    the load."""
     return any(map(are_listed, load_points(spec)))
 
 
@@ -25,14 +26,16 @@ class RehearsedPlans:
     """The statements that the scripts of a study list, with their plans."""
 
     by_arm: dict[str, dict[str, LoadStatement]] = field(default_factory=dict)
-    """The statements of each arm by their text without values; with several load points it begins with theirs."""
+    """The statements of each arm, by their text without values. If the study has several load points, the name of the
+    load point stands before the text."""
     unlisted: set[str] = field(default_factory=set)
     """The workloads that send statements which no file lists."""
 
     def take(self, arm: str, session: Session, point: LoadPoint, listed: Statements | None, *, several: bool) -> None:
-        """Takes the plans of a load point, whose statements are `listed`; None if no file lists them.
+        """Adds the plans of the statements that a load point has on an arm. `listed` has these statements; it is None
+        if no file lists them.
 
-        `several` is true if there are other load points. Raises psycopg.OperationalError.
+        `several` is true if the study has other load points too. Raises psycopg.OperationalError.
         """
         plans = self.by_arm.setdefault(arm, {})
         if listed is None:

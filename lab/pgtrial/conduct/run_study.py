@@ -145,9 +145,9 @@ def run_study(
 
 
 def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> RehearsedPlans:
-    """Does what a run does before its first trial, and no more. Returns the plans of the load's statements.
+    """Does everything that a run does before its first trial, then ends. Returns the plans of the load's statements.
 
-    Given servers are looked at, and get no data. Raises StudyError and ArmError.
+    Given servers are checked, but no data are loaded there. Raises StudyError and ArmError.
     """
     spec = filled(spec, os.environ)
     plans = RehearsedPlans()
@@ -210,10 +210,11 @@ def _workspace(study: StudyDirectory, listener: Listener) -> Iterator[Workspace]
 
 
 def _take_for_one(study: StudyDirectory, spec: StudySpec, arms: list[str], server: Target, listener: Listener) -> None:
-    """Changes the plan for arms that are one server by several names: it names one server, whose trials do not
-    alternate.
+    """Changes the plan when several arms have turned out to be the same given server under different names. The scope
+    of the verdict then names one server, and the trials do not alternate.
 
-    Such a server has one value of each setting. Raises as `_by_turns` does.
+    Such a server has only one value of each of its settings. Raises StudyError if the study asks for slices, or if
+    stored trials have alternated already.
     """
     if study.plan.interleaving is not None:
         _by_turns(study, spec, arms, server, listener)
@@ -341,7 +342,8 @@ def _say(listener: Listener, text: str) -> None:
 
 
 def _tell(arm: Arm, listener: Listener, sentences: set[str]) -> None:
-    """Reports what an arm has noted, each sentence once: `sentences` has those of arms on the same server."""
+    """Reports the notes of an arm. `sentences` has the notes that were already reported for arms on the same server;
+    they are not repeated."""
     while arm.notes:
         if (note := arm.notes.pop(0)) not in sentences:
             listener(Preparing(note, stays=True))
@@ -417,7 +419,8 @@ class _KeptNoise:
         self._reasons: set[str] = set()
 
     def keep(self, grid: Grid, slices: Callable[[], Slices] | None = None) -> None:
-        """Keeps the noise of the study; `slices` returns the slices of a study that has ended."""
+        """Stores the noise of the study's blocks in the record of this machine. Once the study has ended, `slices`
+        returns the slices of its trials, from which the noise within trials is stored too."""
         try:
             keep(self._spec, grid, slices() if slices is not None else None)
         except StoreError as error:

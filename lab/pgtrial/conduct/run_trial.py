@@ -29,13 +29,15 @@ from pgtrial.servers.arm import Arm
 from pgtrial.servers.lock_waits import LockWait
 
 WhileServed = Callable[[Arm, Target, int | None, str | None], None]
-"""Called with the arm, the address of its server, the trial's place, and what its client program says that it is."""
+"""A function that is called while the server of a trial still runs. Its arguments are the arm, the server's address,
+the trial's place, and the name and version that the arm's client program gives for itself."""
 
 
 class RunningTrial:
-    """A trial that is under way: `begin`, `hear` for each event of its load, `collect` and `stop`, in this order.
+    """A trial that is under way. Its methods are called in this order: `begin`, `hear` for each event of its load,
+    `collect` and `stop`.
 
-    Several trials can be under way at the same time. The course gets what they find.
+    Several trials can be under way at the same time. All results are gathered in `course`.
     """
 
     def __init__(self, course: Course, arm: Arm, while_served: WhileServed | None) -> None:

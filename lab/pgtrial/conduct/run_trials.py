@@ -92,10 +92,11 @@ def run_unstored(
     maker: LoadMaker,
     values: Mapping[str, Path] | None = None,
 ) -> list[Course]:
-    """Runs trials of one load point under a load of other lengths, without keeping them. Returns their courses.
+    """Runs trials of one load point with other lengths than the plan's, and does not store them. Returns the trials
+    with what was measured.
 
-    `longest_s` is the longest measured part that may be chosen after them, which bounds the slices. Raises
-    SlicesTooShort, and what `run_trials` raises.
+    `longest_s` is the longest measured part that may be chosen after these trials; slices must not be longer. Raises
+    SlicesTooShort, and the errors of `run_trials`.
     """
     under_way = _run(
         study,
@@ -115,7 +116,8 @@ def run_unstored(
 
 
 def _raise_what_stops(trials: Sequence[RunningTrial]) -> None:
-    """Raises the error that stops the study, if one of the trials that have ended has found one."""
+    """Raises the error of the first of these trials that has noted an error which must stop the study. All of these
+    trials have ended."""
     for trial in trials:
         if trial.must_stop is not None:
             raise trial.must_stop

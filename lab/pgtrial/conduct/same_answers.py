@@ -65,7 +65,7 @@ class SameAnswers:
     drawn: list[dict[str, str]] = field(default_factory=list)
     """The values of each draw by variable, as a client of the baseline draws them."""
     by_arm: dict[str, list[list[Answer]]] = field(default_factory=dict)
-    """The answers of each arm: for each draw, those of the statements that return rows."""
+    """The answers of each arm. For each draw of values, they are the rows of those statements that return any."""
     changing: set[str] = field(default_factory=set)
     """The arms whose rows change from one execution to the next, such as those of now()."""
     obstacles: dict[str, str] = field(default_factory=dict)
@@ -74,10 +74,11 @@ class SameAnswers:
     def take(
         self, arm: Arm, point: LoadPoint, target: Target, folder: Path, values: Mapping[str, Path]
     ) -> RehearsalFailure | None:
-        """Executes the script of an arm, and returns what the server refuses. The baseline is to come first.
+        """Executes the script of an arm and collects the rows that its statements return. Returns a failure if the
+        server refuses a statement. It has to be called for the baseline before all other arms.
 
-        `point` is the load point of this arm. `values` are the files from which variables take values. Raises
-        StudyError and psycopg.OperationalError.
+        `point` is the load point with the script of this arm. `values` are the files from which variables take values.
+        Raises StudyError and psycopg.OperationalError.
         """
         first = next(iter(self.spec.arms))
         if arm.name in self.by_arm or not self.obstacles.keys().isdisjoint({arm.name, first}):
@@ -114,7 +115,8 @@ class SameAnswers:
         return None
 
     def _draws(self, arm: str, point: LoadPoint, folder: Path, values: Mapping[str, Path]) -> list[_Drawn]:
-        """Returns the statements of an arm's script for each draw of values; notes why if there are none."""
+        """Returns the statements of an arm's script for each draw of values. If there are none, notes the reason in
+        `obstacles`."""
         options = [*scripts_of(point, folder / point.workload), "-M", point.protocol]
         options += [f"--values={name}={path}" for name, path in values.items()]
         of_seeds: list[list[ScriptCommand]] = []

@@ -89,12 +89,14 @@ def findings_on_rows(plan: Plan, rows: ArmRows) -> list[Finding]:
 
 
 def as_told(finding: Finding) -> str:
-    """Returns a finding that withholds the verdict in words for the time before its trials have ended."""
+    """Returns the message of a finding that withholds the verdict, worded for a user whose trials have not ended
+    yet."""
     return f"no verdict as things are: {finding.message} {finding.cure}"
 
 
 def _texts(spec: StudySpec) -> list[str]:
-    """Returns the SQL that names the tables of a given server which the load uses, and the tables of its values."""
+    """Returns the texts that show which tables of a given server the load uses: its scripts, and the names of the
+    tables from which variables take values."""
     if not spec.load.kind.has_known_sql:
         return []
     made = tuple(f"/{file}" for file in (SCHEMA, DATA))
@@ -115,7 +117,8 @@ def _hidden(table: str, rows: TableRows) -> TableRows:
 
 @dataclass
 class _Reading:
-    """Reads the rows of some data in all places. The first place decides which tables are read, and how."""
+    """Reads the rows of one set of data in all places where it lies. The tables of the first place decide which tables
+    are read, and whether as a whole or by a sample of keys."""
 
     data: Data
     texts: Sequence[str]
@@ -124,10 +127,10 @@ class _Reading:
     """For each place, by its identity, the first arm that has it."""
     listener: Listener
     keys: dict[str, Keys | None] | None = None
-    """For each table, the keys by which rows of a large one are looked up, () if it is not compared, and None if all
-    its rows are read.
+    """How each table is compared, by its name: None if all of its rows are read, else the keys by which some rows of a
+    large table are looked up, or () if the table is not compared.
 
-    The attribute is None before the first place was read.
+    The attribute itself is None until the first place has been read.
     """
 
     def read(self, places: Sequence[LoadedData]) -> dict[Hashable, dict[str, TableRows]]:
@@ -213,5 +216,6 @@ def _is_whole(rows: TableRows | None) -> bool:
 
 
 def _whole(rows: TableRows | None) -> tuple[int | None, str | None] | None:
-    """Returns what has to be the same in two places: count and digest; None if the table is not in this place."""
+    """Returns what must be the same in two places for the table to be equal there: the number of its rows and their
+    digest. Returns None if a place does not have the table."""
     return None if rows is None else (rows.rows, rows.digest)

@@ -101,7 +101,8 @@ def _data(spec: StudySpec, servers: dict[str, Server], statistics: str) -> list[
 
 
 def _fixed(spec: StudySpec, ours: dict[str, Made], given: int) -> list[str]:
-    """Returns what differs between the arms and is never swapped: its peculiarities look like an arm's effect."""
+    """Returns in words what differs between the arms but is never swapped between them. A peculiarity of such a thing
+    cannot be told from an effect of the arm."""
     swapped = {arm for group in shared_places(spec) for arm in group.arms}
     fixed = {
         "host": _differ(ours.values(), "host"),
@@ -115,7 +116,8 @@ def _fixed(spec: StudySpec, ours: dict[str, Made], given: int) -> list[str]:
 
 
 def _differ(ours: Collection[Made], what: str) -> bool:
-    """True if servers differ in a key that gives each of them this thing as its own."""
+    """True if the servers differ in a key of the study file for which every arm has a `what` of its own, such as a
+    server build."""
     names = [name for name, key in KEYS.items() if what in key.apart]
     values_of_each = [[getattr(server, name, None) for name in names] for server in ours]
     return any(values != values_of_each[0] for values in values_of_each)

@@ -69,11 +69,12 @@ FIRST_WORK = 1000
 _MORE_WORK = 8
 _ATTEMPTS = 4
 _MEASURABLE = (0.3, 0.8)
-"""The limits of the share of lost throughput between which a calibration serves. An error of e in the log-ratio moves a
-planted share by e / lost of itself, so the least share bounds it to 3.3 e; `_MORE_WORK` leads from below it to at most
-0.78."""
+"""The least and the greatest share of lost throughput with which a calibration is accepted. If the log-ratio has an
+error of e, a planted share is wrong by e / lost of itself; with the least share that is 3.3 e. Multiplying the work by
+`_MORE_WORK` raises a share that is too small to at most 0.78, which is accepted or still too small."""
 _PREPARING_S = 20.0
-"""The expected time for making the servers and their data, twice, seconds."""
+"""The expected time for making the servers and loading their data, in seconds, for the calibration and the study
+together."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,8 @@ class Wanted:
 
 
 def calibration_of(wanted: Wanted, work: int = FIRST_WORK) -> StudySpec:
-    """Returns the study that measures what so much work costs. Raises StudyError."""
+    """Returns the study of a calibration, which measures the share of throughput that this amount of work costs. Raises
+    StudyError."""
     warmup_s, duration_s = _CALIBRATION_S
     if wanted.warmup_s is None or wanted.duration_s is None:
         wanted = replace(wanted, warmup_s=warmup_s, duration_s=duration_s)
@@ -108,7 +110,8 @@ def calibration_of(wanted: Wanted, work: int = FIRST_WORK) -> StudySpec:
 
 
 def next_work(work: int, slower_by: float, attempt: int) -> int | None:
-    """Returns the work to try next if this one cannot serve as a calibration; None if it can. Raises StudyError."""
+    """Returns the amount of work to try next if the result is outside of the accepted limits; None if it is accepted.
+    Raises StudyError after the last attempt."""
     least, most = _MEASURABLE
     if least <= slower_by <= most:
         return None

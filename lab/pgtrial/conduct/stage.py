@@ -53,13 +53,15 @@ class Stage:
             run_setup_sql(self.target, self.arm.name, self.arm.setup)
 
     def answer(self, point: LoadPoint, answers: SameAnswers) -> RehearsalFailure | None:
-        """Takes the answers of the arm's script, if its tables are there. Returns what the server refuses."""
+        """Collects the rows that the arm's script returns. On a given server it does so only if the tables are already
+        there. Returns a failure if the server refuses a statement."""
         if isinstance(self.arm.setup, Given) and not self.has_all():
             return None
         return answers.take(self.arm, point.for_arm(self.arm.name), self.target, self.folder, self.values)
 
     def has_all(self) -> bool:
-        """True if a given server has what trials will have there."""
+        """True if a given server already has everything that trials will find there: its tables, and no SQL that runs
+        before each trial."""
         with self.target.connect() as session:
             return not self.arm.setup.setup_sql and self.data.find(session)
 
@@ -73,7 +75,8 @@ class Stage:
         return self.folder / point.workload if point.workload in self.spec.scripts else None
 
     def run_scripts(self, point: LoadPoint) -> Iterator[RehearsalFailure | None]:
-        """Runs each script once, or what pgtrial brings along if it runs on data of the user's."""
+        """Runs each script of the user's once. If there is none, runs the built-in script or sysbench test, in case the
+        data are the user's or the test is one of sysbench."""
         scripts = scripts_at(self.spec, point)
         for script in scripts:
             yield self.run_script(point, script)

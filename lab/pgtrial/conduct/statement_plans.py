@@ -29,7 +29,8 @@ from pgtrial.verdict.rules.case import Case
 
 
 def missing_plans(study: StudyDirectory) -> dict[str, list[int]]:
-    """Returns for each arm the templates that got slower in a comparison of this arm and have no plan yet."""
+    """Returns for each arm the templates of the statements whose plans on this arm are wanted and not stored yet.
+    Wanted are the plans of each statement that is slower on an arm than on the baseline, on both of the two."""
     if all(point.replay is None for point in study.plan.load_points):
         return {}
     trials = study.trials()
@@ -47,7 +48,8 @@ def missing_plans(study: StudyDirectory) -> dict[str, list[int]]:
 
 
 def take_plans(study: StudyDirectory, blocks: int, arms: Mapping[str, Arm], listener: Listener) -> None:
-    """Takes the plans that are missing, and stores them with those that are there. What fails is told, not raised."""
+    """Takes the plans that are still missing, and stores them with the earlier ones. Failures are reported to the
+    listener and not raised."""
     wanted = missing_plans(study)
     if not wanted:
         return

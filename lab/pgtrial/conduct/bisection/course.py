@@ -68,7 +68,7 @@ class Order:
     attempt: int = 1
     """The number of this study among those of the same two commits, counted from 1."""
     times: int = 1
-    """How many times the budget of one study it may take."""
+    """The largest time that the study may take, as a multiple of the budget of a study of the search."""
 
 
 Judge = Callable[[Order], Judged]
@@ -192,7 +192,8 @@ class Course:
         return {commit for commit, step in latest.items() if (step.mark, step.verdict) == ("skip", "undecided")}
 
     def _left_for_culprit(self) -> int:
-        """Returns how many studies the time that is left holds, for the last one to take all of it."""
+        """Returns how many times the budget of one study the study of the found commit and its parent may take: all of
+        the time that is left, and at least one budget."""
         of_culprit = sum(step.times for step in self.known.steps if step.part == "culprit")
         return max(1, self._studies_left() + of_culprit)
 
@@ -202,7 +203,7 @@ class Course:
 
 @dataclass(frozen=True)
 class _Half:
-    """Half of the difference between the ends, which tells good commits from bad ones."""
+    """Half of the difference in speed between GOOD and BAD. It is the threshold between good commits and bad ones."""
 
     difference: float
     """Half of the difference in speed (of its log-ratio), as a share."""
@@ -211,7 +212,8 @@ class _Half:
 
     @property
     def margin(self) -> float:
-        """The margin of equivalence for the studies of the search: this half, within the limits of a margin."""
+        """The margin of equivalence for the studies of the search: the absolute value of half of the difference,
+        limited to the range that margins may have."""
         return min(max(abs(self.difference), _LEAST_MARGIN), _MOST_MARGIN)
 
     def leaves_out(self, difference: Estimate | None) -> bool:

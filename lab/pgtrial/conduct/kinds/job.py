@@ -1,4 +1,5 @@
-"""A trial that is a job: what the lab reads around it, how far it is, and why it failed; and its rehearsal."""
+"""The lab's part of a trial whose load is a job: it reads the server's counters around the job, reports its progress,
+and finds why it failed. The module also has the rehearsal of a job."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ _SIZE = "SELECT pg_database_size(current_database())"
 
 
 class JobWatch(LoadWatch):
-    """The lab's part of a job: how far it is, what it has changed, and the load beside it."""
+    """What the lab does while a job runs: it reports the progress, measures what the job has written, and runs the load
+    beside the job."""
 
     def __init__(self, course: Course, arm: Arm, session: Session) -> None:
         self._course, self._session = course, session
@@ -59,7 +61,8 @@ class JobWatch(LoadWatch):
         self._served: Phase | None = None
 
     def begin(self, load: ExitStack, target: Target) -> None:
-        """Reads what the job changes, and starts the load beside it; `load` ends that and the look at the memory."""
+        """Reads the size of the database and the position in the WAL before the job. Starts the load beside the job and
+        the measurement of the server's memory; both end when `load` is closed."""
         self._views = ProgressViews(self._session)
         load.callback(self._shown_at.unlink, missing_ok=True)
         self._size = database_size(self._session)
@@ -75,7 +78,7 @@ class JobWatch(LoadWatch):
         return remembered(course, _command(course, target, words))
 
     def hear(self, event: Event) -> bool:
-        """Reports once a second how far the job is. Raises psycopg.OperationalError."""
+        """Reports the progress of the job once a second. Raises psycopg.OperationalError."""
         if event["event"] != "tick":
             return False
         if self._views is None:
@@ -103,7 +106,8 @@ class JobWatch(LoadWatch):
         return True
 
     def ended(self, status: int, last_words: str) -> None:
-        """Notes why the job has failed, or else what it has written, and waits for the load beside it."""
+        """Notes for the trial why the job failed. If it did not fail, reads how much WAL it has written and waits until
+        the load beside it has ended."""
         self._course.reason = refusal(self._course, status, last_words) or self._course.reason
         if self._course.reason is not None:
             return
@@ -153,7 +157,8 @@ def database_size(session: Session) -> float:
 
 
 def overrun(course: Course, error: TrialError) -> TrialError:
-    """Returns the error of a load that went wrong; that of a job which was ended at its limit names the limit."""
+    """Returns the error message of a job that went wrong. If the job was ended at its time limit, the message names the
+    limit."""
     if course.point.job is None or not isinstance(error, NotInTime):
         return error
     limit = format_duration(course.point.job.limit_s)
@@ -161,7 +166,8 @@ def overrun(course: Course, error: TrialError) -> TrialError:
 
 
 def command_of(point: LoadPoint) -> list[str] | None:
-    """Returns the words of a job that is a program; None for a job that is a file, and for any other load."""
+    """Returns the command line of a job that is a program, split into words; None for a job that is an SQL file, and
+    for any other load."""
     command = point.job.command if point.job is not None else None
     return shlex.split(command) if command is not None else None
 
@@ -206,7 +212,7 @@ def refusal(course: Course, status: int, last_words: str) -> str | None:
 
 
 class JobRehearsal(LoadRehearsal):
-    """The rehearsal of a job: on empty tables, where it does not take the time that it takes on data."""
+    """The rehearsal of a job, which runs on empty tables so that it takes little time."""
 
     def on_given(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
         return [*stage.parse(point), *(_find_program(stage, point) if command_of(point) is not None else [])]
@@ -225,7 +231,8 @@ _NOT_FOR_WANT_OF_ROWS = ("0A", "25", "3F", "42", "58")
 
 
 def _try_job(stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
-    """Runs a job on empty tables: that finds wrong names and syntax without the time that it takes on data."""
+    """Runs an SQL job on empty tables. This finds wrong names and syntax errors without the time that the job takes on
+    data."""
     script = stage.script(point)
     if script is None:
         return _find_program(stage, point)
@@ -237,7 +244,8 @@ def _try_job(stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
 
 
 def _find_program(stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
-    """Looks for the program, and does not run it: what it does with empty tables says little."""
+    """Checks that the program of a job exists. The program is not run: its behaviour on empty tables would say
+    little."""
     missing = missing_program(command_of(point) or [], command_environment(stage.target))
     if missing is None:
         return []

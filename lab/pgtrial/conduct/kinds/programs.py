@@ -1,4 +1,5 @@
-"""A trial in which an arm's client program runs; and its rehearsal, one batch, with what the server rolled back."""
+"""The lab's part of a trial in which an arm's client program makes the load. The module also has the rehearsal of a
+program: one batch, with a notice if the server rolled transactions back."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from pgtrial.store.programs import check_programs_unchanged
 
 
 class ProgramsWatch(LoadWatch):
-    """The lab's part of client programs: it starts the arm's own."""
+    """What the lab does in a trial of client programs: it starts the program of the arm in place of the engine."""
 
     def started(self, course: Course, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
         return remembered(course, _program(course, arm, target))
@@ -33,7 +34,8 @@ class ProgramsWatch(LoadWatch):
 
 @contextmanager
 def _program(course: Course, arm: Arm, target: Target) -> Iterator[LoadRun]:
-    """Raises StudyError if the files of the program have changed, and TrialError."""
+    """Runs the client program of an arm, within the context. Raises StudyError if files of the program have changed
+    since the study was planned, and TrialError."""
     assert course.rounds is not None
     check_programs_unchanged(arm.name, arm.setup)
     load = ProgramRun(
@@ -63,9 +65,10 @@ class ProgramsRehearsal(LoadRehearsal):
 
 
 def _one_batch(setup: Server, target: Target) -> tuple[int, int]:
-    """Runs one batch of a program. Returns its transactions, and those of them that the server rolled back.
+    """Runs one batch of a client program. Returns how many transactions the server counted meanwhile, and how many of
+    them it rolled back.
 
-    Transactions of the lab's own session are counted too. Raises what `Program` raises, and psycopg.Error.
+    Transactions of the lab's own session are counted too. Raises the errors of `Program`, and psycopg.Error.
     """
     with target.connect() as session:
         clients = count_clients(session)

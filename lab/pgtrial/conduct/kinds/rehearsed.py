@@ -13,7 +13,8 @@ from pgtrial.model.study.servers import Given
 
 
 class LoadRehearsal:
-    """The rehearsal of transactions; a kind of load overrides what it does otherwise."""
+    """The rehearsal of a load of transactions. Each other kind of load has a subclass that overrides the steps in which
+    its rehearsal differs."""
 
     def rehearsed(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
         """Rehearses a load point. Returns what fails. Raises StudyError, TrialError and psycopg.OperationalError."""
@@ -37,5 +38,6 @@ class LoadRehearsal:
         return failures
 
     def runs(self, stage: Stage, point: LoadPoint) -> Iterator[RehearsalFailure | None]:
-        """Runs what the load consists of, one after the other."""
+        """Runs the scripts of the load one after the other. Yields the failure of each, or None for a script that did
+        not fail."""
         return stage.run_scripts(point)

@@ -1,4 +1,4 @@
-"""A trial that is a replay: what the engine has against the capture."""
+"""The lab's part of a trial that is a replay: it finds why the engine refused the capture."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pgtrial.model.errors import StudyError
 from pgtrial.store.replay_files import capture_of
 
 _TOO_MANY = "more than the server allows"
-"""The words of the engine's message that refuses the number of connections."""
+"""Words of the message with which the engine refuses a capture that has more sessions than the server allows
+connections."""
 
 
 class ReplayWatch(LoadWatch):
@@ -19,7 +20,8 @@ class ReplayWatch(LoadWatch):
         self._course = course
 
     def check_begun(self, run: LoadRun) -> None:
-        """Raises StudyError if the engine refused the capture or the number of its sessions, which stays as it is."""
+        """Raises StudyError if the engine refused the capture, or its number of sessions. Repeating the trial would not
+        help, since both stay the same."""
         if self._course.outcome.begun:
             return
         for words in (str(capture_of(self._course.load.workload[0])), _TOO_MANY):

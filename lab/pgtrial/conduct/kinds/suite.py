@@ -1,4 +1,5 @@
-"""A trial that is a suite: the restarts before its queries, and the progress of its queries; and its rehearsal."""
+"""The lab's part of a trial that is a suite: it restarts the server before queries if the study asks for that, and
+reports which queries have ended. The module also has the rehearsal of a suite."""
 
 from __future__ import annotations
 
@@ -23,14 +24,15 @@ from pgtrial.servers.made import MadeArm
 
 
 class SuiteWatch(LoadWatch):
-    """The lab's part of a suite: the restarts before queries that ask for it, and which query has ended."""
+    """What the lab does while a suite runs: it restarts the server before queries if the study asks for that, and
+    reports each query that has ended."""
 
     def __init__(self, course: Course, arm: Arm) -> None:
         self._course, self._arm = course, arm
         self._ended = 0
 
     def hear(self, event: Event) -> bool:
-        """Shows a query that has ended."""
+        """Reports a query that has ended."""
         if event["event"] != "query":
             return False
         self._ended += 1

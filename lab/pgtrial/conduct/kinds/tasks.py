@@ -1,4 +1,4 @@
-"""A trial that runs tasks: how long their table took to make."""
+"""The lab's part of a trial that runs tasks: it reads how long it took to make their table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgtrial.loads.target import Session
 
 
 class TasksWatch(LoadWatch):
-    """The lab's part of tasks."""
+    """What the lab does in a trial of tasks: it notes how long their table took to make."""
 
     def __init__(self, course: Course, session: Session) -> None:
         self._course, self._session = course, session

@@ -13,36 +13,40 @@ from pgtrial.servers.arm import Arm
 
 
 class LoadWatch:
-    """The steps of a load: `prepare`, `begin`, `started`, `hear` for each event, `ended` and `end`, in this order.
+    """What the lab does before, during and after the load of a trial. The methods are called in this order: `prepare`,
+    `begin`, `started`, `hear` for each event, `ended` and `end`.
 
-    Most loads are made by the engine, and the lab does nothing beside them.
+    This base class is for loads that the engine makes while the lab does nothing else. Subclasses are for other loads.
     """
 
     restarts = 0
     """How often the server was restarted."""
 
     def prepare(self) -> None:
-        """Reads what the idle server shows of the load's data. Raises psycopg.Error."""
+        """Reads what is needed about the data of the load while the server is still idle. Raises psycopg.Error."""
 
     def started(self, course: Course, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
         """Starts the process that makes the load. Raises StudyError and TrialError."""
         return start_engine(course, target)
 
     def begin(self, load: ExitStack, target: Target) -> None:
-        """Reads what the load will change; `load` ends what goes on beside it. Raises psycopg.Error and TrialError."""
+        """Reads the counters that the load will change, and starts what runs beside the load, which ends when `load` is
+        closed. Raises psycopg.Error and TrialError."""
 
     def hear(self, event: Event) -> bool:
-        """Tells the listener of an event. Returns True if nothing else is to be told of it."""
+        """Takes an event of the load, and reports it to the listener of the study if this kind of load has a report of
+        its own. Returns true if the caller must not report the event as well."""
         return False
 
     def restart(self, run: EngineRun) -> None:
-        """Restarts the server, for which the engine waits. Raises TrialError and ArmError."""
+        """Restarts the server while the engine waits for it. Raises TrialError and ArmError."""
 
     def check_begun(self, run: LoadRun) -> None:
         """Raises StudyError if the engine did not begin for a reason that a repetition would not correct."""
 
     def ended(self, status: int, last_words: str) -> None:
-        """Takes the status and the last words with which the load ended. Raises TrialError."""
+        """Takes the exit status of the process that made the load, and the last line that it printed. Raises
+        TrialError."""
 
     def end(self) -> None:
-        """Reads what the load has changed. Raises psycopg.Error."""
+        """Reads the counters that the load has changed. Raises psycopg.Error."""
