@@ -73,8 +73,8 @@ pub enum CaptureError {
     NoCalls(String),
 }
 
-/// The reason for which a text is no `log_line_prefix` by which sessions and times can be told. Each message is a
-/// sentence.
+/// The reason for which a given text is rejected as a `log_line_prefix`: it is malformed, or it lacks the escapes that
+/// tell sessions and times apart. Each message is a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PrefixError {
     #[error("the prefix \"{0}\" ends within an escape. Give log_line_prefix as it is set")]
@@ -92,7 +92,7 @@ pub enum PrefixError {
 #[error("\"{0}\" is no time zone. Give a name such as Europe/Berlin, or an offset such as +05:30")]
 pub struct UnknownZone(pub String);
 
-/// The reason for which a time has no known moment: what its log has, a sentence without its subject and its end.
+/// The reason for which a time in a log cannot be converted to UTC. Each message continues "the log has a time in".
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unplaced {
     #[error("another notation than those before, whose zone is {0}")]

@@ -136,19 +136,19 @@ pub struct LeftOuts {
 }
 
 impl LeftOuts {
-    /// Counts one more of a reason, which is at this line.
+    /// Counts one more item that is left out for this reason, found at this line.
     pub fn add(&mut self, reason: Reason, source: &str, line: u64) {
         self.add_many(reason, 1, source, line);
     }
 
-    /// Counts this number more of a reason, which are at this line.
+    /// Counts `more` items that are left out for this reason, found at this line.
     pub fn add_many(&mut self, reason: Reason, more: u64, source: &str, line: u64) {
         let count = self.counts.entry(reason);
         let place = || LogPlace { source: source.to_owned(), line };
         count.or_insert_with(|| (0, place())).0 += more;
     }
 
-    /// Returns the number of those that were left out for a reason.
+    /// Returns the number of items that were left out for a reason.
     pub fn count(&self, reason: Reason) -> u64 {
         self.counts.get(&reason).map_or(0, |(count, _)| *count)
     }

@@ -25,9 +25,9 @@ pub struct CaptureOrder {
     /// The prefix of the logs' lines; `None` to guess it.
     pub prefix: Option<Prefix>,
     pub selection: Selection,
-    /// The knowledge about the zone of the logs' times.
+    /// What is known about the time zone of the logs' times.
     pub zones: Zones,
-    /// The counts of a server, in place of logs.
+    /// The server's statistics from which a capture is made, in place of logs.
     pub mix: Option<Mix>,
     pub anonymize: bool,
     /// The program's name and version.

@@ -36,7 +36,8 @@ impl Selection {
         (!is_wanted || is_in(&self.excluded_applications)).then_some(Reason::OtherApplication)
     }
 
-    /// Returns a sentence on what a selection lacks that has no moment of the logs.
+    /// Returns a sentence that says why the selection and the logs, which reach from `first` to `last`, have no time in
+    /// common; `None` if they have.
     pub(crate) fn outside(&self, (first, last): (Timestamp, Timestamp)) -> Option<String> {
         if self.from.is_some_and(|from| from.is_after(last)) {
             return Some(format!("the logs end at {}, before --from", clock(last.wall)));

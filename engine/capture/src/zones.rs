@@ -18,9 +18,10 @@ use crate::time::{Abbreviation, Timestamp, iso, signed_offset};
 pub struct Zones {
     /// The zone that the user named.
     given: Option<TimeZone>,
-    /// True if times are compared with others than those of the logs, so that distances do not suffice.
+    /// True if the times are compared with times from elsewhere than the logs, so that it is not enough to know the
+    /// distances between them.
     exact: bool,
-    /// The zones that have all abbreviations so far; empty before the first abbreviation.
+    /// The zones that have all abbreviations that were met so far; empty before the first abbreviation.
     possible: Vec<Candidate>,
     /// The offset of each abbreviation, seconds east of UTC.
     offsets: HashMap<Abbreviation, i64>,
@@ -50,7 +51,7 @@ impl Zones {
         Ok(Self { given: Some(given), ..Self::default() })
     }
 
-    /// Returns the same zones, for times that are compared with others than those of the logs.
+    /// Returns the same zones, for logs whose times are compared with times from elsewhere.
     #[must_use]
     pub fn exact(self) -> Self {
         Self { exact: true, ..self }
@@ -85,7 +86,7 @@ impl Zones {
         Ok(())
     }
 
-    /// Returns true if the offsets are those of all zones that are possible.
+    /// Returns true if all possible zones agree with the offsets that were assumed.
     fn is_certain(&self) -> bool {
         self.possible.iter().all(|candidate| candidate.first == self.taken)
     }
@@ -96,7 +97,8 @@ impl Zones {
         (!self.is_certain()).then(zones)
     }
 
-    /// Returns why a time of another kind cannot be placed among times that are not certain.
+    /// Returns the error for a time in another notation, which cannot be compared with the times before it as long as
+    /// their offsets are not certain.
     fn beside(&self) -> Unplaced {
         Unplaced::OtherNotation(self.several().unwrap_or_default())
     }
@@ -195,7 +197,8 @@ fn has(zone: &TimeZone, offset: Offset, wall: DateTime, abbreviation: &str) -> b
     })
 }
 
-/// The zones by which an offset is named, where one of them has it; otherwise it is named by the first one by its name.
+/// The zones that are preferred when an offset is described by an example. If none of them has the offset, the first
+/// possible zone by name is the example.
 const WELL_KNOWN: [&str; 10] = [
     "America/Chicago",
     "America/Denver",

@@ -38,7 +38,7 @@ pub struct Drain {
     pub failures: FailuresRecord,
 }
 
-/// The totals of one of several scripts, in the measured phase and the drain together.
+/// The totals of one script, if a load has several, over the measured phase and the drain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScriptRecord {
     #[serde(flatten)]

@@ -133,7 +133,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// Makes the extent; returns `None` without times.
+    /// Returns the mean and the extremes of times; `None` if there are no times.
     pub fn new(moments: &Moments) -> Option<Self> {
         let Moments { count, min, max, .. } = *moments;
         (count > 0).then(|| Self { mean: moments.mean(), min, max })
@@ -201,8 +201,8 @@ pub struct TickRecord {
     pub phase: Phase,
     /// The number of the second, counted from 0 in each phase.
     pub second: u32,
-    /// The length of the second: 1, or less for the last of a phase. With slices it is the time until the next own
-    /// slice.
+    /// The length of the second: 1, or less for the last one of a phase. If the engines run in slices, it is the time
+    /// until this engine's next slice.
     pub seconds: f64,
     /// The slice of the round; only with slices.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,10 +222,12 @@ pub struct SliceRecord {
     pub round: u64,
     pub planned_begin_s: f64,
     pub planned_end_s: f64,
-    /// The times at which the first client began and the last one ceased to be active; `None` if none was active.
+    /// The time at which the first client became active, and the time (`end_s`) at which the last one ceased to be
+    /// active; `None` if no client was active.
     pub begin_s: Option<f64>,
     pub end_s: Option<f64>,
-    /// The sum of the times for which clients were active; with a rate within the planned slice.
+    /// The sum over all clients of the time for which each was active. With a rate only time within the planned slice
+    /// counts.
     pub client_s: f64,
 }
 
@@ -246,7 +248,7 @@ pub struct Summary {
     pub counts: CountsRecord,
     /// The number of committed transactions divided by `duration_s`.
     pub tps: f64,
-    /// The sum of the times for which clients were active in the slices; only with slices.
+    /// The sum over all clients of the time for which each was active in the slices; `None` without slices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_s: Option<f64>,
     #[serde(flatten)]

@@ -101,7 +101,7 @@ impl Measurement {
         }
     }
 
-    /// Returns all histograms, in the same order while no measurement is added.
+    /// Returns all histograms. Their order stays the same until another measurement is added.
     pub fn histograms(&mut self) -> impl Iterator<Item = &mut Latencies> {
         [Some(&mut self.latencies), self.service.as_mut(), self.lags.as_mut(), self.queue.as_mut()]
             .into_iter()

@@ -86,8 +86,10 @@ pub struct ReplayCounts {
     pub expected_failures: FailuresRecord,
     pub unexpected_failures: FailuresRecord,
     pub missing_failures: FailuresRecord,
-    /// Later statements of transactions that errors of these ended, by the SQLSTATE of those errors: they failed with
-    /// 25P02, which was not recorded; or 25P02 was recorded for them, and neither error was there.
+    /// The later statements of transactions in which one of the counted statements had an error, by the SQLSTATE of
+    /// that error. `consequences` counts those that failed with 25P02 (in a failed transaction), which was not
+    /// recorded. `missing_consequences` counts those for which 25P02 was recorded, if neither the first error nor 25P02
+    /// occurred in the replay.
     pub consequences: FailuresRecord,
     pub missing_consequences: FailuresRecord,
     /// The time from sending to the answer, without unexpected errors.

@@ -34,7 +34,7 @@ pub struct Hello {
     pub machines: Option<Vec<String>>,
 }
 
-/// The plan of an engine. Numbers are those of its shard.
+/// The plan of an engine. If several engines share a run, the numbers are those of this engine's part.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlanRecord {
     pub scripts: Vec<String>,
@@ -59,7 +59,7 @@ pub struct PlanRecord {
     pub suite: Option<SuitePlanRecord>,
 }
 
-/// Returns the keys of a struct, such as those of a plan in [`Hello`].
+/// Returns the fields of a struct as keys of a JSON object, such as those of a plan in [`Hello`].
 pub fn to_map(keys: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(keys) {
         Ok(Value::Object(map)) => map,
@@ -77,7 +77,7 @@ pub struct ShardRecord {
     pub clients: u64,
 }
 
-/// The slices in which the clients act, if the engine takes turns with others.
+/// The time slices in which this engine's clients act, if several engines run in turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SlicesRecord {
     pub length_s: f64,

@@ -191,7 +191,7 @@ mod tests {
         flag("--logger"),
     ];
 
-    /// The names of all options except the last, which is an addition.
+    /// The options that exist in pgbench, in this test's table: all except the last one.
     const ORIGINALS: &[&str] = &["client", "no-vacuum", "log", "log-prefix", "latency-limit", "report-per-command"];
 
     /// An option by its long name, and its value if it takes one.

@@ -31,22 +31,22 @@ pub fn catch() -> Result<Arc<AtomicBool>, SignalError> {
     Ok(flag)
 }
 
-/// True if an interrupt ends the program at once, with [`STATUS`]. The handlers look at it.
+/// True if an interrupt ends the program at once, with [`STATUS`]. The signal handlers read it.
 static ENDS_AT_ONCE: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
 
-/// The guard by which the handlers are set once.
+/// The record that the signal handlers are set, so that they are set only once.
 static HANDLERS: Once = Once::new();
 
-/// Says, while it is there, whether an interrupt ends the program at once: a script that computes in the main thread
-/// looks at no flag. Afterwards holds what was said before; at first, that it does, and after [`catch`], that it does
-/// not.
+/// A guard that sets whether an interrupt ends the program at once, and restores the former setting when it is dropped.
+/// A script that computes in the main thread looks at no flag, so that only the signal handler can end it. At the start
+/// an interrupt ends the program at once; after [`catch`] it does not.
 pub struct EndsAtOnce {
     before: bool,
 }
 
 impl EndsAtOnce {
-    /// Says from now on whether an interrupt ends the program at once. The first call sets the handlers. Where that
-    /// fails, the system ends the program.
+    /// Sets whether an interrupt ends the program at once, until the returned guard is dropped. The first call sets the
+    /// signal handlers. If that fails, the system's default applies, which ends the program.
     pub fn set(ends: bool) -> Self {
         HANDLERS.call_once(|| {
             let set =

@@ -28,7 +28,7 @@ pub enum Setter<T: 'static, E: 'static> {
     Text(fn(&mut T) -> &mut Option<String>),
     /// The value is checked and stored by this function.
     Value(fn(&mut T, &Argument<'_>) -> SetResult<E>),
-    /// The option sets what this option of a part of `T` sets.
+    /// The option belongs to a part of `T`, and sets a field of that part.
     Part(&'static dyn PartOption<T, E>),
 }
 
@@ -63,7 +63,7 @@ pub enum Stop<E> {
 }
 
 impl<E> Stop<E> {
-    /// Returns the same stop with another error.
+    /// Returns the same stop with its error, if it is one, converted by `change`.
     pub fn map<F>(self, change: impl FnOnce(E) -> F) -> Stop<F> {
         match self {
             Self::Print(text) => Stop::Print(text),
@@ -129,12 +129,12 @@ pub fn set<F: From<V>, V, E>(field: &mut F, value: Result<V, impl Into<E>>) -> S
 
 // Constants may copy rows, so that they need no destructor.
 impl<T, E, G: Copy> OptionRow<T, E, G> {
-    /// Makes an option that turns something on.
+    /// Makes an option without a value that sets the flag to true that `set` returns.
     pub const fn switch(spec: &'static str, group: G, help: &'static str, set: fn(&mut T) -> &mut bool) -> Self {
         Self { spec, group, help, set: Setter::Switch(set) }
     }
 
-    /// Makes an option without a value that does more than that.
+    /// Makes an option without a value that calls `set`, for options that do more than set a flag to true.
     pub const fn action(spec: &'static str, group: G, help: &'static str, set: fn(&mut T) -> SetResult<E>) -> Self {
         Self { spec, group, help, set: Setter::Action(set) }
     }

@@ -33,15 +33,16 @@ impl Readiness {
         self.alarm.set(at)
     }
 
-    /// Sets another such time, at which the caller wants to look around whatever happens. A timer that is set now and
-    /// then costs less than a time limit of each wait, which the kernel sets and clears as a timer of its own.
+    /// Sets a second time at which a wait ends, for work that the caller does at regular times even if no socket is
+    /// ready. Setting this timer costs less than a timeout for each wait, for which the kernel sets and clears a timer
+    /// of its own.
     pub fn look_up_at(&mut self, at: Nanos) -> io::Result<()> {
         self.beat.set(at)
     }
 
     /// Waits until a socket is ready, a set time has come, or `timeout` (whole milliseconds), if there is one, is over.
-    /// Returns the number of tokens in `ready`, among which may be that of set times, which no socket has; a signal
-    /// ends the wait with 0.
+    /// Returns the number of tokens in `ready`. A set time that has come is also reported, under a token that no socket
+    /// has. A signal ends the wait with 0.
     #[inline(always)]
     pub fn wait(&mut self, ready: &mut Ready, timeout: Option<Duration>) -> io::Result<usize> {
         self.poll.wait(ready, limit([&mut self.alarm, &mut self.beat], timeout))

@@ -1,8 +1,8 @@
 //! Arithmetic of runs that several engines share: which clients, transactions and tasks each engine has.
 //!
 //! Clients go to the engines in contiguous ranges. What clients share (the rate, a common number of transactions) is
-//! divided in proportion to the clients. The slots of a pool and its tasks are dealt in turn instead, so that tasks
-//! that arrive one after another go to different engines.
+//! divided in proportion to the clients. The slots of a pool and its tasks are assigned round-robin instead, so that
+//! tasks that arrive one after another go to different engines.
 
 use std::fmt;
 use std::ops::Range;
@@ -73,7 +73,7 @@ pub struct ClientShare {
 }
 
 impl ClientShare {
-    /// Returns the share of an engine that has all of `clients` clients.
+    /// Returns the share of the only engine of a run, which has all of the `clients` clients.
     pub fn whole(clients: usize) -> Self {
         Self::of_clients(Shard::WHOLE, clients)
     }

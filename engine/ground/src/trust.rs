@@ -1,8 +1,8 @@
 //! Files that another account could exchange, which root neither writes nor executes.
 //!
-//! Who can replace a file, or a directory on the way to it, chooses where root writes and what root executes. Trusted
-//! are root, the owner of this program, and the account that has called sudo, as for the lab
-//! (`pgtrial/files/trust.py`).
+//! An account that can replace a file, or a directory on the way to it, can choose where root writes and what root
+//! executes. The trusted accounts are root, the owner of this program, and the account that has called sudo, as in the
+//! lab (`pgtrial/files/trust.py`).
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};

@@ -197,7 +197,7 @@ mod tests {
         latencies.buckets().map(|(ns, count)| (bucket(ns), count)).collect()
     }
 
-    /// Generates counts as engines write them, most of them small, and what no engine writes.
+    /// Generates encoded counts, valid ones as engines write them, most of them small, and invalid ones.
     fn counts() -> impl Strategy<Value = Vec<u8>> {
         let byte = prop_oneof![20 => 0..32u8, 4 => 0..0x80u8, 1 => any::<u8>()];
         prop::collection::vec(byte, 0..400)
@@ -286,7 +286,7 @@ mod tests {
             prop_assert!(read.eq(counts));
         }
 
-        /// Checks the addition to a sum that is empty or not, whatever its size.
+        /// Checks that encoded counts of any size are added correctly to an empty and to a filled histogram.
         #[test]
         fn what_the_library_reads_is_added_and_nothing_else(
             before in counts(), encoded in counts(), cut in any::<prop::sample::Index>(),

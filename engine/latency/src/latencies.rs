@@ -1,8 +1,8 @@
 //! A histogram of latencies: three significant digits from 1 us to 1 h, nanoseconds below that, mergeable across
 //! threads, seconds and machines.
 //!
-//! Recording is a shift and an increment in the bucket layout of HdrHistogram (<http://hdrhistogram.org>), whose
-//! library does the rest.
+//! A latency is recorded by a shift and an increment, in the bucket layout of HdrHistogram (<http://hdrhistogram.org>);
+//! the library `hdrhistogram` does everything else.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -42,8 +42,8 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// Returns the percentiles, none of which is above the longest latency: they are upper ends of buckets, and it is
-    /// known exactly.
+    /// Returns the percentiles, limited to the longest latency `max_us`: a percentile is the upper end of a bucket and
+    /// may lie above the longest latency, which is known exactly.
     pub fn at_most(self, max_us: f64) -> Self {
         let [p50, p90, p95, p99, p999] =
             [self.p50, self.p90, self.p95, self.p99, self.p999].map(|percentile| percentile.min(max_us));
@@ -135,12 +135,12 @@ impl Latencies {
         }
     }
 
-    /// Returns the same histogram as the library has it; `None` without latencies.
+    /// Converts to the histogram type of the library `hdrhistogram`; returns `None` without latencies.
     fn some_histogram(&self) -> Option<Histogram<u64>> {
         self.buckets().next().map(|_| self.histogram())
     }
 
-    /// Returns the same histogram as the library has it.
+    /// Converts to the histogram type of the library `hdrhistogram`.
     pub(crate) fn histogram(&self) -> Histogram<u64> {
         let mut histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
             .unwrap_or_else(|error| unreachable!("the bounds are valid: {error}"));

@@ -11,7 +11,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Returns the sums of `count` values with these figures.
+    /// Returns the sums of `count` values that have this mean, standard deviation, minimum and maximum.
     pub fn of(count: u64, mean: f64, stddev: f64, min: f64, max: f64) -> Self {
         let values = count as f64;
         Self { count, min, max, sum: values * mean, sum_of_squares: values * (stddev * stddev + mean * mean) }

@@ -35,8 +35,8 @@ fn bytes_of(seed: u64) -> Vec<u8> {
     (0..length).map(|_| next() as u8).collect()
 }
 
-/// Returns the difference of the smallest bytes: as long as one of the same kind stays, parts are taken out or become
-/// zeros.
+/// Makes the input bytes as small as possible: parts are removed or replaced by zeros as long as a difference of the
+/// same kind remains. Returns the difference that the smallest input has.
 fn smallest(mut bytes: Vec<u8>, mut difference: String) -> String {
     let kind = kind_of(&difference);
     let mut has_changed = true;

@@ -18,7 +18,7 @@ impl<'a> Choices<'a> {
         taken.iter().fold(0, |number, byte| number << 8 | usize::from(*byte)) % limit
     }
 
-    /// Draws whether something happens that happens once in `rarity` times.
+    /// Returns true with a probability of one in `rarity`.
     pub fn happens(&mut self, rarity: usize) -> bool {
         self.below(rarity) + 1 == rarity
     }

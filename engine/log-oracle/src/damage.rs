@@ -7,7 +7,7 @@ use crate::load::RecordedLoad;
 /// A log, and what damage allows its capture to lack.
 pub struct DamagedLog {
     pub bytes: Vec<u8>,
-    /// True for each statement of which the log still has something of a message that shows it.
+    /// For each statement, true if at least a part of a message that shows the statement is left in the log.
     pub is_shown: Vec<bool>,
     pub is_damaged: bool,
     /// True if a capture must refuse the log.
@@ -127,9 +127,9 @@ fn tear(choices: &mut Choices<'_>, piece: &mut Piece) {
     }
 }
 
-/// Takes out what was torn off where nothing shows that it was there: plain lines directly before something of another
-/// form, and a message that was torn off before its word, directly behind another one that was torn off or before one
-/// whose begin is lost.
+/// Removes the remains of torn messages where nothing in the log shows that they are there: plain lines directly before
+/// something of another form; and a message that was torn off before its keyword, if it stands directly behind another
+/// one that was torn off, or before one whose beginning is lost.
 fn separate(pieces: &mut Vec<Piece>) {
     pieces.retain(|piece| !piece.bytes.is_empty());
     for at in 1..pieces.len() {

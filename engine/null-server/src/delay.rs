@@ -23,7 +23,8 @@ pub enum Delay {
         median: f64,
         sigma: f64,
     },
-    /// The delay is of one of these parts. Each has the cumulative probability up to and including it; the last is 1.
+    /// The delay is drawn from one of several distributions. With each of them stands the cumulative probability up to
+    /// and including it; the last one is 1.
     Mix(Vec<(f64, Delay)>),
 }
 

@@ -103,7 +103,7 @@ pub struct Serving {
     readiness: Readiness,
     clock: Clock,
     clients: Vec<Option<ServedClient>>,
-    /// The free places in `clients`.
+    /// The indexes in `clients` that are free for new clients.
     free: Vec<usize>,
     /// The times at which statements end, and the clients they belong to.
     due: BinaryHeap<Reverse<(Nanos, usize)>>,
@@ -161,8 +161,9 @@ impl Serving {
         Ok(())
     }
 
-    /// Returns how long to wait: until shortly before the next statement ends, which is the alarm's, and from then on
-    /// not at all.
+    /// Returns how long the thread may wait for sockets: zero if a client may have sent more than one buffer holds, or
+    /// if the next statement ends soon; otherwise without a limit, since the alarm ends the wait shortly before the
+    /// next statement ends.
     fn timeout(&mut self) -> io::Result<Option<Duration>> {
         if !self.eager.is_empty() {
             return Ok(Some(Duration::ZERO));

@@ -14,8 +14,8 @@ fn setup(delay: &str) -> Setup {
     Setup { rows: EncodedRows::new(), delay: Delay::parse(delay).unwrap(), seed: 1 }
 }
 
-/// Returns the answer of a session to bytes that come in pieces of one size; statements take no time here, but end
-/// their turn.
+/// Feeds bytes to a session in pieces of one size. Returns what the session answers, the delays that it asks for, which
+/// are skipped here, and true if it closes the connection.
 fn answer(bytes: &[u8], size: usize, setup: &Setup) -> (Vec<u8>, Vec<u64>, bool) {
     let mut session = ClientSession::new(0, setup, false);
     let (mut kept, mut holds) = (Vec::new(), Vec::new());
@@ -91,7 +91,8 @@ fn copy_data(data: &str) -> Vec<u8> {
     message(|out| frontend::CopyData::new(data.as_bytes()).unwrap().write(out))
 }
 
-/// Returns what a client sends after its start-up packet, and a summary of the answer.
+/// Returns conversations: the bytes that a client sends after its start-up packet, and a summary of the server's answer
+/// to them.
 fn conversations() -> Vec<(Vec<u8>, &'static str)> {
     let copy_done = || message(frontend::copy_done);
     let copy_fail = || message(|out| frontend::copy_fail("no", out).unwrap());

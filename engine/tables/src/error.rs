@@ -23,10 +23,11 @@ pub enum LoadError {
     ThreadLost,
 }
 
-/// The reason for which there are no tables of the program's own: what, where, what to do. Each message is a sentence.
+/// The reason for which the tables that a load needs cannot be found or made. Each message is a sentence that says what
+/// is missing, where, and what to do.
 #[derive(Debug, Error)]
 pub enum TablesError {
-    /// The database could not be asked what the tables are.
+    /// The query about the existing tables failed.
     #[error(transparent)]
     Look(#[from] LoadError),
     #[error("could not make {what}: {error}")]

@@ -9,7 +9,7 @@ use wire::session::Session;
 use crate::error::LoadError;
 use crate::session::{execute, query};
 
-/// The beginning of a place, which stands behind the text of a mark.
+/// The text that separates a mark's text from the place behind it.
 const BEGIN: &str = " [made as ";
 
 /// The text in place of a server's identifier, where the user is not allowed to ask for it.
@@ -20,7 +20,8 @@ const UNKNOWN: &str = "-";
 pub struct Mark {
     /// The text without the place; empty without a comment.
     pub text: String,
-    /// True if the place is that of the object. Versions up to 0.2 wrote none: their marks count as made here.
+    /// True if the place in the mark is the object's own, or if the mark names no place, as marks of versions up to
+    /// 0.2.
     pub is_here: bool,
 }
 
@@ -40,7 +41,8 @@ impl Marks {
         Ok(Self { system: system.unwrap_or_else(|| UNKNOWN.to_owned()) })
     }
 
-    /// Returns the mark that a comment is on the object at a place as by [`place_in`].
+    /// Reads the mark in the comment on an object. `place` is the object's own place, as the SQL of [`place_in`]
+    /// returns it.
     pub fn read(&self, comment: &str, place: &str) -> Mark {
         let Some((text, named)) = comment.rsplit_once(BEGIN) else {
             return Mark { text: comment.to_owned(), is_here: true };

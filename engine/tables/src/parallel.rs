@@ -11,7 +11,7 @@ use wire::session::Session;
 
 use crate::error::LoadError;
 
-/// The longest time for which [`for_each`] waits for each further thread after an error.
+/// The longest time for which [`for_each`] waits, after an error, for each of the other threads to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Calls `work` for each item, over one thread for each session. Returns the sessions when all items are done.

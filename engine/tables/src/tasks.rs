@@ -27,7 +27,7 @@ impl Shape {
     /// The shape of the published study.
     pub const PUBLISHED: Shape = Shape { threads: 10, rows: 100_000 };
 
-    /// Returns the published shape with what the options change.
+    /// Returns the published shape, except for the values that options give.
     pub fn published_but(threads: Option<u32>, rows: Option<u32>) -> Self {
         let Self { threads: published, rows: published_rows } = Self::PUBLISHED;
         Self { threads: threads.unwrap_or(published), rows: rows.unwrap_or(published_rows) }
@@ -165,7 +165,8 @@ fn since(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1000.0
 }
 
-/// Returns the table's shape: as it was made here, else as the options have it.
+/// Returns the shape of the existing table: the one in its mark if this program made it, otherwise the published shape
+/// with the values of options.
 pub fn find(
     session: &mut Session,
     threads: Option<u32>,

@@ -33,7 +33,8 @@ pub struct Authentication {
     /// The server's certificate hash, if TLS is on and the certificate has one: it binds SCRAM to the channel.
     pub end_point: Option<Vec<u8>>,
     binds_channel: bool,
-    /// The observer of what the TLS handshake did with the client's certificate, if that matters.
+    /// Records what the TLS handshake does with the client's certificate; `None` unless `sslcertmode=require` has to be
+    /// checked.
     pub certificate_request: Option<Arc<CertificateRequest>>,
     /// True if the password was needed.
     pub has_used_password: bool,

@@ -11,7 +11,8 @@ const CANCEL_REQUEST: u32 = 80_877_102;
 /// The key of a server process: its number and the secret that only its session knows.
 #[derive(Clone, PartialEq, Eq)]
 pub enum BackendKey {
-    /// The key of protocol 3.0, which each of many sessions keeps.
+    /// A key with a secret of four bytes, as in protocol 3.0. It is stored in place, since a program may have many
+    /// sessions.
     Short([u8; BackendKey::SHORT]),
     Long(Box<[u8]>),
 }

@@ -127,8 +127,8 @@ impl<T: Transport> Connection<T> {
         Ok(())
     }
 
-    /// Continues the session's start, over another socket if the first does not lead to the server that is wanted;
-    /// `Some` when the session is ready. For connections that are not.
+    /// Continues the start of the session, over a new socket if the first server is not of the wanted kind or does not
+    /// answer. Returns `Some` when the session is ready. It is called only while the connection is being opened.
     pub fn advance<N: Network<Transport = T>>(
         &mut self,
         buffer: &mut [u8],
@@ -279,8 +279,9 @@ impl<T: Transport> Connection<T> {
         self.send_text(&messages).map(Some)
     }
 
-    /// Goes on behind a statement that could not be prepared, as if it had been: sends what followed its text in the
-    /// last request, and wants the same rows. `None` if nothing followed.
+    /// Continues after the server rejected a statement while preparing it, as if it had been prepared: sends the part
+    /// of the last request that followed the statement's text, and asks for the same rows. Returns `None` if nothing
+    /// followed.
     pub fn pass_unprepared(&mut self, rows: Rows) -> Result<Option<Sent>, ConnectionError> {
         let rest = self.exchange.request.pass_rejected();
         let mut kinds = frame::messages(&rest).map(|(kind, _)| kind);
@@ -384,7 +385,8 @@ impl<T: Transport> Connection<T> {
         Ok(self.watch_unsent(network, token)?)
     }
 
-    /// Returns why the session ends; a server that can still listen is told.
+    /// Returns the reason for which the session ends. If that is a COPY, for which this client has no data, the server
+    /// can still receive messages and gets Terminate.
     #[cold]
     fn fail(&mut self, error: ConnectionError) -> ConnectionError {
         let failure = self.exchange.failure(error);

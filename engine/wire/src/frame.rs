@@ -103,9 +103,9 @@ pub trait Visitor {
         self.message(kind, &[])
     }
 
-    /// Takes all of `bytes`, which begin with a message, if they are what the visitor most often waits for, and no
-    /// more. This saves the loop over the messages. It must have the same effect as that loop, which then ends with
-    /// [`Flow::Stop`]. Returns false, without any effect, for all other bytes.
+    /// Takes `bytes`, which begin with a message, in one step if they are exactly the reply that the visitor most often
+    /// receives; this saves the loop over the messages. The effect must be that of the loop, which then ends with
+    /// [`Flow::Stop`]. Returns false, and has no effect, for all other bytes.
     #[inline(always)]
     fn take_usual(&mut self, _bytes: &[u8]) -> bool {
         false
@@ -115,7 +115,8 @@ pub trait Visitor {
 /// The longest message of the types that are short, as in libpq.
 pub const MAX_SHORT: usize = 30_000;
 
-/// Returns true if messages of this type may be longer than that.
+/// Returns true if libpq accepts messages of this type with any length; messages of other types have a limit, beyond
+/// which they are malformed.
 pub fn may_be_long(kind: u8) -> bool {
     matches!(kind, b'T' | b'D' | b'd' | b'V' | b'E' | b'N' | b'A')
 }

@@ -35,8 +35,8 @@ impl Environment for Bare {
     }
 }
 
-/// Starts a server whose every connection is one call of `behave`; the receiver gets what the client had sent when that
-/// is over, one item for each connection.
+/// Starts a server that calls `behave` for each connection. When a call has returned, the receiver gets all bytes that
+/// the client of that connection had sent.
 fn serve(behave: impl Fn(&mut TcpStream) + Send + 'static) -> (u16, Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -68,7 +68,7 @@ fn open(port: u16, options: &str) -> Result<Session, String> {
     Session::open(&target(port, options)).map_err(|error| error.message.replace(&prefix, ""))
 }
 
-/// Returns the error of a session with a server that writes these bytes, whatever it is told.
+/// Returns the error of a session with a server that writes these bytes and does not look at what the client sends.
 fn error_of(bytes: impl Into<Vec<u8>>, options: &str) -> String {
     let bytes = bytes.into();
     let (port, _heard) = serve(move |stream| stream.write_all(&bytes).unwrap());
@@ -206,8 +206,9 @@ fn a_query_that_the_socket_takes_only_in_part_is_sent_whole() {
     assert_eq!(session.query(&"x".repeat(LONG)).unwrap().len(), 0);
 }
 
-/// Starts a server on a Unix socket, where one that is gone is noticed by the first write. It ends its only session,
-/// which was `welcomed` or not, with a word when it is told to, and tells when it has.
+/// Starts a server on a Unix socket, whose end the client notices at its first write. The server accepts one session,
+/// with the welcome of a ready server if `welcomed`. When the returned function is called, the server sends an error
+/// and closes the session; the function returns when that is done.
 fn leaving(welcomed: bool) -> (tempfile::TempDir, Arc<Target>, impl FnOnce()) {
     let folder = tempfile::tempdir().unwrap();
     let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();

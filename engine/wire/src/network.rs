@@ -36,7 +36,7 @@ pub trait Transport: Read + Write {
 pub trait Network {
     type Transport: Transport;
 
-    /// Returns the time on the clock by which attempts to connect are given up.
+    /// Returns the current time of the clock on which timeouts of connection attempts are measured.
     fn now(&self) -> Instant;
 
     /// Starts to connect to `address`.

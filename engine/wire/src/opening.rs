@@ -137,11 +137,11 @@ impl Search {
     }
 }
 
-/// The step that follows a failed attempt.
+/// The decision after a failed attempt to connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     At(usize),
-    /// The route is at its end, and no attempt is left.
+    /// The route has no further attempt to make.
     Nothing,
     GiveUp,
 }

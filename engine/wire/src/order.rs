@@ -11,10 +11,10 @@ pub const COLUMN_DETAILS: usize = 18;
 /// The number of values that a row may have.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Columns {
-    /// No row is allowed, since there is no description.
+    /// No row is allowed, since no RowDescription has come.
     #[default]
     None,
-    /// Any number is allowed, since no description was asked for.
+    /// A row may have any number of columns, since the client did not ask for a RowDescription.
     Any,
     Exactly(u16),
 }
@@ -42,7 +42,7 @@ impl Form {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     columns: Columns,
-    /// The value of `columns` between two results.
+    /// The value that `columns` has before the first result and after each result.
     between: Columns,
     /// The number of results that are complete.
     results: u32,
@@ -75,8 +75,8 @@ impl Order {
         self.between == Columns::None
     }
 
-    /// Returns the beginning of a reply with any results, whose rows are described or not. Exchanges are tested with
-    /// it.
+    /// Returns the beginning of a reply that may have any number of results and rows, with descriptions or without, for
+    /// tests of exchanges.
     #[cfg(test)]
     pub fn of_anything() -> Self {
         Self { columns: Columns::Any, between: Columns::Any, results: 0, least: 0, most: u32::MAX }
@@ -182,7 +182,7 @@ fn insufficient(kind: u8) -> ConnectionError {
     ConnectionError::Violation { message, query: 0 }
 }
 
-/// The judgement of a row by its description.
+/// The outcome of comparing a DataRow with the number of columns of the RowDescription, and with its own lengths.
 #[derive(Debug, PartialEq, Eq)]
 enum Row {
     Whole,
@@ -233,7 +233,8 @@ fn described(body: &[u8]) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// Returns the places within a reply, each by an order and the messages that lead there.
+    /// Returns the places within a reply at which a message may come, each by its name and with an order that has taken
+    /// the messages before it.
     fn places() -> Vec<(&'static str, Order)> {
         let mut in_rows = Order::of(Form::Text);
         in_rows.take(b'T', Some(DESCRIPTION)).unwrap();
@@ -263,7 +264,7 @@ mod tests {
         }
     }
 
-    /// Checks for all types of messages in all places that they are taken where libpq takes them.
+    /// Checks that a message of each type is accepted at exactly those places of a reply at which libpq accepts it.
     #[test]
     fn each_type_is_allowed_where_libpq_takes_it() {
         for kind in 0..=u8::MAX {

@@ -46,8 +46,8 @@ pub struct Exchange {
     pub(crate) request: Request,
     rows: Rows,
     order: Order,
-    /// The statement whose usual reply may come, and its form. It is set while nobody wants the rows and no message of
-    /// the reply was taken.
+    /// The statement of the request and the form of its reply, as long as the reply may be compared with the
+    /// statement's usual one: nobody wants the rows, and no message of the reply has been taken.
     usual: Option<(usize, Form)>,
     status: u8,
     is_pipeline: bool,
@@ -66,7 +66,7 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Makes the exchange of a session whose notices go to `tell`.
+    /// Makes the exchange of a session; `tell` is called with each notice of the server.
     pub(crate) fn telling(tell: fn(&str)) -> Self {
         Self { tell: Some(tell), ..Self::default() }
     }
@@ -145,7 +145,8 @@ impl Exchange {
         begins
     }
 
-    /// Begins a COPY: the rest of the reply is read message by message, and its usual end is no success.
+    /// Begins a COPY: the rest of the reply is read message by message, and is not counted as a success even if it ends
+    /// normally.
     fn begin_copy(&mut self, state: CopyState) {
         self.copy = state;
         self.rows = Rows::Kept;
@@ -253,8 +254,8 @@ impl Visitor for Exchange {
 }
 
 impl Exchange {
-    /// Takes a whole reply if it is one of the `usual` ones or becomes one of them. It has the effect of its messages,
-    /// one by one; without any effect for other bytes.
+    /// Takes a whole reply in one step if it is equal to one of the `usual` replies, or can be kept as one. The effect
+    /// is that of taking its messages one by one. Returns false, and has no effect, for other bytes.
     #[inline(always)]
     pub(crate) fn take_usual(&mut self, bytes: &[u8], usual: &mut UsualReplies) -> bool {
         let Some((statement, form)) = self.usual else { return false };

@@ -57,8 +57,8 @@ impl Request {
         self.rejected.clone_from(&self.pending);
     }
 
-    /// Takes the rejected statement for parsed. Returns what followed its Parse message in the request, which must be
-    /// sent again; empty if nothing followed but the end.
+    /// Treats the rejected statement as if it had been parsed. Returns the messages that followed its Parse message in
+    /// the request, which must be sent again; empty if only Sync followed.
     pub fn pass_rejected(&mut self) -> Vec<u8> {
         let passed = frame::messages(&self.messages).take_while(|(kind, _)| *kind == b'P').count();
         let passed = (passed + 1).saturating_sub(self.rejected.len());

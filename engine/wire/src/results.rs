@@ -66,7 +66,7 @@ pub struct Answering {
 }
 
 impl Answering {
-    /// Begins another answer; `is_described` says whether the server sends a RowDescription before rows.
+    /// Begins the answer to another request; `is_described` says whether the server sends a RowDescription before rows.
     pub fn expect(&mut self, is_described: bool) {
         self.clear();
         self.is_described = is_described;

@@ -64,7 +64,7 @@ pub struct Session {
     poll: Poll,
     buffer: ReceiveBuffer,
     target: Arc<Target>,
-    /// True if the user is not told notices.
+    /// True if notices of the server are not passed to the user.
     is_silent: bool,
     /// The time at which the first request to cancel was sent.
     cancelled: Option<Instant>,
@@ -158,8 +158,9 @@ impl Session {
         }
     }
 
-    /// Sends one request as [`Session::ask`] does; after `until` the server is asked to cancel the request. Returns
-    /// true if it was asked; then a request to cancel may still be under way, and the session is of no further use.
+    /// Sends one request as [`Session::ask`] does. If there is no answer at the time `until`, the server is asked to
+    /// cancel the request. Returns the answer, and true if the cancellation was requested; the request to cancel may
+    /// then still be under way, so that the session must not be used any more.
     pub fn ask_until(
         &mut self,
         until: Instant,

@@ -1,5 +1,5 @@
-//! The parameter `target_session_attrs`: what a server says of being writable or a standby, and whether that is what is
-//! wanted.
+//! The parameter `target_session_attrs`: whether the server accepts writes and whether it is a standby, as it reports
+//! it, compared with the kind of server that the user asks for.
 
 use crate::params::TargetSessionAttrs;
 
@@ -44,7 +44,7 @@ impl SessionKind {
         (is_open && !std::mem::replace(&mut self.asked, true)).then_some(sql)
     }
 
-    /// Checks that the session is as wanted.
+    /// Checks that the session's server is of the kind that the user asks for.
     ///
     /// # Errors
     /// libpq's sentence on what it is instead.

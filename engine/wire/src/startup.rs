@@ -55,7 +55,8 @@ pub struct Startup {
     server: ServerInfo,
     kind: SessionKind,
     wanted: TargetSessionAttrs,
-    /// True if the server has no TLS and the session, which may do without, went on in this attempt.
+    /// True if the server refused TLS, and the session was continued unencrypted over the same socket, which `sslmode`
+    /// allows.
     pub went_on_without_tls: bool,
 }
 
@@ -71,8 +72,8 @@ enum State {
 }
 
 impl Startup {
-    /// Begins the start of a session over a socket that is being connected as `attempt` says; the server must be as
-    /// `wanted`.
+    /// Begins the start of a session over a socket that is connecting to the endpoint of `attempt`. `wanted` is the
+    /// kind of server that is accepted.
     pub fn new(target: Arc<Target>, attempt: Arc<Attempt>, wanted: TargetSessionAttrs) -> Self {
         Self {
             target,
@@ -306,8 +307,8 @@ impl Startup {
         Ok(())
     }
 
-    /// Checks that the server is of the kind that is wanted, which makes the session ready; an old server must be asked
-    /// for that.
+    /// Checks that the server is of the wanted kind. If it is, the session is ready; if an old server has not reported
+    /// its kind, a query for it is sent first.
     fn judge(&mut self) -> Result<(), ConnectionError> {
         match self.kind.question(self.wanted) {
             Some(sql) => frame::write(&mut self.out, b'Q', |out| frame::write_text(out, sql.as_bytes())),
@@ -390,7 +391,8 @@ fn tls_failure(message: &str) -> ConnectionError {
     ConnectionError::Tls(TlsFailure::AsLibpq(message.to_owned()))
 }
 
-/// Makes the error of a handshake's failure; libpq has other words for its sockets than later.
+/// Makes the error for a TLS handshake that failed. libpq words errors of the socket during the handshake differently
+/// from later ones.
 fn handshake_error(error: io::Error) -> ConnectionError {
     match ConnectionError::receiving(error) {
         ConnectionError::Closed => tls_failure("SSL error: unexpected eof while reading"),

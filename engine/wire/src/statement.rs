@@ -96,7 +96,7 @@ pub const SHORT_ROOM: usize = BindHead::LONGEST + 6 * SHORT_PARAMETER + TAIL;
 /// A place in a statement where a variable's value goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hole {
-    /// The index of the variable's value.
+    /// The index of the variable's value among a client's values.
     pub slot: usize,
     /// The variable's name: in simple mode a variable without a value stays in the text as it was written.
     pub name: String,
@@ -266,8 +266,9 @@ impl Statement {
     }
 }
 
-/// A Bind message up to the parameters; the length is set when they are known. Copying room of a constant size and
-/// cutting it costs less than copying what is needed.
+/// The beginning of a Bind message, up to the parameters. Its length field is filled in when the parameters are known.
+/// It is kept in an array of constant size: copying all of that and then truncating costs less than copying a variable
+/// number of bytes.
 #[derive(Debug)]
 struct BindHead {
     bytes: [u8; BindHead::LONGEST],
@@ -310,12 +311,13 @@ mod tests {
         )
     }
 
-    /// Returns the same messages by the library's own encoder.
+    /// Returns the messages of one execution as the library `postgres_protocol` encodes them, with which this program's
+    /// own encoding is compared.
     fn reference(parse: bool, name: &str, values: &[Option<&str>]) -> Vec<u8> {
         reference_in(&[], parse, name, values)
     }
 
-    /// Returns the same messages with these codes for the formats of results.
+    /// Returns the messages as `reference` does, with these format codes for the results.
     fn reference_in(formats: &[i16], parse: bool, name: &str, values: &[Option<&str>]) -> Vec<u8> {
         let mut out = BytesMut::new();
         if parse {

@@ -20,15 +20,15 @@ use ground::random::{Random, entropy};
 pub struct User {
     /// The function that gets notices and warnings, each without the last line's end.
     pub tell: fn(&str),
-    /// The function that gets the progress of long work, as it is: on a terminal, text without a line's end is
-    /// overwritten by the next one.
+    /// The function that shows the progress of long work. It gets the text as it must be written: on a terminal, text
+    /// without a newline at its end is overwritten by the next text.
     pub show: fn(&str),
     /// The function that asks a question; the answer is not shown.
     pub ask: fn(&str) -> io::Result<String>,
 }
 
 impl User {
-    /// The user of connections about which nobody is told and for which nobody is asked.
+    /// The user of connections whose notices are dropped and for which no password is asked.
     pub const NOBODY: Self = Self { tell: |_| {}, show: |_| {}, ask: |_| Ok(String::new()) };
 }
 
@@ -74,8 +74,8 @@ impl Target {
         Ok(Arc::new(Self { user, ..Self::resolve(params) }))
     }
 
-    /// Resolves names and prepares TLS, for nobody. What is wrong with either is told by the attempts that need it, as
-    /// libpq does.
+    /// Resolves host names and prepares TLS, without a user who is told notices or asked for a password. As in libpq,
+    /// an error in either is reported by the connection attempts that depend on it.
     pub fn resolve(params: Params) -> Self {
         let places: Vec<_> = params.endpoints.iter().map(addresses).collect();
         let has_network = places.iter().flatten().flatten().any(|place| matches!(place, SocketAddress::Tcp(_)));

@@ -13,8 +13,8 @@ const LONGEST: usize = 4096;
 pub struct UsualReplies(Vec<Option<UsualReply>>);
 
 impl UsualReplies {
-    /// Returns the status at the end of the reply to `statement` that `bytes` are, if it is whole, has no effect but
-    /// its status, and is of this form.
+    /// Returns the transaction status at the end of `bytes`, if these are a whole reply to `statement` in this form
+    /// that changes nothing but the transaction status; otherwise `None`.
     #[inline(always)]
     pub fn status(&mut self, statement: usize, form: Form, bytes: &[u8]) -> Option<u8> {
         if let Some(Some(usual)) = self.0.get(statement) {
@@ -37,7 +37,8 @@ impl UsualReplies {
     }
 }
 
-/// The parts that all replies to a statement have in common, that is all except the rows. They were judged.
+/// The messages that all replies to a statement have in common: all except the rows. They were checked when they were
+/// stored.
 struct UsualReply {
     /// The form by which the reply was judged: whether a reply is right depends on that and on its bytes only.
     form: Form,
@@ -50,7 +51,8 @@ struct UsualReply {
 }
 
 impl UsualReply {
-    /// Makes the usual reply of one that was judged by this form; `None` if it is long, or has more than one result.
+    /// Stores a reply that was found correct for this form; returns `None` if the reply is long or has more than one
+    /// result.
     fn of(bytes: &[u8], form: Form) -> Option<Self> {
         let mut in_rows = Order::of(form);
         let mut at = 0;
@@ -107,7 +109,7 @@ fn is_equal(mut some: &[u8], mut others: &[u8]) -> bool {
     last == other
 }
 
-/// Returns what follows the rows at the beginning of `bytes`; `None` if one of them is wrong at this place.
+/// Returns the bytes behind the rows at the beginning of `bytes`; `None` if one of the rows is not allowed by `order`.
 #[inline(always)]
 fn skip_rows(mut bytes: &[u8], order: Order) -> Option<&[u8]> {
     while let Some(header @ Header { kind: b'D', .. }) = Header::read(bytes) {
@@ -120,8 +122,8 @@ fn skip_rows(mut bytes: &[u8], order: Order) -> Option<&[u8]> {
     Some(bytes)
 }
 
-/// Returns the status at the end of a reply of ParseComplete, BindComplete, RowDescription, NoData, DataRow,
-/// CommandComplete and one ReadyForQuery only, that keeps this order.
+/// Returns the transaction status at the end of a whole reply, if its messages are allowed by `order` and are of these
+/// types only: ParseComplete, BindComplete, RowDescription, NoData, DataRow, CommandComplete and one ReadyForQuery.
 #[inline(never)]
 fn status_of(mut bytes: &[u8], mut order: Order) -> Option<u8> {
     while let Some(header) = Header::read(bytes) {

@@ -79,7 +79,8 @@ fn write_long_parameter(value: &Value, out: &mut Vec<u8>) {
 /// Numbers whose digits and sign are at most eight bytes.
 const SHORT: RangeInclusive<i64> = -9_999_999..=99_999_999;
 
-/// Returns sign and digits of a short number, the first byte in the lowest, and how many they are.
+/// Returns the text of a short number as the bytes of one word, the first character in the lowest byte, and the number
+/// of characters.
 #[inline(always)]
 fn eight_bytes(number: i64) -> (u64, u32) {
     let (digits, length) = eight_digits(number.unsigned_abs() as u32);

@@ -6,7 +6,7 @@ use crate::time::days_since_1970;
 /// A piece of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// A part that stays as it is.
+    /// A part of a value that is not replaced.
     Kept(&'a str),
     /// A run of digits.
     Digits(&'a str),
@@ -18,7 +18,7 @@ pub enum Piece<'a> {
     Date(i64),
 }
 
-/// The function that takes the pieces.
+/// The function that is called with each piece of a value, in order.
 pub type Take<'a> = dyn FnMut(Piece<'_>) + 'a;
 
 /// Values that stay whole, in lower case: truth values, and what date and number types accept as words.

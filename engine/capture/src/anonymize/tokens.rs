@@ -1,8 +1,9 @@
 //! Tokens for the pieces of all values of a capture.
 //!
-//! Pieces of one kind and one length are a group. In a group the tokens have the order of the pieces, and each token is
-//! drawn from its part of all possible ones with a key that is forgotten afterwards. The more of the possible pieces a
-//! group has, the nearer tokens are to the pieces: a group that has all of them keeps them.
+//! Pieces of one kind and one length are a group. All possible tokens of a group are divided, in their order, into as
+//! many parts as the group has pieces, and the token of each piece is drawn from the piece's part, with a key that is
+//! forgotten afterwards. So tokens have the order of the pieces. The more of all possible pieces occur in a group, the
+//! closer its tokens are to the pieces: if all of them occur, each piece is its own token.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
@@ -13,7 +14,7 @@ use crate::time::date_of;
 /// The pieces of a capture, and their tokens when all are known.
 pub struct Vocabulary {
     learned: HashMap<Group, BTreeSet<Box<str>>>,
-    /// The pieces of each group, sorted.
+    /// The pieces of each group, sorted; filled when [`Self::seal`] is called.
     sealed: HashMap<Group, Vec<Box<str>>>,
     key: RandomState,
     /// The number of days by which all dates are moved.
@@ -40,7 +41,8 @@ enum Kind {
 /// Dates are moved by 2 to 260 weeks, so that days of the week stay.
 const WEEKS: (u64, u64) = (2, 260);
 
-/// The letters of tokens. They make no word that stays in values, such as `true`, `t` or `ms`.
+/// The letters of which tokens are made. No word of these letters is one of the words that are not replaced in values,
+/// such as `true`, `t` or `ms`.
 const LETTERS: &str = "bcgjklnpqrvwxz";
 
 impl Group {
@@ -59,8 +61,8 @@ impl Group {
         Some((Self { kind, length: text.chars().count() }, text))
     }
 
-    /// Returns the characters of a token, sorted, for this number of pieces: with all tokens of this length there are
-    /// enough.
+    /// Returns the characters of which the tokens of a group are made, sorted: so many that there are at least `pieces`
+    /// different tokens of this length.
     fn alphabet(&self, pieces: usize) -> Vec<char> {
         match self.kind {
             Kind::Digits | Kind::ZeroLed => ('0'..='9').collect(),
@@ -100,7 +102,7 @@ impl Vocabulary {
         });
     }
 
-    /// Ends the learning: all values are known.
+    /// Ends the first pass, in which all values of the capture were learned: from here on tokens can be asked for.
     pub fn seal(&mut self) {
         let learned = std::mem::take(&mut self.learned);
         self.sealed = learned.into_iter().map(|(group, pieces)| (group, pieces.into_iter().collect())).collect();

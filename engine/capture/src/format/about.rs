@@ -30,7 +30,7 @@ pub struct About {
     pub anonymized: bool,
     /// The earliest start of a session or a statement, since 1970-01-01 00:00 UTC.
     pub begin_us: Micros,
-    /// The time from the begin to the last end that is known.
+    /// The time from `begin` to the last end of a session or statement that the logs show.
     pub span_us: Micros,
     pub sessions: u64,
     pub statements: u64,
@@ -57,7 +57,8 @@ pub struct Source {
     /// The log_line_prefix by which the lines were read, for the formats that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
-    /// The zones that the times may be of, if they have different offsets: then the begin is that in one of them.
+    /// The time zones that the log's abbreviations fit, if these zones have different offsets; `begin` is then computed
+    /// with the offset of one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones: Option<String>,
     pub bytes: u64,

@@ -24,7 +24,7 @@ pub const USUAL_LENGTH: usize = 2048;
 const HEADER: usize = 24;
 const NEXT: usize = 8;
 
-/// The session that a chunk belongs to, and the number of the chunk there.
+/// The session that a chunk belongs to, and the number of the chunk within that session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pub session: u32,

@@ -76,7 +76,7 @@ pub struct IndexWriter {
     unsorted_path: PathBuf,
     unsorted: BufWriter<File>,
     end: u64,
-    /// The start, the place and the length of each entry.
+    /// For each session, its start, and the offset and the length of its entry in the unsorted file.
     entries: Vec<(Micros, u64, u32)>,
 }
 
@@ -124,7 +124,8 @@ pub struct Sessions {
     left: u64,
     /// The number of bytes of the file that have not been read.
     bytes_left: u64,
-    /// The greatest number of statements of a session: each takes a byte or more of `sessions.bin`.
+    /// The greatest number of statements that a session can have: each statement takes at least a byte of
+    /// `sessions.bin`. An entry with a greater number is an error.
     most_statements: u64,
     entry: Vec<u8>,
 }

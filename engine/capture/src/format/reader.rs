@@ -89,14 +89,14 @@ fn read_templates(path: &Path, about: &About) -> Result<Vec<Template>, Error> {
 
 /// Reads the statements of one session in their order.
 ///
-/// It keeps one chunk, usually 2 KiB and otherwise as long as its longest statement, from its first statement to its
-/// last one. Several readers may be used by several threads at the same time.
+/// The reader keeps one chunk in memory from the session's first statement to its last one: usually 2 KiB, and more if
+/// one statement is longer. Several threads may use several readers at the same time.
 pub struct SessionReader {
     chunks: Arc<ChunkReader>,
     begin: Micros,
     /// The number of templates of the capture.
     templates: u32,
-    /// The owner of the chunk that is read next.
+    /// The session and the number of the chunk that is read next.
     owner: Owner,
     next_chunk: Option<u64>,
     /// The number of statements behind the current one.
@@ -177,7 +177,7 @@ impl SessionReader {
         Ok(())
     }
 
-    /// Returns the current statement, whose start counts from 1970.
+    /// Returns the current statement with its parameters. Its start counts from 1970-01-01 00:00 UTC.
     fn decode(&self) -> (RecordedStatement, Parameters<'_>) {
         let mut rest = &self.buffer[self.at..self.end];
         RecordedStatement::decode(self.start, &mut rest).expect("advance() has returned true")

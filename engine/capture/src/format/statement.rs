@@ -1,5 +1,5 @@
-//! A statement within a chunk: one byte of flags, the template, the start after the statement before, then what the
-//! flags say is there.
+//! The encoding of a statement within a chunk: one byte of flags, the template, the time since the start of the
+//! statement before, then the optional fields that the flags announce.
 
 use super::varint::{put, put_signed, take, take_signed, take_slice, take_u32};
 use crate::time::Micros;

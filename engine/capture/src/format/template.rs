@@ -49,7 +49,7 @@ pub struct TemplateShape<'a> {
 /// The kind of a template's parameters.
 #[derive(Debug, Clone, Copy)]
 pub enum Parameterization<'a> {
-    /// This number of values is bound.
+    /// The parameters are bound; their number.
     Bound(u32),
     /// The parameters are literals, the placeholders of which begin at these places and are numbered from `first` on.
     Literals { places: &'a [u32], first: u32 },
@@ -95,7 +95,8 @@ impl Template {
         Self { id, protocol, parameters, text, places, first }
     }
 
-    /// Returns true if the places are in the text, each with its `$n`. [`Self::write_text`] relies on it.
+    /// Returns true if each of `places` lies within the text and the placeholder with its number stands there.
+    /// [`Self::write_text`] relies on it.
     pub(super) fn is_sound(&self) -> bool {
         let mut done = 0;
         let found = self.first > 0
@@ -111,7 +112,7 @@ impl Template {
     }
 }
 
-/// Returns the length of `$number`.
+/// Returns the length in bytes of the placeholder `$number`.
 fn placeholder_length(number: u32) -> usize {
     2 + number.ilog10() as usize
 }

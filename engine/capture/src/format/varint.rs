@@ -1,6 +1,7 @@
 //! Numbers of varying length: LEB128, seven bits a byte, the lowest first. Signed ones are zigzag-coded before.
 
-/// Appends a number in the form above.
+/// Appends a number as a varint: seven bits in each byte, the lowest first, and the high bit set in all bytes except
+/// the last.
 pub fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -55,7 +56,7 @@ pub fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     take_slice(bytes, length)
 }
 
-/// Takes this number of bytes.
+/// Takes `length` bytes from the front of `bytes`; returns `None` if there are fewer.
 pub fn take_slice<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;

@@ -8,7 +8,7 @@ use super::source::{LogLine, LogLines};
 use super::stderr::Assembler;
 use crate::error::CaptureError;
 
-/// The length at which an object that has not ended has lost a brace or a quote, bytes.
+/// The size, bytes, from which on a JSON object without an end is given up: it must have lost a brace or a quote.
 const LONGEST_ENTRY: usize = 64 << 20;
 
 #[derive(Deserialize)]

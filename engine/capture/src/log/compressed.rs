@@ -97,8 +97,9 @@ impl Compression {
     }
 }
 
-/// The text of a compressed log. Compressed parts that follow each other are one log, as for `zcat`. What cannot be
-/// unpacked is noted in the counts, and a mark stands in its place: with it what was cut is no whole line.
+/// The text of a compressed log. Compressed parts that follow each other are one log, as for `zcat`. A part that cannot
+/// be unpacked is noted in the counts, and a mark is put into the text in its place, so that the line that was cut
+/// there is not taken for a whole line.
 pub struct Unpacked {
     compression: Compression,
     /// The part that is being read; `None` at the end.
@@ -106,7 +107,7 @@ pub struct Unpacked {
     counts: Rc<ReadCounts>,
     /// True if any text was unpacked.
     has_text: bool,
-    /// The part of the mark that is still to be read.
+    /// The rest of a mark of a damaged part that has not been handed to the reader yet.
     mark: &'static [u8],
 }
 

@@ -8,7 +8,7 @@ use super::source::{LogLine, LogLines};
 use super::words::{Part, part};
 use crate::error::CaptureError;
 
-/// The length at which a row that has not ended has lost a quote, bytes.
+/// The size, bytes, from which on a row without an end is given up: it must have lost a quote.
 const LONGEST_ROW: usize = 64 << 20;
 
 /// Reads a log to its end.
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(found(&log), [format!("1 {WHOLE}"), "3 CutShort".to_owned()]);
     }
 
-    /// Returns how many rows are counted as lost, and the messages of the others.
+    /// Returns the number of rows of a log that are counted as lost, and the messages of its other rows.
     fn counted(log: &str) -> (usize, Vec<String>) {
         let is_lost = |found: &String| found.ends_with("Format") || found.ends_with("CutShort");
         let (lost, kept): (Vec<_>, Vec<_>) = found(log).into_iter().partition(is_lost);

@@ -107,7 +107,7 @@ impl DetectedLog {
         &self.format
     }
 
-    /// Returns the counts of what has been read; they go on counting.
+    /// Returns the counts of how far the log is read. They are shared, and grow while the log is read further.
     pub fn counts(&self) -> Rc<ReadCounts> {
         self.lines.counts()
     }

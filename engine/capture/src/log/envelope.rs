@@ -30,9 +30,9 @@ impl Envelope {
         [Self::Docker, Self::Cri].into_iter().find(|envelope| envelope.unwrap(first).is_some())
     }
 
-    /// Returns what is left of a line of another form, and of those that begin within it because it was torn off: a
-    /// line each, of which the last one may be whole. In Docker's texts quotes are escaped, so no text looks like the
-    /// begin of a line.
+    /// Returns the text that can be saved from a line that has not the envelope's form because it was torn off, and
+    /// from further lines that begin within it: one line of text for each, of which the last may be whole. In Docker's
+    /// texts quotes are escaped, so no text is mistaken for the beginning of a line.
     fn unwrap_torn(self, line: &[u8]) -> Vec<u8> {
         let begins = match self {
             Self::Docker => memchr::memmem::find_iter(line, b"{\"log\":\"").filter(|at| *at > 0).collect(),
@@ -68,8 +68,8 @@ impl Envelope {
     }
 }
 
-/// A log without the envelopes of its lines. A line of another form, or one that was torn off, gets a zero in front, by
-/// which it counts as one that cannot be read and is the end of no statement.
+/// A reader of a log that removes the envelope of each line. A line that has another form or was torn off gets a zero
+/// byte in front: the reader of the log then counts it as unreadable, and does not take it for the end of a statement.
 pub struct Unwrapped<R> {
     input: R,
     envelope: Envelope,

@@ -1,4 +1,4 @@
-//! The escapes of `log_line_prefix`: the places where a field may end, and what the field says.
+//! The escapes of `log_line_prefix`: where the text of each one's field may end in a line, and the value that it gives.
 
 use crate::time::{Micros, Timestamp};
 
@@ -92,7 +92,7 @@ pub fn field_of(letter: char) -> Option<Field> {
 pub enum Behind<'a> {
     Literal(&'a str),
     Other,
-    /// The word of a part stands behind the field.
+    /// A message's keyword, such as `LOG:`, stands directly behind the field.
     Nothing,
 }
 
@@ -185,7 +185,7 @@ impl<'a> Fields<'a> {
         Some(self)
     }
 
-    /// Returns the number of names of the session that the line has.
+    /// Returns how many of the session's three names (user, database, application) the line has.
     pub fn names(&self) -> usize {
         [self.user, self.database, self.application].iter().filter(|name| !name.is_empty()).count()
     }

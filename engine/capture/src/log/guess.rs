@@ -1,4 +1,4 @@
-//! The guess of the `log_line_prefix` of a log, where nobody says it.
+//! Guesses the `log_line_prefix` of a log when the user gives none.
 
 use super::fields::{Fields, is_other_field};
 use super::prefix::{Matched, Prefix};
@@ -26,7 +26,8 @@ pub const COMMON: [&str; 14] = [
 /// Characters that a guess does not take for a part of a name.
 const UNLIKELY: [char; 14] = [' ', '[', ']', '(', ')', '{', '}', '<', '>', '|', '=', ',', ';', ':'];
 
-/// The characters of these that a guess does not take for a part of an application's name, which may have spaces.
+/// The characters of unlikely names that are not allowed in an application's name either; the others are, since such
+/// names may have spaces.
 const BRACKETS: [char; 9] = ['[', ']', '{', '}', '<', '>', '|', '=', ';'];
 
 /// The number of lines that decide which prefix a log has.
@@ -66,7 +67,8 @@ impl Prefix {
 }
 
 impl Matched<'_> {
-    /// Returns a name that few databases, roles and programs have, and many prefixes that are read by another one.
+    /// Returns the user, database or application name of the line if it looks wrong: few real names look like it, but a
+    /// part of a prefix does that was read with a wrong guess.
     fn unlikely_name(&self) -> Option<&str> {
         let Fields { user, database, application, is_application_last, .. } = self.fields;
         let is_known = |name: &&str| *name != "[unknown]";

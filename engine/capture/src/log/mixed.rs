@@ -3,7 +3,7 @@
 use super::row::{begins_row, rows_within};
 use super::words::part_ends;
 
-/// Returns how many messages in another form may be in a line that is not of a log's form.
+/// Returns how many messages a line may hold that are in another log format than the one that the log is read as.
 pub fn messages_of_another_form(line: &str) -> u64 {
     let objects = objects(line).count();
     let rows = rows_within(line.as_bytes()).count() + usize::from(begins_row(line.as_bytes()));

@@ -65,7 +65,8 @@ impl Prefix {
         Ok(prefix)
     }
 
-    /// Returns true if nothing stands between the last field and the word of a part.
+    /// Returns true if the prefix ends in a field, so that nothing separates that field from the keyword, such as
+    /// `LOG:`.
     pub fn ends_in_field(&self) -> bool {
         matches!(self.items.last(), Some(Item::Field { .. }))
     }
@@ -171,9 +172,9 @@ fn push_literal(items: &mut Vec<Item>, text: &str) {
     }
 }
 
-/// Matches the rest of a prefix with the rest of a line, behind which a part begins. Texts of fields are as short as
-/// possible; where the rest does not match then, a longer one is tried. `failed` holds how many items did not match
-/// where: each is tried once at each place.
+/// Matches the remaining items of a prefix with the rest of a line, up to the keyword of the message. The text of a
+/// field is taken as short as possible; if the remaining items do not match behind it, a longer text is tried. `failed`
+/// holds the numbers of remaining items and the places at which these did not match, so that nothing is tried twice.
 fn match_items<'a>(
     items: &[Item],
     line: &'a str,

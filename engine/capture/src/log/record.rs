@@ -21,7 +21,7 @@ pub struct Record {
     pub application: String,
     /// The type of the process, which servers from 13 on log; empty if it is not known.
     pub backend_type: String,
-    /// True if the log has users, and this message is of none: no client's session has sent it.
+    /// True if the log's prefix has the user, and this message has none: it does not come from the session of a client.
     pub has_no_user: bool,
     pub severity: Severity,
     /// The language, if the server says its messages in another one than English.
@@ -78,7 +78,8 @@ pub enum LogItem<'a> {
 
 #[cfg(test)]
 impl LogItem<'_> {
-    /// Returns the item for messages: its line, with the message and the detail or why it cannot be read.
+    /// Describes the item for the messages of tests: its line, then its message and detail, or the reason for which it
+    /// cannot be read.
     pub fn told(&self) -> String {
         match self {
             LogItem::Record(record) => format!("{} {}|{}", record.line, record.message, record.detail),

@@ -26,7 +26,8 @@ pub mod column {
     pub const BACKEND_TYPE: usize = 23;
 }
 
-/// The number of bytes within which the columns stand by which the begin of a row is known.
+/// The number of bytes within which the columns up to the SQLSTATE must stand, by which the beginning of a row is
+/// recognized.
 const LONGEST_HEAD: usize = 2048;
 
 /// The greatest length of a time, in bytes.

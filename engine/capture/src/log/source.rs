@@ -104,7 +104,7 @@ impl LogLines {
         Ok(Some(LogLine { number: lines.get(), bytes: text, is_whole: whole.is_some() }))
     }
 
-    /// Returns the counts of how far the log is read; they go on counting.
+    /// Returns the counts of how far the log is read. They are shared, and grow while the log is read further.
     pub fn counts(&self) -> Rc<ReadCounts> {
         Rc::clone(&self.counts)
     }
@@ -136,7 +136,7 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<u64> {
     }
 }
 
-/// Returns the whole of an input, and its first part.
+/// Reads the first bytes of an input. Returns a reader of the whole input, and these bytes.
 fn peek(name: &str, mut input: Box<dyn Read>) -> Result<(Box<dyn Read>, Vec<u8>), CaptureError> {
     let mut head = Vec::new();
     let read = input.by_ref().take(HEAD).read_to_end(&mut head);

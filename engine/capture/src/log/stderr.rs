@@ -28,8 +28,8 @@ pub struct Assembler<'a> {
     prefix: &'a Prefix,
     record: Record,
     state: State,
-    /// True if the last message of the severity LOG had a SQLSTATE before its text, as all have or none; unknown before
-    /// it.
+    /// True if the last message of the severity LOG had a SQLSTATE before its text: in a log either all of them do or
+    /// none does. `None` before the first such message.
     is_verbose: Option<bool>,
     /// The hints and other parts that records do not have.
     further: String,

@@ -10,7 +10,8 @@ use crate::sql::tokens::{SqlToken, TokenKind, Tokens};
 /// The number of bytes before its word within which a message may begin.
 const LONGEST_PREFIX: usize = 600;
 
-/// The greatest number of words of a text that are looked at: what is torn so often is not worth counting exactly.
+/// The greatest number of keywords of a text that are examined. A text with more of them was torn so often that an
+/// exact count is not worth the time.
 const MOST_WORDS: usize = 64;
 
 /// Returns how many messages of the server begin within this line.
@@ -39,9 +40,9 @@ pub fn messages_within_texts(prefix: &Prefix, record: &Record, further: &str) ->
         .sum()
 }
 
-/// Messages that begin in a text of SQL. One that is quoted stands within a literal that ends, and its rest, by itself,
-/// has a quote too many. Where a literal was torn off, it does not end, or the text of the next message is whole by
-/// itself.
+/// Returns how many messages of the server begin within a text of SQL because it was torn off. A message that the SQL
+/// quotes is not counted: it stands within a literal that ends, so that the text from it on has one quote too many. If
+/// the literal was torn off, it has no end, or the text of the message behind it is complete by itself.
 pub fn messages_within_text(prefix: &Prefix, text: &str) -> u64 {
     if part_ends(text, prefix.ends_in_field()).next().is_none() {
         return 0;

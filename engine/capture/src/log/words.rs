@@ -53,8 +53,8 @@ pub fn has_part(line: &str) -> bool {
     part_ends(line, false).next().is_some()
 }
 
-/// Returns the places where the words of parts end in a text, behind whatever prefix: the places of their colons.
-/// Before a word stands what is no letter, unless `may_follow_letter`.
+/// Returns the places in a text where keywords of messages end, whatever prefix stands before them: the places of their
+/// colons. The character before a keyword must not be a letter, unless `may_follow_letter`.
 pub fn part_ends(text: &str, may_follow_letter: bool) -> impl Iterator<Item = usize> + '_ {
     let colons = memchr::memmem::find_iter(text.as_bytes(), b":  ");
     colons.filter(move |colon| part_before(&text[..*colon], may_follow_letter).is_some())
@@ -65,7 +65,7 @@ pub fn is_message(text: &str) -> bool {
     matches!(part_before(text, true), Some(Part::Message(_) | Part::Foreign(_)))
 }
 
-/// Returns the part with whose word a text ends.
+/// Returns the kind of message part whose keyword, such as `ERROR` or `DETAIL`, a text ends with.
 fn part_before(text: &str, may_follow_letter: bool) -> Option<Part> {
     let before = text.trim_end();
     let mut from = before.len().saturating_sub(LONGEST_WORD);

@@ -34,7 +34,7 @@ pub const QUERIES: &str = "\
 /// The greatest number of statements of a mix: each needs four bytes of memory while the order is drawn.
 const MOST_STATEMENTS: f64 = 1e9;
 
-/// The sources of a mix.
+/// The contents of the files from which a capture is made in place of logs, and the length of that capture.
 #[derive(Debug, Clone, Default)]
 pub struct Mix {
     /// The files that [`QUERIES`] writes.
@@ -126,8 +126,8 @@ fn normalized(query: &str, columns: &Columns) -> Result<Normalized, Reason> {
     places::normalize(query, columns).ok_or(Reason::ValuesUnknown)
 }
 
-/// Returns numbers of statements in a random order, each as often as it is called. What is left of a call is one with
-/// that probability.
+/// Returns the indexes of `made` in a random order, each as often as its statement is called. A fraction of a call
+/// becomes a whole call with that probability.
 fn order(made: &[Made], random: &mut Random) -> Result<Vec<u32>, CaptureError> {
     let total: f64 = made.iter().map(|statement| statement.calls).sum();
     if total > MOST_STATEMENTS {

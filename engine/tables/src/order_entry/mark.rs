@@ -15,7 +15,7 @@ pub const NAME: &str = "pgtrial-engine order-entry";
 /// The mark on each table and procedure, and before a finished load also that on `warehouse`.
 pub const PART: &str = "pgtrial order entry";
 
-/// The beginning of the mark on `warehouse` when all is there.
+/// The beginning of the mark that `warehouse` gets when all tables are complete.
 const MADE: &str = "pgtrial order entry: ";
 
 /// The options with which tables were made.
@@ -51,7 +51,7 @@ impl Made {
     }
 }
 
-/// Finds the tables for a run. Copies of tables that this program made serve as well.
+/// Finds the tables for a run. Restored or copied tables that this program once made are accepted too.
 pub fn find(session: &mut Session, dbname: &str) -> Result<Made, TablesError> {
     let present = present(session, TABLES.iter().map(|table| table.name))?;
     let (dbname, command) = (dbname.to_owned(), format!("{NAME} load"));

@@ -54,7 +54,7 @@ impl Population {
         Random::seeded(splitmix64_at(self.seed, number))
     }
 
-    /// Returns the rows of a table that has `of_district` for each district, in the order of their keys.
+    /// Returns the places of all rows of a table with `of_district` rows for each district, in the order of their keys.
     pub fn places(&self, of_district: i64) -> impl Iterator<Item = RowPlace> + Send + use<> {
         (0..self.warehouses * DISTRICTS * of_district).map(move |row| RowPlace {
             warehouse: row / (DISTRICTS * of_district) + 1,

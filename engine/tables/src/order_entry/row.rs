@@ -6,7 +6,7 @@ use super::text;
 use crate::row::RowBuffer;
 
 impl RowBuffer<'_> {
-    /// Appends random letters and digits, from `min` to `max` of them.
+    /// Appends a text of `min` to `max` random letters and digits.
     pub fn letters(self, random: &mut Random, min: i64, max: i64) -> Self {
         self.written(|out| text::write_letters(random, min, max, out))
     }

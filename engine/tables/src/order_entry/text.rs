@@ -5,7 +5,7 @@ use ground::random::Random;
 const SYMBOLS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const FIRST_DIGIT: u64 = 52;
 
-/// The text that a tenth of the items and of the stock have in their data.
+/// The text that a tenth of the rows of `item` and `stock` contain in their data column.
 const ORIGINAL: &[u8] = b"ORIGINAL";
 
 /// Appends from `min` to `max` letters and digits.
@@ -48,7 +48,7 @@ fn write_symbols(random: &mut Random, length: usize, first: u64, count: u64, out
     }
 }
 
-/// Returns one of `count` symbols from the `first` on, by a number of 16 bits.
+/// Returns one of the `count` symbols that begin with number `first`, chosen by 16 random bits.
 fn symbol(first: u64, count: u64, bits: u64) -> u8 {
     SYMBOLS[(first + ((bits * count) >> 16)) as usize]
 }

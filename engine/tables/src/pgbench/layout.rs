@@ -43,10 +43,11 @@ where c.oid = root.oid \
   or c.oid in (select i.inhrelid from pg_catalog.pg_inherits i where i.inhparent = root.oid) \
 order by c.oid <> root.oid, c.oid";
 
-/// Returns the tables that this engine fills, with its rows, if each can be filled by itself with two columns only,
-/// while the others are defaults of the table. The user must own the tables, because only an owner may alter them. They
-/// must be exactly as pgbench makes them, without triggers (so without foreign keys) or anything else that would
-/// notice. Returns `None` for other tables, and where the catalogs cannot be read: they are filled as pgbench does.
+/// Returns the tables of accounts that this engine fills, each with its rows, if each table can be filled by itself
+/// with two of its columns only, while the other columns have the same value in every row and are defaults of the
+/// table. This requires that the user owns the tables, because only an owner may alter them, and that they are exactly
+/// as pgbench makes them, without triggers (so without foreign keys) or anything else that a change of defaults would
+/// affect. Returns `None` for other tables, and if the catalogs cannot be read: such tables are filled as pgbench does.
 pub fn find(session: &mut Session, options: &InitOptions) -> Result<Option<Vec<AccountsTable>>, LoadError> {
     let partition = if session.server.has_partitions() { PARTITION } else { "null, null" };
     let survey = query_if_allowed(session, &SURVEY.replace("{partition}", partition))?.unwrap_or_default();

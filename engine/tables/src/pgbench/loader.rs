@@ -15,7 +15,7 @@ pub struct Loader<'a> {
     pub session: &'a mut Session,
     pub options: &'a InitOptions,
     pub backends: &'a Backends,
-    /// True if the user knows that there are no further connections.
+    /// True if the user has been warned that the tables are loaded over one connection only.
     has_warned: bool,
 }
 
@@ -71,8 +71,9 @@ impl<'a> Loader<'a> {
         Ok(helpers)
     }
 
-    /// Returns why `count` further connections could wait for each other for ever, be ended, or take the place of
-    /// others'.
+    /// Returns the reason for which `count` further connections must not be opened: they could wait for each other for
+    /// ever, the server could end them, or the limit of connections could be exceeded. Returns `None` if there is no
+    /// such reason.
     fn obstacle(&mut self, count: usize) -> Result<Option<String>, LoadError> {
         let found = query_if_allowed(self.session, ROOM)?.unwrap_or_default();
         let Some([Some(process), Some(limits_time), Some(free)]) = found.first().map(Vec::as_slice) else {

@@ -14,7 +14,8 @@ pub const PRIMARY_KEYS: [(&str, &str); 3] =
 
 pub const DROP: &str = "drop table if exists pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers";
 
-/// The statement that empties the tables, a single one in case there are foreign keys.
+/// The statement that empties all tables. It is a single statement, because foreign keys forbid to empty one of the
+/// tables alone.
 pub const TRUNCATE: &str = "truncate table pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers";
 
 /// The statement that empties the tables except pgbench_accounts.

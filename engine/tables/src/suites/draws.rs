@@ -1,5 +1,6 @@
-//! Draws by their place: what a column of a row gets depends on the seed, the table, the row and the column alone, and
-//! not on who draws it or what was drawn before. All arithmetic is on whole numbers, the same on every machine.
+//! Random values of columns. The value that a column of a row gets depends on the seed, the table, the row and the
+//! column alone, and not on which connection makes the row or which values were drawn before. All arithmetic is on
+//! whole numbers, so that it is the same on every machine.
 //!
 //! `output(seed, n)` is output number n, from 0, of splitmix64. The bits of a column are
 //! `output(output(output(seed, table), row), column)`.

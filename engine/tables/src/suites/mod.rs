@@ -1,4 +1,4 @@
-//! The tables of the suites that come along, and their making.
+//! The tables of the suites that pgtrial ships, and the code that makes them.
 
 mod draws;
 mod joins;
@@ -31,7 +31,7 @@ pub struct SuiteTables {
     foreign_keys: &'static [(&'static str, &'static str, &'static str)],
 }
 
-/// All suites that come along.
+/// All suites that pgtrial ships.
 pub const SUITES: [SuiteTables; 2] = [
     SuiteTables {
         name: "reports",

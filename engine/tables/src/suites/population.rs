@@ -82,7 +82,7 @@ pub struct Table {
     pub count: fn(&Population) -> i64,
 }
 
-/// Returns the rows of numbers from 1 to `count`, each of which `write` appends.
+/// Returns a source of `count` rows; `write` appends the row with a given number, which counts from 1.
 pub fn numbered(count: i64, write: impl Fn(i64, &mut Vec<u8>) + Send + 'static) -> RowSource {
     let mut numbers = 1..=count;
     Box::new(move |out| match numbers.next() {

@@ -37,8 +37,8 @@ const LOST: &str = "a thread that made tables died";
 
 /// Makes the tables of a test, over as many connections as there are `threads`, and prints each on standard output. The
 /// tables of `bulk_insert` and of 0.5's test are made one after another. A connection ends with the first table that it
-/// cannot make, and the others go on, as in sysbench; the error has the lines of all failures. Engines that share the
-/// work take turns at the tables, and the rows are the same as those that one engine makes.
+/// cannot make, and the others go on, as in sysbench; the error has the lines of all failures. If several engines share
+/// the work, the tables are assigned to them round-robin, and the rows are the same as those that one engine makes.
 pub fn prepare(test: &OltpTest, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
     if test.kind == TestKind::BulkInsert {
         return prepare_bulk(test, settings, shard, target);

@@ -87,8 +87,8 @@ impl SysbenchTable<'_> {
         format!("DROP TABLE IF EXISTS {}", self.name())
     }
 
-    /// Returns the number of rows. `oltp_insert` without `auto_inc` draws its ids; rows could be in their way, so it
-    /// has none.
+    /// Returns the number of rows that the table is filled with: none for `oltp_insert` without `auto_inc`. The load
+    /// then draws the ids itself, and existing rows could have the same ids.
     pub fn rows(&self) -> u32 {
         let is_left_empty = self.kind == TestKind::Insert && !self.parameters.auto_inc;
         if is_left_empty { 0 } else { u32::try_from(self.parameters.table_size).unwrap_or(0) }

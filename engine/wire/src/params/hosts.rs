@@ -22,7 +22,7 @@ pub struct Host {
     place: Place,
     /// The name for messages and verification.
     name: String,
-    /// True if the name was given.
+    /// True if the user gave a host name, false if it is the default.
     is_named: bool,
     port: String,
 }

@@ -68,8 +68,8 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, ParamsErr
     })
 }
 
-/// Returns the options that the command line gives. Where both give a value, a connection string overrides what is
-/// given beside it, as pgbench hands them to libpq, or is overridden, as with sysbench.
+/// Returns the parameters that the command line gives, by options and by a connection string in `dbname`. If both give
+/// a parameter, the connection string wins for pgbench, as in libpq, and the option wins for sysbench.
 fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, ParamsError> {
     let mut options = Options::default();
     let dbname = match &given.dbname {

@@ -147,8 +147,8 @@ pub fn refuse_unsupported(options: &Options) -> Result<(), ParamsError> {
     Ok(())
 }
 
-/// Returns the acceptable minor versions of protocol 3. As in libpq, the highest one is asked for only by those who
-/// name it, since some servers and poolers do not answer to it.
+/// Returns the minor versions of protocol 3 that are acceptable. As in libpq, version 3.2 is requested only if the user
+/// asks for it, since some servers and poolers do not answer such a request.
 pub fn protocol_versions(options: &Options) -> Result<RangeInclusive<u16>, ParamsError> {
     let known = [("3.0", 0), ("3.2", 2), ("latest", 2)];
     let bound = |option, none| match options.get(option) {

@@ -77,7 +77,7 @@ pub struct Endpoint {
     pub address: Result<Address, ParamsError>,
     /// The host as the user named it, for SNI and verification (`hostaddr` where no host was named).
     pub host_name: String,
-    /// True if a host was named.
+    /// True if the user gave a host name, false if the endpoint is the default.
     pub is_named: bool,
     /// TCP port, or the number in the name of the socket file.
     pub port: u16,

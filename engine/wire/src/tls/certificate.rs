@@ -13,7 +13,7 @@ use x509_parser::asn1_rs::Any;
 use x509_parser::prelude::{AlgorithmIdentifier, FromDer, GeneralName, X509Certificate, X509Version};
 use x509_parser::signature_algorithm::SignatureAlgorithm;
 
-/// The part of a certificate or of a list that its issuer has signed.
+/// The signed part of a certificate, or of a list of revoked certificates, with its signature.
 pub struct Signed<'a> {
     pub content: &'a [u8],
     /// The content of the signature's AlgorithmIdentifier.
@@ -53,7 +53,7 @@ impl<'a> Certificate<'a> {
         self.x509.version() == X509Version::V1 && self.x509.extensions().is_empty()
     }
 
-    /// Returns true if the subject is the issuer.
+    /// Returns true if the certificate names itself as its issuer.
     pub fn is_self_issued(&self) -> bool {
         self.x509.subject().as_raw() == self.x509.issuer().as_raw()
     }

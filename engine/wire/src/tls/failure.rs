@@ -9,7 +9,7 @@ use thiserror::Error;
 /// The abilities of this program's TLS library, for the person who chooses the server's settings.
 const ABILITIES: &str = "This program's TLS has versions 1.2 and 1.3, ECDHE with X25519, P-256 and P-384, AES-GCM and ChaCha20-Poly1305, and keys of RSA, P-256, P-384 and Ed25519.";
 
-/// The ways out that the user has.
+/// The advice at the end of messages: what the user can do when the TLS library cannot talk to the server.
 const WAYS_OUT: &str = "Allow these in the server's ssl_ciphers, ssl_ecdh_curve and certificate, or set sslmode=disable to run unencrypted on purpose.";
 
 /// The reason for which a TLS session did not come about.
@@ -24,17 +24,17 @@ pub enum TlsFailure {
 }
 
 impl TlsFailure {
-    /// Makes an error that libpq has, too.
+    /// Makes the error for a failure that libpq would report as well.
     pub fn as_libpq(error: impl Display) -> Self {
         Self::AsLibpq(error.to_string())
     }
 
-    /// Makes an error that libpq may not have.
+    /// Makes the error for a failure of this program's TLS library, where libpq might succeed.
     pub fn unsupported(error: impl Display) -> Self {
         Self::Unsupported(error.to_string())
     }
 
-    /// Makes the error of a handshake that failed with the server.
+    /// Makes the error for a TLS handshake with the server that failed in the TLS library.
     pub fn of_handshake(error: &rustls::Error) -> Self {
         match error {
             rustls::Error::General(message) => Self::AsLibpq(message.clone()),

@@ -24,14 +24,15 @@ const ROOT_HINT: &str = "Either provide the file, use the system's trusted roots
 /// The advice about lists that the TLS library cannot read.
 const LIST_HINT: &str = "it has to be of version 2, as with a crlnumber in the configuration of \"openssl ca\"";
 
-/// The trusted authorities, and what they have revoked.
+/// The trusted authorities, and their lists of revoked certificates.
 #[derive(Debug)]
 pub struct Trust {
     /// The verifier of chains of certificates up to an authority.
     pub chains: Arc<WebPkiServerVerifier>,
     /// The certificates of the user's own file, for what `chains` does not understand; empty for the system's.
     pub own: Vec<CertificateDer<'static>>,
-    /// The lists of revoked certificates, for what `chains` does not understand.
+    /// The lists of revoked certificates, for the checks that `chains` cannot make, such as of certificates of version
+    /// 1.
     pub lists: Vec<CertificateRevocationListDer<'static>>,
 }
 

@@ -6,8 +6,9 @@ use x509_parser::prelude::{ASN1Time, CertificateRevocationList, FromDer};
 
 use super::certificate::{Certificate, Signed, algorithm_after};
 
-/// Checks a certificate against the lists of its issuer. As in OpenSSL, a certificate without a valid list of its
-/// issuer is refused once there are lists. `is_signed` says whether the issuer has signed something.
+/// Checks that a certificate is not in its issuer's lists of revoked certificates. As in OpenSSL, once there are any
+/// lists, a certificate is also refused if its issuer has no valid list. `is_signed` verifies the issuer's signature of
+/// a list.
 ///
 /// # Errors
 /// It is revoked, or no valid list is its issuer's.

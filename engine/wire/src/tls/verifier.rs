@@ -21,8 +21,8 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Makes a verifier that checks the chain if there is someone to trust, as libpq does in every mode, and the host's
-    /// name under `verify-full`.
+    /// Makes a verifier. It checks the chain of certificates if there are trusted authorities, as libpq does in every
+    /// mode, and also the host's name under `verify-full`.
     pub fn new(trust: Option<Trust>, mode: SslMode, provider: &CryptoProvider) -> Self {
         Self { trust, check_host: mode == SslMode::VerifyFull, algorithms: provider.signature_verification_algorithms }
     }

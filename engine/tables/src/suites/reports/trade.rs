@@ -11,7 +11,7 @@ use crate::suites::population::{Population, numbered};
 const PURCHASES: u64 = 5;
 const LINES: u64 = 6;
 
-/// The number of row numbers that lines have for each purchase.
+/// The number of row numbers that are reserved for the lines of each purchase, when the values of a line are drawn.
 const PLACES: i64 = 8;
 
 /// The draws and parts that both tables need.

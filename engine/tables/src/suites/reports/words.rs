@@ -189,8 +189,8 @@ pub const NATIONS: [&str; 25] = [
     "Umbria", "Valdora", "Westria", "Yslund", "Zembla",
 ];
 
-/// Appends so many words of remarks, at most 20: the first ten by the lowest bits of `bits[0]`, the others by
-/// `bits[1]`.
+/// Appends `count` words of a remark, at most 20. The lowest 60 bits of `bits[0]` choose the first ten words, six bits
+/// for each; those of `bits[1]` choose the others.
 pub fn write_remark(bits: [u64; 2], count: i64, out: &mut Vec<u8>) {
     for word in 0..count as usize {
         if word > 0 {
