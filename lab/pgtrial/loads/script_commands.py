@@ -80,7 +80,8 @@ def script_commands(options: Sequence[str]) -> list[ScriptCommand]:
 def run_once(
     front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str], limit_s: float
 ) -> ScriptFailure | None:
-    """Runs one transaction, for which `options` ask. Returns why it failed, or None. Raises StudyError."""
+    """Runs the front end once, with `options` that limit it to one transaction. Returns why that failed, or None.
+    Raises StudyError."""
     failure: ScriptFailure | None = None
     with EngineRun(load_command(front_end, options, env), env) as run:
         try:

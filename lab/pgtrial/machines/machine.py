@@ -78,8 +78,8 @@ class Entry:
 
     @classmethod
     def shown(cls, mode: str, owner: int, group: int) -> Entry:
-        """Returns the entry that `ls -ln` describes: a mode such as `drwxr-xr-x`, with a sign behind it if there is an
-        access list, and the numbers of owner and group."""
+        """Returns the entry that `ls -ln` describes: a mode such as `drwxr-xr-x`, with a `+` behind it if there is an
+        access list, and the IDs of user and group."""
         group_writes = mode[5] == "w" and (group != 0 or mode[10:] == "+")
         return cls(mode[0], owner, group_writes, mode[8] == "w", mode[9] in "tT")
 
@@ -188,8 +188,7 @@ class Machine(Protocol):
 
     @property
     def trusted(self) -> frozenset[int]:
-        """The numbers of the accounts that may change what this machine's account obeys: root and the account
-        itself."""
+        """The user IDs of the accounts whose files this machine's account trusts: root's and its own."""
 
 
 class Local(Machine):

@@ -200,7 +200,7 @@ class PosixMachine(Machine):
 
     @cached_property
     def _login(self) -> tuple[str, str]:
-        """The number and the name of the account that is logged in."""
+        """The user ID and the name of the account that is logged in."""
         number, name = _checked(self.sh(_script("id -u\nid -un")), Path("/")).split()
         return number, name
 

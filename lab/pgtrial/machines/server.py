@@ -104,7 +104,7 @@ def working_below(directory: Path) -> Iterator[int]:
 
 
 def _account(pid: str) -> int | None:
-    """Returns the number of the account as which a process acts; the owner of its files in /proc may be root
+    """Returns the effective user ID of a process. The owner of its files in /proc does not tell, since that may be root
     instead."""
     match = _UIDS.search((_PROC / pid / "status").read_bytes())
     return None if match is None else int(match[1])

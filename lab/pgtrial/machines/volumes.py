@@ -190,8 +190,8 @@ class PrivateDirectory(_Lasting):
 
 
 class Signature(Change):
-    """A file system on a device that was empty, or given over to pgtrial. `uuid` is what the command gives the file
-    system."""
+    """A file system that pgtrial makes on a device of the user's, which was empty or may be overwritten. `uuid` is the
+    UUID that `make_command` gives the file system."""
 
     survives_reboot: ClassVar[bool] = True
     device: Path

@@ -222,7 +222,8 @@ class GivenServer:
 
     @contextmanager
     def _told(self, what: str) -> Iterator[None]:
-        """Turns an error of the server or of libpq inside into an ArmError that begins with `what` happened."""
+        """Turns an error of the server or of libpq within the context into an ArmError, whose message begins with
+        `what`: what went wrong."""
         try:
             yield
         except psycopg.Error as error:

@@ -159,8 +159,8 @@ def check_room(arm: str, setup: Given, reached: tuple[Target, Session], missing:
 
 
 def _megabytes(data: Sequence[Data]) -> int:
-    """Returns the megabytes of the largest data of each kind together: one of pgbench's tables, and one of other data,
-    is there at a time."""
+    """Returns the largest size that the data of a study takes at one time, in megabytes: a server holds one set of
+    pgbench's tables and one set of other data at a time."""
     return sum(
         max((kept.mb for kept in data if isinstance(kept, PgbenchTables) is pgbenchs), default=0)
         for pgbenchs in (True, False)

@@ -406,8 +406,8 @@ def _through(machine: Machine, asked: str, value: str, effect: Launcher) -> list
 def _raised_as(
     kind: type[PgtrialError], caught: type[PgtrialError] | tuple[type[PgtrialError], ...], where: str, what: str = ""
 ) -> Iterator[None]:
-    """Raises an error of `kind` for errors inside that are `caught`, with `what` before their message, and for errors
-    of sessions."""
+    """Turns errors within the context that are `caught` into an error of `kind`, with `where` and `what` before their
+    message; also errors of connections, as a server that did not answer."""
     try:
         yield
     except caught as error:

@@ -275,8 +275,8 @@ class Rooms:
         return self._rooms[key]
 
     def ready(self, room: HostRoom) -> list[str]:
-        """Prepares a room for a trial, and other rooms of a host that was lost, so that nothing of their trials runs
-        there beside it.
+        """Prepares a room for a trial. If its host was lost, the run's other rooms there are put in order too, so that
+        nothing of their trials still runs on the host during this one.
 
         Returns sentences about what had happened. Raises HostTrouble.
         """

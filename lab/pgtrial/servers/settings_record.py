@@ -163,7 +163,8 @@ def put_back_anew(record: SettingsRecord, connect: Callable[[], Session]) -> lis
 
 
 def maker(session: Session) -> dict[str, str]:
-    """Returns the `maker` of a record: this session, which makes the changes. Raises psycopg.Error."""
+    """Returns what identifies this session, which makes the changes, in a record (`maker`): its process, the start of
+    that process, and the server's system identifier. Raises psycopg.Error."""
     row = session.execute(_SESSION).fetchone()
     assert row is not None, "a session sees itself"
     return {"pid": row[0], "start": row[1], "system": row[2]}

@@ -113,9 +113,9 @@ class Files:
 class MachineFiles(Files):
     """The files and tools of a machine with a shell. Methods raise HostTrouble if it is gone or refuses access.
 
-    The first look fetches the files that match `patterns`, the targets of `directories`, and the output of `tools`; any
-    other file or tool costs a round trip. `directories` are never read as files, even if the servers' account has put a
-    file or a pipe in their place.
+    The first request fetches the files that match `patterns`, the targets of `directories`, and the output of `tools`;
+    any other file or tool costs a round trip. `directories` are never read as files, even if the servers' account has
+    put a file or a pipe in their place.
     """
 
     def __init__(
@@ -130,18 +130,18 @@ class MachineFiles(Files):
         self._machine = machine
         self._known: list[str] = []
         self._seen: dict[Path, Path | None] = {}
-        """The paths that looks have found: a directory with its path without links, a file with None."""
+        """The paths that were listed on the machine: a directory with its path without links, a file with None."""
         self._texts: dict[Path, str | None] = {}
         """The texts of files that were read; None for files that are not there."""
         self._resolved: dict[Path, Path] = {}
-        """The paths that were resolved one by one, because no look had shown them."""
+        """The paths that were resolved one by one, because no listing had them."""
         self._first = [*patterns, *(escape(str(path)) for path in directories)]
         self._directories = frozenset(directories)
         self._tools = list(tools)
 
     @cached_property
     def uname(self) -> Uname:
-        """Returns the operating system's names, which the first look fetches."""
+        """Returns the operating system's names, which the first request fetches."""
         scripts = [_TOOL.format(command=shlex.join(tool), number=place) for place, tool in enumerate(self._tools)]
         records = self._look(self._first, _UNAME + "".join(scripts))
         self._said |= {tool: records.get(str(place), "").strip() or None for place, tool in enumerate(self._tools)}
@@ -191,11 +191,13 @@ class MachineFiles(Files):
         return done.stdout.strip() or None if done.status == 0 else None
 
     def _look_first(self) -> None:
-        """Makes the first look, which fetches all announced files and tools together with the system's names."""
+        """Sends the first request, unless it was sent. It fetches all announced files and tools together with the
+        system's names."""
         _ = self.uname
 
     def _covered(self, path: Path) -> bool:
-        """True if a look would have shown the path if it existed."""
+        """True if the patterns that were listed so far match the path, so that it does not exist unless a listing had
+        it."""
         return any(_matches(path, pattern) for pattern in self._known)
 
     def _look(self, patterns: Sequence[str], script: str = "") -> dict[str, str]:
@@ -282,7 +284,7 @@ class WindowsFiles(Files):
 
     @property
     def uname(self) -> Uname:
-        """Returns the system's name, which is known without a look; CIM has the other facts."""
+        """Returns the system's name, which is known without a request; CIM has the other facts."""
         return Uname("Windows")
 
     def _run(self, command: Command) -> str | None:

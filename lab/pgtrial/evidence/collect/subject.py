@@ -26,7 +26,7 @@ Measured = TypeVar("Measured")
 
 @dataclass(frozen=True)
 class Subject:
-    """The server and the machine that a collector looks at.
+    """The server and the machine of which a collector finds facts.
 
     `connection` is None for a machine without a server, and `data_directory` if it is not known.
     """
@@ -106,8 +106,8 @@ class Collector:
     find: Callable[[Subject], dict[str, Any]]
     group: str
     files: Sequence[str] = ()
-    """Patterns of the files that it reads. On a remote host, one look fetches them for all collectors; any other file
-    costs a round trip of its own."""
+    """Patterns of the files that it reads. On a remote host, one request fetches them for all collectors; any other
+    file costs a round trip of its own."""
     tools: Sequence[tuple[str, ...]] = ()
     """The commands whose output it asks for."""
     host: bool = False

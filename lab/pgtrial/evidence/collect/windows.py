@@ -31,7 +31,7 @@ _LOCAL_DISK = 3
 
 
 def script(directory: Path | None) -> str:
-    """Returns the script that reads all facts in one look."""
+    """Returns the script that reads all facts at once."""
     drive = drive_of(directory)
     if drive is None:
         return reply_script(_PARTS)

@@ -29,10 +29,11 @@ from pgtrial.store.tables import OBSERVED_SCHEMA
 
 WAITS_EVERY_S = 0.5
 COUNTERS_EVERY = 2
-"""The number of looks at the sessions for each look at the counters."""
+"""The number of samples of the sessions for each reading of the counters."""
 
 MOST_SHARE = 0.01
-"""The largest share of one CPU that the sampler may take. After a look that cost more, the next one waits longer."""
+"""The largest share of one CPU that the sampler may take. After a sample that cost more, the next one is taken
+later."""
 
 _JITTER = 0.4
 """The share by which intervals vary at random, because the server's own processes wake up at fixed intervals, and loads
@@ -67,17 +68,17 @@ class OwnTime:
     """The begin and the end of each slice of this load."""
 
     def holds(self, began: float, ended: float) -> bool:
-        """True if a look lies wholly within one of the slices."""
+        """True if a sample, which takes some time, lies wholly within one of the slices."""
         return any(first <= began and ended <= last for first, last in self.slices)
 
 
 def waits_of(
     looks: Iterable[tuple[float, float, Doings]], since: float, duration_s: float, own: OwnTime | None = None
 ) -> pl.DataFrame:
-    """Returns the sessions of each second from `since` on, as the mean of the looks that began in it.
+    """Returns the sessions of each second from `since` on, as the mean of the samples that began in it.
 
-    Each look has the times at which it began and ended, by time.monotonic(), and the sessions that it found. With
-    `own`, looks that do not lie in one of the load's slices do not count.
+    Each of the `looks` is a sample: the times at which it began and ended, by time.monotonic(), and the sessions that
+    it found. With `own`, samples that do not lie in one of the load's slices do not count.
     """
     return mean_waits(
         [
@@ -116,11 +117,11 @@ class Sampler:
         self._measured_since: float | None = None
         self._notes: list[str] = []
         self._sessions: list[tuple[float, float, Doings]] = []
-        """The times at which each look at the sessions began and ended, and the sessions that it found."""
+        """For each sample of the sessions, the times at which it began and ended, and the sessions that it found."""
         self._readings: list[Reading] = []
         self._statements: dict[str, float] = {}
         self._looks: list[tuple[float, dict[str, float]]] = []
-        """The time at which each look began, and its costs, as in Observation.cost."""
+        """For each sample, the time at which it began, and what it cost, as in Observation.cost."""
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -169,7 +170,7 @@ class Sampler:
         whole = [(None, "pg_stat_statements", name, value) for name, value in self._statements.items()]
         observed = pl.concat([rates, pl.DataFrame(whole, schema=OBSERVED_SCHEMA, orient="row")])
         looks = [spent for began, spent in self._looks if 0 <= began - since < duration_s]
-        # a short measured part may be over before the next look
+        # a short measured part may be over before the next sample
         names = self._looks[0][1] if self._looks else ("samples", "transactions", "lab_cpu_s", "statements_s")
         cost = {name: sum((look[name] for look in looks), 0.0) for name in names}
         return Observation(waits, observed, list(self._notes), cost)
@@ -247,14 +248,15 @@ class Sampler:
 
 
 class _Meter:
-    """Measures the CPU time of each look, of this thread and, if it can be observed, of the server's host."""
+    """Measures what sampling costs: the CPU time of this thread and, if the server's host can be observed, the CPU time
+    there."""
 
     def __init__(self, host: HostSampler | None):
         self._host = host
         self._taken = self._cpu()
 
     def look(self, began: float, transactions: int) -> dict[str, float]:
-        """Returns the costs since the last look, as in Observation.cost."""
+        """Returns the costs since the last call, as in Observation.cost."""
         ended, before, self._taken = time.monotonic(), self._taken, self._cpu()
         spent = {name: taken - before[name] for name, taken in self._taken.items()}
         statements_s = max(0.0, ended - began - spent["lab_cpu_s"])

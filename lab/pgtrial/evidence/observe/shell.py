@@ -1,4 +1,4 @@
-"""Observes hosts behind a shell, by one command for each look. It reads Linux by its files and FreeBSD by its tools;
+"""Observes hosts behind a shell, by one command for each reading. It reads Linux by its files and FreeBSD by its tools;
 other systems are not supported."""
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pgtrial.model.resources import filled, resource
 
 _VALUES = {"boot_id": BOOT_ID, "device_file": device_file("$device"), "files": " ".join(FILES)}
 _LOOK = filled(resource("look.sh", __package__), **_VALUES)
-"""The script of a look. Its arguments are the data directory, the process of the lab's session and, once they are
-known, the device (major:minor) and the system. If the data directory may not be read, the postmaster is the session's
-parent.
+"""The script that reads a host's numbers. Its arguments are the data directory, the process of the lab's session and,
+once they are known, the device (major:minor) and the system. If the data directory may not be read, the postmaster is
+the session's parent.
 
 On Linux, one grep prints nearly all files with the name of the file before each line. It leaves out long files, and at
 the end prints its own CPU time. The script splits st_dev as the C library does (makedev(3)). On FreeBSD `ps -S` counts

@@ -1,4 +1,4 @@
-"""The result of a look at a host, on any operating system, and the rates per second between such looks."""
+"""The numbers read from a host, on any operating system, and the rates per second between such readings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_BUSY = ("idle", "iowait", "steal")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The numbers that one look at a host found. Numbers that the host does not report are absent.
+    """The numbers that were read from a host at one moment. Numbers that the host does not report are absent.
 
     The sources of counters, which only grow, are cpu, processes, device, network and pressure; that of gauges is
     memory.
@@ -29,7 +29,7 @@ class Snapshot:
     counters: Values = field(default_factory=dict)
     gauges: Values = field(default_factory=dict)
     look_cpu_s: float = 0.0
-    """The CPU time that this look took on the host, seconds, unless the lab's own process read the numbers."""
+    """The CPU time that reading the numbers took on the host, seconds. It is 0 if the lab's own process read them."""
     session_cpu_s: float | None = None
     """The CPU time of the process that serves the lab's session, since its start, seconds."""
     on_labs_machine: bool = False
@@ -41,10 +41,11 @@ class System(abc.ABC):
     """A reader of the numbers of a host, for one kind of operating system."""
 
     limits_itself = False
-    """True if it limits its own cost by returning nothing now and then; otherwise the caller looks more rarely."""
+    """True if the reader limits its own cost by returning nothing now and then; otherwise the caller has to read less
+    often."""
 
     counts_ended = True
-    """True if the CPU time of the server's processes includes processes that ended before the first look."""
+    """True if the CPU time of the server's processes includes processes that ended before the first reading."""
 
     @abc.abstractmethod
     def look(self) -> Snapshot:

@@ -1,4 +1,4 @@
-"""Observes Windows by its raw performance counters, with one command of PowerShell for each look."""
+"""Observes Windows by its raw performance counters, with one command of PowerShell for each reading."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _PER_S = 1e7
 Win32_Process.KernelModeTime)."""
 
 _MOST_OF_HOST = 0.01
-"""The share of the host's CPUs that the looks may take. The start of PowerShell alone takes some tenths of a second."""
+"""The share of the host's CPUs that the readings may take. The start of PowerShell alone takes some tenths of a
+second."""
 
 _PARTS = parts_in(resource("look.ps1", __package__))
 _DISK = resource("disk.ps1", __package__)
@@ -60,7 +61,7 @@ class Windows(System):
         self._ended_s = 0.0
 
     def look(self) -> Snapshot:
-        """Returns the host's numbers by one round trip, or an empty snapshot if the last look was too recent.
+        """Returns the host's numbers by one round trip, or an empty snapshot if the last reading was too recent.
 
         Raises HostTrouble.
         """
@@ -87,7 +88,7 @@ class Windows(System):
         )
 
     def _server_cpu(self, values: Reply) -> dict[str, float]:
-        """Returns server_cpu_s, with the time of processes that have ended since the first look.
+        """Returns server_cpu_s, with the time of processes that have ended since the first reading.
 
         Empty if the lab's session is not among the host's processes.
         """

@@ -110,7 +110,8 @@ class PgbenchTables(Data):
         return present.contents == self and not present.missing
 
     def clear(self, connection: Session) -> bool:
-        """Leaves what is there to the load, which replaces it. Returns true if that resumes an interrupted load."""
+        """Drops nothing, since loading replaces the tables of this name. Returns true if loading resumes an interrupted
+        load."""
         return bool(_missing(connection, self))
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:

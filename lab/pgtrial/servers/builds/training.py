@@ -37,7 +37,7 @@ class Profile:
 
     @property
     def counting(self) -> list[str]:
-        """The options of a build that counts, for compiling and linking."""
+        """The options for compiling and linking an instrumented build, which counts what it runs."""
         return [f"-fprofile-generate={self.directory}"]
 
     @property
@@ -60,7 +60,7 @@ class Profile:
             raise BuildError("pgo by clang needs llvm-profdata, which is not installed; install llvm, or take gcc")
 
     def collect(self, server: ServerBinaries, room: Room, log: Path, say: Callable[[str], None]) -> None:
-        """Runs the load on a server that counts. Raises BuildError."""
+        """Runs the training load on a server of the instrumented build. Raises BuildError."""
         # the servers' account could not write to counters of programs that root has run
         shutil.rmtree(self.directory, ignore_errors=True)
         room.private_directory(self.directory)
