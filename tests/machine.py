@@ -17,15 +17,18 @@ _SWITCHES = (
     "devices/system/cpu/cpu*/cpufreq/scaling_governor",
 )
 _COUNTERS = frozenset({"stat_refresh", "nr_hugepages"})
-"""The files below /proc/sys/vm that are no settings, or are shown by a switch already."""
+"""The files below /proc/sys/vm that are not compared: they are no settings, or `machine` reads their values
+elsewhere.
+"""
 
 _PROGRAMS = frozenset({"postgres", "pgtrial-engine"})
 
 
 def machine(state: Path) -> dict[str, str]:
-    """Returns kernel switches and parameters, and what is mounted, runs or lies below the lab's state root.
+    """Returns kernel settings, and the mounts, loop devices, runs and programs below the lab's state root, to compare
+    before and after.
 
-    That is a short path: sockets are in it too.
+    The paths of Unix sockets lie below the state root as well, so that it must be short.
     """
     seen = {
         "mounts": _below(state, Path("/proc/self/mounts").read_text()),
@@ -42,7 +45,7 @@ def machine(state: Path) -> dict[str, str]:
 
 
 def _below(state: Path, listed: str) -> str:
-    """Returns the lines that name a path below the state root: tests in another process have a root of their own."""
+    """Returns the lines that name a path below the state root. Tests in another process have another state root."""
     return "\n".join(line for line in listed.splitlines() if f"{state}/" in line)
 
 
@@ -59,7 +62,9 @@ def _loop_devices() -> str:
 
 
 def _is_of_a_loop(switch: Path) -> bool:
-    """True if the switch is of a loop device: ours are gone with their switches, those of others come and go."""
+    """True if the setting belongs to a loop device. These settings come and go with the devices, also with those of
+    others.
+    """
     return switch.parent.parent.name.startswith("loop")
 
 

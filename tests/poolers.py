@@ -23,7 +23,9 @@ PORT = 6432
 
 @contextmanager
 def pooled(cluster: Cluster, mode: str, *, size: int = 3, dbname: str = "postgres") -> Iterator[Target]:
-    """Yields a target behind a pooler in this mode, with so many connections; or skips the test."""
+    """Yields a target behind PgBouncer with this pool_mode and `size` connections, or skips the test without
+    PgBouncer.
+    """
     program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     require(program, "/usr/sbin/pgbouncer (Debian's package pgbouncer)")
     assert program is not None

@@ -54,7 +54,9 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 
 def peak_kib(command: Sequence[str]) -> int:
-    """Returns the peak of the resident memory of a command that ends by itself, at least the 10 MiB of its parent."""
+    """Runs a command to its end and returns the peak of its resident memory, KiB. The result is never below the 10 MiB
+    of the parent process.
+    """
     python = [sys.executable, "-S", "-c", _MEASURED, *command]
     return int(subprocess.run(python, stdout=subprocess.PIPE, text=True, check=True).stdout)
 

@@ -82,14 +82,14 @@ Action = Callable[[Session, random.Random, int, int], None]
 
 _CUSTOMER: list[Action] = [browse] * 4 + [order] * 2 + [sales]
 _DESK: list[Action] = [history]
-"""The actions of every third session, that of the help desk: where its statement is slow, no other statement has to
-wait in its session.
+"""The actions of every third session, the help desk's. They are sessions of their own so that no other statement waits
+behind the help desk's slow statement.
 """
 
 
 @contextmanager
 def recorded(cluster: Cluster, log: Path, capture: Path, prefix: str = PREFIX) -> Iterator[Target]:
-    """Yields a server that logs, with the shop's data; at the end what its sessions did meanwhile becomes a capture."""
+    """Yields a server that logs, with the shop's data. At the end the log of its sessions is made into a capture."""
     with cluster.target.connect_as_user() as connection:
         connection.execute(DATA.read_bytes())
     before = log.stat().st_size

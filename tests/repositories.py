@@ -46,10 +46,10 @@ class Repository:
 
 
 def server_files(installation: Path, mark: str = "one", broken: str = "") -> dict[str, str]:
-    """Returns the files of a source whose build compiles a few files, and installs a copy of an installation with a
-    mark in its program.
+    """Returns the source files of a made-up server. Its build compiles a few files and installs a copy of an existing
+    installation, with `mark` in its program.
 
-    `broken` is added to one of the files.
+    `broken` is text that is appended to one of the files.
     """
     configure = """#!/bin/sh
 printf '%s\\n' "$@" > options
@@ -81,10 +81,12 @@ install: all
 
 
 def linked_server_files(installation: Path, warnings: str = "") -> dict[str, str]:
-    """Returns the files of a source whose server is linked from eight files, and runs the server of an installation.
+    """Returns the source files of a server that is linked from eight files and then runs the server of an existing
+    installation.
 
-    A start of it writes a line `code at ...` with its functions, `a` to `h`, by their addresses. The flags of each
-    build are in a file of its installation; `warnings` are for the program's main file where a profile is used.
+    At its start it writes a line `code at ...` with its functions, `a` to `h`, in the order of their addresses. Each
+    build stores its compiler flags in a file of its installation. `warnings` are messages of the compiler for the main
+    file when it is built with a profile.
     """
     functions = "abcdefgh"
     main = f"""#include <stdio.h>

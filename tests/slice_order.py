@@ -12,7 +12,9 @@ _STEP = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True)
 class Slices:
-    """The order in which `of` participants, numbered from 0, share the time from the start of the load on."""
+    """The order in which the slices of `of` participants, numbered from 0, follow each other from the start of the
+    load.
+    """
 
     length_s: float
     of: int
@@ -20,7 +22,7 @@ class Slices:
     """The seed of the order, as in `--slice-seed`."""
 
     def order(self, number: int) -> list[int]:
-        """Returns the participants of a round, from 0, in the order of their slices."""
+        """Returns the participants in the order of their slices in this round."""
         return sorted(range(self.of), key=lambda participant: _splitmix64(self.seed, number * self.of + participant))
 
     def turns(self) -> Iterator[int]:

@@ -14,7 +14,9 @@ import time
 from contextlib import suppress
 
 NAMES = {"initdb", "pg_ctl", "pgbench", "pgtrial", "pgtrial-engine", "postgres", "sysbench"}
-"""The programs that may be stopped. The sandbox of sshd forbids the system call that lets a stopped process go on."""
+"""The programs that the tests may stop. sshd is not among them, since its sandbox forbids the system call with which a
+stopped process continues.
+"""
 
 NEWBORN = 0.25
 """The share of processes that stand still right after they were made: what begins is what others wait for."""
@@ -71,7 +73,7 @@ def _name(pid: int) -> str:
 
 
 def _running(pid: int) -> bool:
-    """True if nobody has stopped the process: one that somebody stopped is not ours to wake."""
+    """True if the process is not stopped. A process that something else stopped must not be continued here."""
     with suppress(OSError), open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()[0] not in "TtZ"
     return False

@@ -16,7 +16,7 @@ from tests.conftest import require_root
 
 @pytest.fixture
 def ground(tmp_path):
-    """Returns a ground whose command `pgtrial` is a script."""
+    """Returns the ground of a campaign of attacks in which a shell script stands for the command `pgtrial`."""
     require_root()
     campaign = Campaign(tmp_path, tmp_path / "state", 1, 1, 1, 1, random.Random(1), lambda line: None)
     write_program(tmp_path, "echo done")
@@ -30,7 +30,7 @@ def write_program(folder: Path, script: str) -> None:
 
 
 def defects(ground: Ground, act) -> list[str]:
-    """Returns the defects that are reported of an attack that does this."""
+    """Returns the defects that are reported for an attack whose action is `act`."""
 
     def spring(of: Ground):
         act(of)

@@ -59,7 +59,9 @@ def functions(path: Path) -> dict[str, Function]:
 
 
 def helpers(path: Path) -> dict[str, Function]:
-    """Returns the functions that a file has, or imports from other files of the tests, by the names that it uses."""
+    """Returns the functions that a test file defines or imports from other files of the tests, by their names in the
+    file.
+    """
     known = functions(path)
     for node in parsed(path).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests."):

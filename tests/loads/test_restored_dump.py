@@ -37,7 +37,9 @@ def dump_of(path: Path) -> RestoredDump:
 
 
 def in_database(target: Target, name: str) -> Target:
-    """Returns a new database on a server of the tests, as that of a server that pgtrial makes: a role owns it."""
+    """Makes a database that a role without a superuser's rights owns, like those on servers that pgtrial starts, and
+    returns it.
+    """
     with target.connect_as_user() as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {name}")
         connection.execute(f"CREATE DATABASE {name} OWNER {OWNER}")
@@ -45,7 +47,7 @@ def in_database(target: Target, name: str) -> Target:
 
 
 def pg_dump(source: Target, path: Path, *options: str) -> None:
-    """Dumps a database as its superuser, the owner of what tests make there."""
+    """Dumps a database with pg_dump as the superuser, who owns the objects that the tests make."""
     assert source.programs is not None
     command = [source.programs / "pg_dump", f"--file={path}", *options]
     subprocess.run(command, env=environment(replace(source, owner=None).environment()), check=True)

@@ -35,9 +35,10 @@ CREATE DOMAIN app.small AS int CHECK (app.first(VALUE) > 0);
 CREATE TABLE app.sizes (size app.small DEFAULT app.second());
 INSERT INTO app.sizes DEFAULT VALUES;
 """
-"""Functions of each kind that a restore calls: all run a program in the database `restored` if a superuser restores.
+"""A dump with a function of each kind that a restore calls. Run by a superuser in the database `restored`, each
+function would run a program.
 
-pg_dump is a superuser's in the source, where it plans queries.
+In the source database pg_dump runs as a superuser, and calls the functions while it plans queries.
 """
 
 

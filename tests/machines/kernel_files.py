@@ -14,10 +14,11 @@ Obey = Callable[[Path, str], str]
 def with_kernel_files(
     host: Machine, places: Mapping[str, Path], obey: Obey = lambda path, text: text, available_kb: int | None = None
 ) -> Machine:
-    """Returns a machine of the host's kind, on which the directories named in `places` are those folders.
+    """Returns a machine like `host`, on which the folders in `places` stand for the directories that they are listed
+    for.
 
-    `obey` answers what the kernel makes of a text that is written to one of its files there. With `available_kb` the
-    kernel tells that much free memory.
+    `obey(path, text)` returns the content that a file there has after pgtrial wrote `text` into it, as the kernel would
+    answer. With `available_kb` the machine reports this much free memory.
     """
 
     def there(path: Path) -> Path:

@@ -18,7 +18,9 @@ SHELL = resource("machines/processes.sh", "pgtrial")
 
 @contextmanager
 def started_in(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Yields a process with a child, whose command line has the word postgres, as long as the context lasts."""
+    """Yields a process whose command line contains the word postgres. It has a child, and lives as long as the
+    context.
+    """
     command = ["sh", "-c", "sleep 300 & exec tail -f postgresql-notes.txt"]
     folder.mkdir()
     (folder / "postgresql-notes.txt").touch()
@@ -34,19 +36,19 @@ def started_in(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture
 def stranger(tmp_path) -> Iterator[subprocess.Popen[bytes]]:
-    """Yields a process of somebody else's for a test."""
+    """Yields a process that does not belong to pgtrial, which a test starts for itself."""
     with started_in(tmp_path / "elsewhere") as process:
         yield process
 
 
 REUSED = ("boot", "born", "old")
-"""The ways in which a job's record shows that its process number was given again: after another start of the machine,
-to a later process, or not at all, as in records of former versions.
+"""How a job's record differs from the process that has its number now: the machine was started again (`boot`), the
+process began later (`born`), or the record, of a former version, has nothing to compare (`old`).
 """
 
 
 def record_of_a_job(process: subprocess.Popen[bytes], reused: str) -> str:
-    """Returns the record of a job whose process number this process has now."""
+    """Returns the record of a job that had the same process number as this process, which is another one."""
     script = f"{SHELL}echo $(this_boot) $(born {process.pid})"
     boot, born = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.split()
     boot, born = ("other" if reused == "boot" else boot), ("1" if reused == "born" else born)
@@ -57,7 +59,7 @@ _TOUCHED = {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOM
 
 
 def is_untouched(process: subprocess.Popen[bytes]) -> bool:
-    """True if the process and its child exist, and neither is stopped."""
+    """True if the process and its child still exist, and neither is stopped."""
     found = psutil.Process(process.pid)
     children = found.children()
     return process.poll() is None and bool(children) and not _TOUCHED & {each.status() for each in (found, *children)}

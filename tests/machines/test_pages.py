@@ -20,8 +20,8 @@ pytestmark = pytest.mark.machine
 
 @pytest.fixture
 def boot_kernel(host, tmp_path, monkeypatch):
-    """Returns a machine whose kernel has four pages reserved, three in use, and gives at most so many more at each
-    request.
+    """Returns a function that makes a machine whose kernel has four reserved huge pages, three of them in use. `boot(2,
+    0)` gives at most two more pages at the first request and none at the next one.
     """
     pool = tmp_path / "hugepages-1048576kB"
     pool.mkdir()

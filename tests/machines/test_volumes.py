@@ -54,7 +54,7 @@ def mounted_over(path):
 
 @pytest.fixture
 def changes(workspace, host):
-    """Returns the journal of the workspace's run, its changes made by either kind of machine."""
+    """Returns a journal of the run's changes to the machine, for each of the two kinds of machine."""
     return HostJournal(workspace.root, host)
 
 

@@ -112,5 +112,7 @@ def test_a_password_in_a_connection_string_is_not_told():
 
 
 def test_every_key_of_a_server_is_known_to_be_harmless_or_has_its_words():
-    """A key that is neither is shown as a command; somebody who adds a key must decide what it is."""
+    """Keys that are neither are shown to the user as if they ran a command. Whoever adds a key has to decide what it
+    does.
+    """
     assert effects._HARMLESS | effects._OF_KEYS.keys() == SetUp.model_fields.keys()

@@ -1,4 +1,6 @@
-"""The kinds of load: how each names its load points and what it answers, as stored studies have it."""
+"""Tests of the kinds of load: how each kind names its load points, and which of its properties stored studies
+rely on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of the place that each arm gets: drawn for each trial from the seed, as fair as the order, apart from it."""
+"""Tests of the drawn place (such as a volume) of each trial: it follows from the seed, is balanced like the order of
+the trials, and is independent of that order.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def plan_of(blocks=8, seed=7, arms=("a", "b"), load=None, **server):
 
 
 def places(plan):
-    """Returns the places of each block and load point by arm."""
+    """Returns for each block and load point the place that was drawn for each arm."""
     found: dict[tuple[int, int], dict[str, int | None]] = {}
     for trial in plan.trials:
         found.setdefault((trial.block, trial.load_point), {})[trial.arm] = trial.place

@@ -29,7 +29,7 @@ def _program(*names: str) -> str:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
-    """Yields Chromium, whose logs hold what a page complains of and asks for."""
+    """Yields Chromium, whose logs contain a page's errors and the addresses that it requested."""
     options = Options()
     options.binary_location = _program("chromium", "chromium-browser", "google-chrome")
     driver = _program("chromedriver")

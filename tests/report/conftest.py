@@ -35,7 +35,7 @@ POINTS = [
 
 
 Changes = dict[int, dict[int, float]]
-"""Changes of a trial's tps, by index of the trial: from a second of the measured part on, the factor of its tps."""
+"""Changes of speed by index of the trial: the second of the measured part from which on a factor applies to the tps."""
 
 
 def write_study(
@@ -143,7 +143,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Studies:
 
 @pytest.fixture(scope="session")
 def reports(studies: Studies) -> Studies:
-    """Returns a function that returns the same studies with their reports written."""
+    """Returns a function that returns a study by its name, like `studies`, after its report was written."""
     return cache(lambda name: _with_report(studies(name)))
 
 
@@ -174,7 +174,9 @@ def long(path: Path) -> StudyDirectory:
 
 
 def sizes(path: Path) -> StudyDirectory:
-    """A study at two scales, one of which outgrows shared_buffers, beside published figures of both arms."""
+    """A study at two scales, one of which exceeds shared_buffers; its report shows published figures of both arms for
+    comparison.
+    """
     points = [
         LoadPoint(workload="tpcb-like", scale=scale, clients=clients, protocol="prepared")
         for scale in (10, 40)
@@ -260,7 +262,7 @@ def interleaved(path: Path) -> StudyDirectory:
 
 
 def disturbed(path: Path) -> StudyDirectory:
-    """Returns a study of which an earlier version set a block aside."""
+    """Returns a study with a folder of a discarded block, as an earlier version of pgtrial left it."""
     plan = make_plan(blocks=8)
     study = write_study(path, plan, run(plan, noisy({"off": 1.4})), Audit(findings=[]), "Was the machine quiet?")
     (path / "voided" / "b02-1").mkdir(parents=True)
@@ -324,7 +326,9 @@ def hosted(path: Path) -> StudyDirectory:
 
 
 def host(trial: Trial, seconds: range = range(-2, 6)) -> pl.DataFrame:
-    """Returns what the host did in a trial: `on` writes to the device and waits for it; `off` uses more CPU."""
+    """Returns the host's counters in a trial: in `on` the host writes to the device and waits for it; in `off` it uses
+    more CPU.
+    """
     rows: list[tuple[int | None, str, str, float]] = []
     for second in seconds:
         rows += [(second, "cpu", "user_s", 0.5), (second, "cpu", "nice_s", 0.25), (second, "cpu", "idle_s", 1.0)]

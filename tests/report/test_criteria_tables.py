@@ -21,8 +21,8 @@ from tests.verdict.tasks import BLOCKS, Draw, noisy, run_tasks
 
 
 def data_of(blocks: int = BLOCKS, *, published: str | None = None, **arms: Draw) -> StudyData:
-    """Returns a study from disk as a report reads it; a table was made in 2 s in the first arm and not timed in
-    others.
+    """Returns a study of tasks as the report reads it from disk. Creating a table took 2 s in the baseline and was not
+    timed in the other arms.
     """
     plan, trials = run_tasks(blocks, **arms)
     trials = [t.model_copy(update={"table_created_s": 2.0 if t.arm == plan.baseline else None}) for t in trials]

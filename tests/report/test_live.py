@@ -70,7 +70,7 @@ def test_a_job_shows_what_postgresql_reports_of_it(tmp_path):
 
 
 def test_of_a_long_record_the_end_is_read(study):
-    """The first seconds are beyond what is read at the first look, and what is read begins within a line."""
+    """The file is longer than the part that the first look reads, and this part begins in the middle of a line."""
     beginning = tick(0, 1e9, padding="x" * 2**21)
     with study.locked():
         begun(study).write_text(beginning + "".join(tick(second, second) for second in range(1, SHOWN_S)))

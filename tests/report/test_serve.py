@@ -36,7 +36,7 @@ from .conftest import Audit, write_study
 PATIENCE_S = 120.0
 
 WRITTEN = shutil.ignore_patterns("verdict.json", "report.*")
-"""Ignores the files that other tests may have written into a study that all tests share."""
+"""Leaves the files out of a copy that other tests may have written into the shared studies."""
 
 
 @dataclass
@@ -71,8 +71,8 @@ class Client:
 
 @pytest.fixture(scope="module")
 def folder(studies, tmp_path_factory) -> Path:
-    """Returns a folder with two studies with reports, one of which was extended since, a bundle, and what is no study
-    or no longer one.
+    """Returns a folder with two studies with reports, studies without one, a bundle with its unpacked folder, and
+    damaged or newer studies that cannot be read. One of the reports is older than its study.
     """
     path = tmp_path_factory.mktemp("served")
     for name in ("demo", "grid", "watched", "hostile"):

@@ -35,7 +35,9 @@ pytestmark = pytest.mark.browser
 
 @contextmanager
 def watched(browser: WebDriver, folder: Path) -> Iterator[str]:
-    """Yields the address of a server; at the end, no page has complained, and none has asked beyond the server."""
+    """Yields the address of a server. At the end it asserts that no page had an error or requested anything from
+    elsewhere.
+    """
     # so high that nothing is scrolled to, which the pages do smoothly: a click would miss
     metrics = {"width": 1400, "height": 14_000, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
@@ -129,7 +131,7 @@ def test_a_study_is_followed_while_it_is_written(browser, tmp_path):
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory) -> Path:
-    """Returns a folder with 200 studies; those of every tenth number have a verdict."""
+    """Returns a folder with 200 studies; every tenth has trials and a verdict."""
     folder = tmp_path_factory.mktemp("many")
     for number in range(200):
         plan = make_plan(("on", f"variant-{number % 7}"), blocks=8)

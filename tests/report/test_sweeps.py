@@ -57,7 +57,9 @@ def over_sizes() -> StudyData:
 
 @pytest.fixture(scope="module")
 def pooled() -> StudyData:
-    """Returns an arm behind a pool of 8 connections, which follows no law."""
+    """Returns a study whose arm `b` is behind a pool of 8 connections, so that no scalability law fits its
+    throughput.
+    """
     return data_of(
         points(CLIENTS),
         lambda arm, point: 100.0 * min(point.clients, 8) if arm == "b" else LAWS["a"].speed(point.clients),

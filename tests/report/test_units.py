@@ -22,7 +22,7 @@ TPS = re.compile(r"\btps\b")
 
 
 def shown(figure):
-    """Returns the words of a chart: all texts but names of fields and expressions."""
+    """Returns all texts that a reader of a chart sees, that is without names of fields and expressions."""
     words = [figure.title, figure.alt, figure.unit]
 
     def walk(part):

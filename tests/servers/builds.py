@@ -22,8 +22,8 @@ def copy_build(server: ServerBinaries, home: Path) -> Path:
 
 
 def scripted_build(prefix: Path, library: str = "") -> Path:
-    """Returns the bin directory of an installation whose programs are scripts: it can be looked at, and serves
-    nothing.
+    """Returns the bin directory of an installation whose programs are shell scripts. pgtrial can inspect it but not run
+    it.
     """
     _write(prefix / "bin" / "postgres", "#!/bin/sh\n")
     _write(prefix / "bin" / "initdb", '#!/bin/sh\necho "POSTGRES_BKI=${0%/*}/../share/postgres.bki" >&2\n')

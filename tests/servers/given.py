@@ -50,7 +50,7 @@ def checked(spec, workspace):
 
 
 def served(arm, tmp_path, inside=lambda target: None):
-    """Serves the arm as a trial does, without tables, and returns the result of `inside` for its target."""
+    """Serves the arm as a trial does, without tables; calls `inside` with its target and returns the result."""
     with arm.serve(NO_TABLES, tmp_path / "log", {}) as target:
         return inside(target)
 

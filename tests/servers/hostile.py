@@ -45,7 +45,8 @@ _OTHERS = {
     **dict.fromkeys(("any", '"any"', "anyelement", "record", "anycompatible"), _ANY),
     **dict.fromkeys(("anyarray", "anycompatiblearray"), ("text[]", "name[]", "oid[]", "int4[]", "int2vector")),
 }
-"""For each type of a parameter, types of arguments that fit it, but less well than a parameter of their own type.
+"""For each type of a parameter, other types of arguments that PostgreSQL accepts for it. A function declared for such a
+type is preferred when it fits the argument exactly.
 """
 _MOST_ARGUMENTS = 5
 
@@ -76,8 +77,8 @@ def lab_words() -> list[str]:
 
 
 def lie_in_wait(cluster: Cluster, path: str = '"$user", public') -> Target:
-    """Makes the database and its owner; returns where superusers reach it. `path` is the search path of all its
-    sessions.
+    """Makes a database and its owner, and returns the target with which superusers connect to it. `path` is the search
+    path of all its sessions.
     """
     with cluster.target.connect_as_user() as session:
         session.execute(f"CREATE ROLE {OWNER} LOGIN".encode())
@@ -107,7 +108,9 @@ def _functions(found: Sequence[tuple[str, list[str], str]]) -> Iterator[str]:
 
 
 def _better(types: Sequence[str]) -> Iterator[list[str]]:
-    """Yields the types of arguments that fit better than a function's own, one or two of them changed."""
+    """Yields lists of a function's parameter types with one or two of them replaced, for overloads that PostgreSQL
+    would prefer.
+    """
     choices = [_OTHERS.get(one, ()) for one in types]
     for place, others in enumerate(choices):
         for other in others:
@@ -135,7 +138,7 @@ def _operators(names: Sequence[str]) -> Iterator[str]:
 
 
 def is_superuser(cluster: Cluster) -> bool:
-    """True if the owner has become a superuser."""
+    """True if the owner of the database has become a superuser."""
     with cluster.target.connect() as session:
         row = session.execute("SELECT rolsuper FROM pg_roles WHERE rolname = %s", (OWNER,)).fetchone()
         return bool(row and row[0])

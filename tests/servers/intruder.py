@@ -35,7 +35,9 @@ class Victim:
     process: subprocess.Popen[bytes]
 
     def state(self) -> dict[str, tuple[object, ...]]:
-        """Returns owner, mode and content of each file in the directory, and whether the process lives."""
+        """Returns owner, mode and content of each file in the directory, and the exit status of the process (None while
+        it runs).
+        """
         seen: dict[str, tuple[object, ...]] = {"process": (self.process.poll(),)}
         for path in (self.directory, *self.directory.rglob("*")):
             found = path.lstat()
@@ -46,7 +48,9 @@ class Victim:
 
 @contextmanager
 def victim(directory: Path) -> Iterator[Victim]:
-    """Yields a victim for as long as the context lasts."""
+    """Yields a directory like a server's data directory, which belongs to root, with a process that runs as long as the
+    context.
+    """
     directory.mkdir(mode=0o700)
     for name in ("base/1/1259", "changes/000001.json", "pg_wal/1", "PG_VERSION", "pg_hba.conf", "secret", "data/x"):
         (directory / name).parent.mkdir(exist_ok=True, parents=True)
@@ -62,7 +66,9 @@ def victim(directory: Path) -> Iterator[Victim]:
 
 
 def as_account(account: str, act: Callable[[], int | None]) -> int:
-    """Does something in a process of the account's, which must succeed; returns the number that it returns."""
+    """Calls `act` in a child process of this account, which must succeed, and returns the number that `act`
+    returned.
+    """
     entry = pwd.getpwnam(account)
     ours, theirs = os.pipe()
     child = os.fork()
@@ -85,9 +91,9 @@ def as_account(account: str, act: Callable[[], int | None]) -> int:
 
 
 def exchange(paths: Sequence[Path], attack: str, target: Victim) -> int:
-    """Exchanges the files at these paths, as far as this account may; returns how many it exchanged.
+    """Replaces these files in the way that `attack` names, where this account may, and returns how many it replaced.
 
-    What root believes never gives way.
+    It fails if it can replace a file that root trusts.
     """
     exchanged = 0
     for path in sorted(paths, reverse=True):

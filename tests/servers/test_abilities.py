@@ -1,5 +1,5 @@
-"""Tests that abilities that a build lacks are reported before anything is loaded, for all arms at once, with a server
-that has them.
+"""Tests that features that a server's build lacks are reported before anything is loaded, for all arms at once, and
+that the message names a server that has them.
 """
 
 from __future__ import annotations

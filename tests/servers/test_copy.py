@@ -24,7 +24,7 @@ def place(fresh_state):
 
 
 def _tree(root, account):
-    """Makes a tree of the servers' account, or of this account if None."""
+    """Makes a directory tree that belongs to this account, or to the account that runs the tests if it is None."""
     (root / "base" / "1").mkdir(parents=True)
     (root / "base" / "1" / "empty").write_bytes(b"")
     (root / "base" / "1" / "large").write_bytes(os.urandom(3 * 1024 * 1024 + 17))

@@ -37,7 +37,7 @@ def target(fresh_state):
 
 @pytest.fixture
 def before(fresh_state, monkeypatch):
-    """Lets a program of the system's carry out some words of a shell first: `before("cp", "mv a b")`."""
+    """Returns a function that makes a program run a line of shell first: `before("cp", "mv a b")`."""
     programs = fresh_state / "programs"
     programs.mkdir(mode=0o755)
 
@@ -52,7 +52,9 @@ def before(fresh_state, monkeypatch):
 
 @contextmanager
 def at_the_opening(account, file, act):
-    """Lets the account do something while the process that opens its file next waits for that (fcntl(2), leases)."""
+    """Calls `act` as the account at the moment when another process opens the account's file. A lease makes that
+    process wait (fcntl(2)).
+    """
 
     def hold():
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])

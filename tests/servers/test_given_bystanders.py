@@ -206,7 +206,7 @@ def test_a_text_that_commits_by_itself_is_refused(given, tmp_path):
 
 
 def test_a_table_made_in_a_block_with_an_exception_handler_is_marked(given):
-    """The table's row in the catalog has the number of a subtransaction."""
+    """A table that is made in such a block has the number of a subtransaction as xmin in the catalog."""
     with given.target.connect() as lab, given.target.connect_as_load() as session:
         execute(given, "CREATE TABLE theirs(id int PRIMARY KEY)")
         marking = MarkingSession(session, "made by a test")
@@ -218,7 +218,7 @@ def test_a_table_made_in_a_block_with_an_exception_handler_is_marked(given):
 
 
 def test_a_table_that_takes_the_place_of_one_that_is_being_dropped_stays(given):
-    """The other table is put there between the check of the marks and the drop."""
+    """The other table gets the name between pgtrial's check of the marks and its DROP."""
     with given.target.connect() as session, given.target.connect_as_load() as other:
         MarkingSession(other, "made by a test").execute(b"CREATE TABLE t(id int)")
         other.autocommit = False

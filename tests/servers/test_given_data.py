@@ -225,7 +225,9 @@ def _wait_for_the_killed_engine(given):
 
 @contextmanager
 def _key_that_is_still_made(given):
-    """Lets a session make the key, as one whose engine was killed; the key is there once somebody has waited for it."""
+    """Lets a session add the primary key in an open transaction, as if its engine was killed. It commits once another
+    session waits for the table.
+    """
     with given.target.connect_as_user() as late, given.target.connect_as_user() as watching:
 
         def end():

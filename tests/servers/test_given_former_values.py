@@ -117,7 +117,9 @@ LOGIN = (
     "'BEGIN PERFORM set_config(''work_mem'', ''7MB'', false); END'",
     "CREATE EVENT TRIGGER at_login ON login EXECUTE FUNCTION at_login()",
 )
-"""Each session has another value than the one it asked for, as behind a pooler that drops options."""
+"""Statements that make each session have another value than the one it asked for, as a pooler that drops
+options does.
+"""
 
 
 def test_a_value_that_each_login_sets_goes_before_alter_system(given, workspace):

@@ -91,7 +91,7 @@ answer.
 """
 
 _STEPS = 25
-"""The number of steps that must be exceeded: a record, five changes, reloads, and the way back."""
+"""The lab must take more than this number of steps: a record, five changes, reloads, and undoing them."""
 
 
 def test_killed_at_any_step_the_server_is_put_back_and_its_sessions_start(given, fresh_state):

@@ -161,7 +161,7 @@ def test_tables_of_a_lab_that_was_killed_while_it_made_them_go(given, fresh_stat
 class TestWhatIsGone:
     @pytest.fixture
     def state(self, given, fresh_state, monkeypatch):
-        """Returns a state with the record of tables in the database `theirs`, by the role bob."""
+        """Returns a state directory that records tables which pgtrial made as the role bob in the database `theirs`."""
         require_engine()
         monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
         execute(given, "CREATE ROLE bob LOGIN", "CREATE DATABASE theirs OWNER bob")

@@ -92,8 +92,8 @@ def checked_setup(target):
 
 
 def test_sessions_of_the_lab_run_nothing_of_a_database_owner(cluster, trap, workspace, tmp_path, monkeypatch):
-    """The sessions have a superuser's rights here. The refusal of such loads is switched off, so that everything else
-    runs.
+    """The sessions have a superuser's rights here. The test turns off pgtrial's refusal of such loads so that
+    everything else runs.
     """
     monkeypatch.setattr(given_server, "obstacle", lambda session, needs: None)
     before = fired(cluster)

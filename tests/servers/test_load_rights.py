@@ -47,7 +47,7 @@ def own(given, text, user="postgres", name="own.sql"):
     ],
 )
 def test_statements_of_a_user_are_refused_for_a_superuser_where_others_own_anything(given, workspace, text, name):
-    """The objects that the statements reach are not guessed: their texts need not name them."""
+    """pgtrial does not guess which objects the statements use, since their texts need not name them."""
     execute(given, *APP)
     words = r"^arms\.A: the load would run as postgres, a superuser, .*public\.invoices of app.*user=app$"
     with pytest.raises(StudyError, match=words):

@@ -28,7 +28,7 @@ PATIENCE_S = 60.0
 
 
 def locks_of(study):
-    """Returns the locks of a lab that hardly waits: no other lab ends in these tests while it is waited for."""
+    """Returns the locks of a lab that waits only 0.2 s for other labs to end, since none ends during these tests."""
     return ServerLocks(study, leaving_s=0.2)
 
 

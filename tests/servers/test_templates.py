@@ -54,7 +54,7 @@ def _kept(store):
 
 
 def _another(store, study=""):
-    """Returns the same store of templates as another lab sees it, for a study."""
+    """Returns the same store of templates, opened again as another lab would for this study."""
     return Templates(store.root, study)
 
 

@@ -62,7 +62,9 @@ def verdict(y: list[float], margin: float, m: int = 1) -> tuple[str, int] | None
 
 
 def blocks_needed(y: list[float], margin: float) -> int | None:
-    """Returns the look at which the present estimate and spread would decide, counted from the first look on."""
+    """Returns the number of blocks at the next look that would decide if the estimate and the spread stayed as they are
+    now; None if no look would.
+    """
     n, alpha = [(n, a) for n, a in zip(LOOKS, ALPHA, strict=True) if n <= len(y)][-1]
     low, estimate, high = interval(y[:n], alpha)
 

@@ -60,7 +60,9 @@ def test_searches_from_anywhere_agree_on_a_known_capacity() -> None:
 
 
 def share(rate: float, at: float, slope: float) -> float:
-    """Returns a share of slower transactions whose odds grow with a power of the rate."""
+    """Returns the share of transactions slower than the limit at this rate, whose odds grow with a power of the rate.
+    At the rate `at` it is the promised share.
+    """
     odds = PROMISE.slower / (1 - PROMISE.slower) * (rate / at) ** slope
     return odds / (1 + odds)
 

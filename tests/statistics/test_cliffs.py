@@ -22,7 +22,7 @@ EIGHT = [25, 50, 100, 200, 400, 800, 1600, 3200]
 SIX = EIGHT[:6]
 
 Curve = Callable[[float], float]
-"""A function that returns ln throughput by size."""
+"""A function that returns the logarithm of the throughput for a size of the data."""
 
 
 def line(*knots: tuple[float, float], slope: float = -0.05) -> Curve:

@@ -17,14 +17,16 @@ from pgtrial.statistics.sign_flips import BITS, code_words, flipped_sums
 
 
 def steps_of(values, end, *, claims=1, kept=p9.KEPT) -> tuple[p9.Step, ...]:
-    """Returns the steps of one claim at the looks of a plan that the values reach."""
+    """Returns the input of the rule P9 for one claim: a step for each planned look that has enough values."""
     spending = p9.Spending(end, kept)
     reached = [units for units in p9.looks(end, claims, kept) if units <= len(values)]
     return tuple(p9.Step(tuple(range(n)), tuple(map(float, values[:n])), spending.until(n) / claims) for n in reached)
 
 
 def rejected_signs(magnitudes, end, kept, claims=1) -> np.ndarray:
-    """Returns for every vector of signs whether some look finds the arm better, by the definition."""
+    """Returns for every vector of signs whether some look finds the arm better, computed directly from the definition
+    of P9.
+    """
     units, spending = len(magnitudes), p9.Spending(end, kept)
     signs = 1 - 2 * ((np.arange(2**units)[:, None] >> np.arange(units)) & 1)
     rejected = np.zeros(2**units, dtype=bool)
@@ -50,7 +52,7 @@ def test_all_looks_of_a_plan_err_in_what_they_may_spend_and_hardly_less(units, k
 
 @pytest.mark.parametrize("units", [7, 10])
 def test_in_a_study_of_one_side_worse_has_nine_tenths_of_the_error_and_both_sides_together_no_more(units):
-    """The test goes through all vectors of signs, in the words that a reader of the rule prints."""
+    """The test counts the verdicts over all vectors of signs, as the reader of the rule gives them."""
     magnitudes = np.abs(np.random.default_rng(units).standard_normal(units))
     spending = p9.Spending(units, 0.0, p9.ONE_SIDED)
     rule, counts = P9(spending), {"worse": 0, "better": 0}

@@ -18,12 +18,12 @@ from tests.verdict.studies import deployed, make_plan, noisy, peculiar, run
 
 STUDIES = 400
 FEWER = 150
-"""The number of studies by P9, whose intervals take longer."""
+"""The number of simulated studies by the rule P9, whose intervals take longer to compute."""
 
 
 def simulated(looks: Looks, claims: int, studies: int = STUDIES) -> tuple[float, float]:
-    """Returns the log-ratios that 80% of simulated studies with unit noise find, and within which they find
-    equivalence.
+    """Returns two log-ratios for noise of variance 1: the difference that 80% of simulated studies find, and the margin
+    within which 80% of them establish equivalence.
     """
     noise = np.random.default_rng(7).standard_normal((studies, looks.planned[-1]))
     found, established = [], []

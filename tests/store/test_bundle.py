@@ -205,7 +205,9 @@ def test_other_files_are_no_bundles(reader, content, compressed):
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory):
-    """Returns a function like `read`, for tests of properties."""
+    """Returns a function that reads a bundle and returns its file names, like `read`, for tests that run it
+    very often.
+    """
     path = tmp_path_factory.mktemp("reader") / "b.tar.xz"
 
     def names(content):
@@ -220,7 +222,9 @@ def reader(tmp_path_factory):
 
 
 def forged(*parts, members=None, manifest=None):
-    """Returns a bundle of (name, content), whatever they are; `members` are (tar header, content)."""
+    """Returns a bundle with these parts (name, content), valid or not. `members` replaces its tar entries (header,
+    content).
+    """
     listed = [{"name": name, "size": len(data), "sha256": sha256(data).hexdigest()} for name, data in parts]
     text = json.dumps(manifest or {"format": 1, "parts": listed}).encode()
     members = [member(name, data) for name, data in parts] if members is None else members

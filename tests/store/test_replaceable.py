@@ -22,7 +22,7 @@ def test_an_absent_an_empty_and_an_earlier_file_are_replaced(tmp_path):
     (tmp_path / "page").write_text(page := f"<!doctype html>\n{PAGE}\n")
     for name in ("absent", "empty", "page"):
         check_replaceable(tmp_path / name, "-o", PAGE)
-    # what is checked is not touched
+    # The check itself changes no file.
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"empty": "", "page": page}
 
 

@@ -37,7 +37,7 @@ def trials_of(plan: Plan, capacity: Callable[[PlannedTrial], float | None], tran
 
 
 def probe(rate: float, transactions: int, *, kept: bool = True) -> Probe:
-    """Returns a probe of so many transactions."""
+    """Returns a probe with this number of transactions."""
     return Probe(
         rate=rate,
         duration_s=5,

@@ -32,10 +32,11 @@ def at_the_rate(plan: Plan, of: Callable[[PlannedTrial, Trial], Trial]) -> list[
 
 
 def with_latency(trial: Trial, *, p50: float = 1000.0, p99: float = 8000.0, failed: int = 0) -> Trial:
-    """Returns a trial with these percentiles, microseconds; percentiles above p99 are multiples of it, those below are
-    multiples of p50.
+    """Returns the trial with these percentiles of latency in microseconds. Percentiles below p99 are multiples of
+    `p50`, and p99.9 is a multiple of `p99`.
 
-    Of `failed` transactions more than one in a hundred leave no p99, and any none of p99.9.
+    `failed` transactions have no latency: if they are at least one in a hundred, p99 is unknown, and if at least one in
+    a thousand, p99.9.
     """
     measured = trial.measured
     if measured is None or measured.latency_us is None:
@@ -55,6 +56,6 @@ def with_latency(trial: Trial, *, p50: float = 1000.0, p99: float = 8000.0, fail
 
 
 def with_wal(trial: Trial, each: float) -> Trial:
-    """Returns a trial whose transactions wrote so many bytes of WAL each."""
+    """Returns the trial with `each` bytes of WAL per transaction."""
     transactions = trial.measured.transactions if trial.measured else 0
     return trial.model_copy(update={"server_deltas": {"wal": {"wal_bytes": each * transactions}}})

@@ -13,8 +13,8 @@ LOST = None
 
 
 def by_fleet(trial: Trial, speeds: Mapping[str, float | None], **told: Any) -> Trial:
-    """Returns the trial as if machines had made it that had four clients each and this number of transactions per
-    second and client.
+    """Returns the trial as if machines of a fleet had made its load. `speeds` has the transactions per second of one
+    client on each machine; each machine has four clients.
     """
     return trial.model_copy(update={"machines": [share(name, speed, **told) for name, speed in speeds.items()]})
 

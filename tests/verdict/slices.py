@@ -22,12 +22,12 @@ OWN_SLICES = 40
 TPS = 100_000.0
 """The throughput of an arm, so high that rounding the transactions of a slice causes no noise."""
 LOAD_S = timedelta(seconds=30)
-"""The wall time of the trials that alternate, with their start and stop."""
+"""The wall time that a group of alternating trials takes together, with starting and stopping."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A slice of one trial."""
+    """One slice of a trial."""
 
     planned: PlannedTrial
     participant: int
@@ -38,7 +38,7 @@ class Turn:
     """The slice before this one."""
 
     def follows(self, arm: str) -> bool:
-        """True if the slice before is one of this arm."""
+        """True if the slice before this one belongs to a trial of this arm."""
         return self.before is not None and self.before.planned.arm == arm
 
 
@@ -48,7 +48,7 @@ def interleaved_plan(arms=("on", "off"), **options) -> Plan:
 
 
 def turns(plan: Plan) -> Iterator[list[Turn]]:
-    """Yields the slices of each block and load point, in the engine's order, which the seed of the load draws."""
+    """Yields the slices of each block and load point in the order that the engine draws with the seed of the load."""
     for _, group in groupby(plan.trials, lambda planned: (planned.block, planned.load_point)):
         trials = list(group)
         order = Slices(SLICE_S, len(trials), trials[0].seed).turns()
@@ -90,7 +90,7 @@ def alternate(plan: Plan, tps: Callable[[Turn], float]) -> Study:
 
 
 def slice_row(number: int, begin_s: float, client_s: float, transactions: int, end_s: float) -> SliceRow:
-    """Returns the slice of the round with this number, planned to begin at `begin_s` and ended at `end_s`."""
+    """Returns the row of the slice in round `number`, which was planned to begin at `begin_s` and ended at `end_s`."""
     return SliceRow(
         phase="warmup" if number < WARMUP_ROUNDS else "measure",
         round=number,

@@ -33,7 +33,7 @@ def case_of(
 
 
 def verdict_of(*study, **known) -> StudyResult:
-    """Returns the decision in words; the arguments are those of `case_of`."""
+    """Returns the result of a study with the texts of its verdicts; the arguments are those of `case_of`."""
     return verdict.verdict_of(case_of(*study, **known))
 
 
@@ -96,8 +96,8 @@ Tps = Callable[[PlannedTrial], float | None]
 def run(
     plan: Plan, tps: Tps, *, upto: int | None = None, failures: dict[str, dict[str, int]] | None = None
 ) -> list[Trial]:
-    """Returns the trials as stored; `upto` stops after so many, `failures` gives every trial of an arm failed
-    transactions.
+    """Returns the planned trials as if they had run, at the tps that `tps` returns. With `upto` only the first `upto`
+    trials have run; `failures` has the failed transactions of each trial by arm.
     """
     return [
         make_trial(plan, planned, tps(planned), (failures or {}).get(planned.arm)) for planned in plan.trials[:upto]
@@ -140,26 +140,30 @@ def _phase(tps: float, duration_s: float, clients: int, failures: dict[str, int]
 
 
 def exchanged(trials: Sequence[Trial], blocks: Collection[int]) -> list[Trial]:
-    """Returns the same trials of two arms as if the coin had fallen the other way in these blocks."""
+    """Returns the trials of two arms as if the draw of the order had come out the other way in these blocks: the two
+    arms' names are exchanged there.
+    """
     arms = sorted({trial.arm for trial in trials})
     other = dict(zip(arms, reversed(arms), strict=True))
     return [trial.model_copy(update={"arm": other[trial.arm]}) if trial.block in blocks else trial for trial in trials]
 
 
 def ways(blocks: int) -> Iterator[set[int]]:
-    """Yields the blocks to exchange for all ways in which the coin can fall, up to exchanging all of them."""
+    """Yields sets of blocks whose arms to exchange, one for each outcome of drawing the order. The last block is in
+    none, since exchanging all blocks only renames the arms.
+    """
     for falls in product((False, True), repeat=blocks - 1):
         yield {block for block, other in enumerate(falls) if other}
 
 
 def noisy(ratio: dict[str, float], *, base: float = 2000.0, sd: float = 0.02, seed: int = 1) -> Tps:
-    """Returns independent noise around `base` times the arm's ratio."""
+    """Returns a function that draws a trial's tps: `base` times the arm's ratio, with independent noise."""
     rng = np.random.default_rng(seed)
     return lambda planned: base * ratio.get(planned.arm, 1.0) * float(np.exp(sd * rng.standard_normal()))
 
 
 def deployed(number: int, each: int = 4, *, arms=("on", "off"), points=(POINT,)) -> Plan:
-    """Returns a plan of so many deployments of each arm, with so many blocks on each pair."""
+    """Returns a plan with `number` deployments of each arm and `each` blocks on every pair of deployments."""
     plan = make_plan(arms, blocks=number * each, points=points)
     trials = share_out(plan.trials, number, seed=3)
     looks = planned_looks(number, number * each) if number >= 4 else plan.looks
@@ -168,8 +172,8 @@ def deployed(number: int, each: int = 4, *, arms=("on", "off"), points=(POINT,))
 
 
 def peculiar(plan: Plan, effect: float = 0.0, *, own: float = 0.03, noise: float = 0.02, seed: int = 0) -> Tps:
-    """Returns a throughput with a lasting speed of each deployment of each arm, and the noise of every trial; sd of
-    logs.
+    """Returns a function that draws a trial's tps. Each deployment of an arm has a lasting speed of its own, and each
+    trial has noise; `own` and `noise` are their standard deviations in logarithms.
     """
     rng = np.random.default_rng(seed)
     kept = {(arm, k): own * rng.standard_normal() for arm in plan.arms for k in range(plan.deployments)}
@@ -183,7 +187,7 @@ def peculiar(plan: Plan, effect: float = 0.0, *, own: float = 0.03, noise: float
 
 
 def is_decided(result: StudyResult) -> bool:
-    """True if the measurements have decided every primary claim, withheld or not."""
+    """True if the measurements decide every primary claim, whether or not its verdict is withheld for other reasons."""
     return bool(result.primary) and all(
         any(reading.verdict != "undecided" for reading in part.looks) for claim in result.primary for part in claim.read
     )

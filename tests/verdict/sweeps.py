@@ -48,5 +48,5 @@ def sweep(
 
 
 def misses(holds: float, scale: int) -> float:
-    """Returns the share of random pages that a cache of this scale does not hold."""
+    """Returns the share of random page reads that miss a cache that holds the data of scale `holds`, at this scale."""
     return max(0.0, 1 - holds / scale)

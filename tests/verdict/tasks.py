@@ -61,15 +61,15 @@ def summary(tasks: Tasks) -> TaskSummary:
 
 
 def run_tasks(blocks: int = BLOCKS, *, seed: int = 5, **arms: Draw) -> tuple[Plan, list[Trial]]:
-    """Returns the plan and the trials of a study of these arms, the first of which is the baseline; a draw of None is a
-    failed trial.
+    """Returns the plan and the trials of a study of these arms, of which the first is the baseline. `Draw` functions
+    give each trial's tasks; a trial without tasks has failed.
     """
     plan = make_plan(tuple(arms), blocks=blocks, points=[POINT], margin=0.05, duration_s=0.0, seed=seed)
     return plan, trials_of(plan, arms, seed)
 
 
 def trials_of(plan: Plan, arms: Mapping[str, Draw], seed: int = 5) -> list[Trial]:
-    """Returns the trials of a plan."""
+    """Returns a trial for each planned one, with the tasks that the arm's function draws."""
     rng = np.random.default_rng(seed)
 
     def trial(planned: PlannedTrial) -> Trial:

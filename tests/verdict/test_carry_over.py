@@ -154,7 +154,9 @@ def test_studies_without_slices_have_no_carry_over_in_their_result():
 
 
 def test_transactions_across_the_border_of_two_own_slices_are_not_taken_for_carry_over():
-    """Transactions count where they end, so that own slices in a row seem to gain and to lose."""
+    """A transaction counts in the slice in which it ends. Among consecutive slices of one arm, some therefore seem to
+    gain transactions and others to lose them.
+    """
     length_s, clients = 0.04, 8
     rng = np.random.default_rng(3)
     alone, naive = [], []
@@ -176,8 +178,8 @@ def test_transactions_across_the_border_of_two_own_slices_are_not_taken_for_carr
 
 
 def _serve(left_s, length_s, rng, *, goes_on: bool):
-    """Returns the work of the clients in a slice: the transactions in progress, the time of all clients, and how many
-    ended.
+    """Returns the work of the clients in one slice: how long each transaction in progress lasts beyond it, the total
+    time of the clients, and the number of transactions that ended.
     """
     client_s, done, open_s = 0.0, 0, []
     for left in left_s:
@@ -194,7 +196,9 @@ def _serve(left_s, length_s, rng, *, goes_on: bool):
 
 
 def _naive(rows: list[SliceRow], owners: list[str], arm: str) -> float:
-    """Returns ln(speed of slices after an own one / speed of those after the other arm's)."""
+    """Returns the logarithm of a ratio: the arm's speed in slices that follow one of its own, to its speed in slices
+    that follow the other arm's.
+    """
     measured = [row for row in rows if row.phase == "measure"]
     own = [row for row in measured if owners[round(row.planned_begin_s / SLICE_S) - 1] == arm]
     other = [row for row in measured if row not in own]
@@ -203,7 +207,7 @@ def _naive(rows: list[SliceRow], owners: list[str], arm: str) -> float:
 
 
 def test_the_share_of_slices_after_the_other_arm_is_three_quarters():
-    """This share turns the loss of a slice into the loss of a trial of two arms."""
+    """With this share, the loss in a slice after the other arm's is converted to the loss of a whole trial."""
     plan = interleaved_plan(blocks=50)
     measured = [turn for block in turns(plan) for turn in block[2 * WARMUP_ROUNDS :]]
     assert len(measured) == 50 * 2 * OWN_SLICES

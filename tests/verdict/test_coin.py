@@ -31,12 +31,12 @@ ON, OFF = "on", "off"
 SWAPPED = {ON: OFF, OFF: ON}
 
 Noise = Callable[[Turn], float]
-"""A function that returns the logarithm of a slice's speed by everything but the arm."""
+"""A function that returns the logarithm of a slice's speed as far as it does not depend on the arm."""
 
 
 def drawn_plan(seed: int, blocks: int = 8, rate: Sequence[float] = ()) -> Plan:
-    """Returns the plan that `pgtrial run` would make of two equal arms that take turns; with a rate, response times are
-    compared.
+    """Returns the plan that `pgtrial run` makes of two equal arms with alternating slices. With a rate, their response
+    times are compared.
     """
     spec = StudySpec(
         study=StudySection(question="Do alike arms differ?"),
@@ -49,7 +49,7 @@ def drawn_plan(seed: int, blocks: int = 8, rate: Sequence[float] = ()) -> Plan:
 
 
 def swapped(plan: Plan, blocks: Sequence[bool]) -> Plan:
-    """Returns the same plan as if the coin had fallen the other way in these blocks."""
+    """Returns the plan as if the draw of the order had come out the other way in these blocks."""
     trials = [
         planned.model_copy(update={"arm": SWAPPED[planned.arm]}) if blocks[planned.block] else planned
         for planned in plan.trials
@@ -83,7 +83,7 @@ def by_place_in_the_round(turn: Turn) -> float:
 
 
 def by_what_ran_before(turn: Turn) -> float:
-    """Returns the effect of a slice of the other participant on the next one: a loss, larger for the second
+    """Returns the effect of the preceding slice: a loss if the other participant had it, which is larger for the second
     participant.
     """
     other = turn.before is not None and turn.before.participant != turn.participant
@@ -91,7 +91,7 @@ def by_what_ran_before(turn: Turn) -> float:
 
 
 def by_time(turn: Turn) -> float:
-    """Returns the effect of a random walk over the study, with collapses."""
+    """Returns the effect of time, a random walk over the whole study with sudden collapses."""
     at = turn.planned.block * 100 + turn.slot
     return float(_WALK[at]) - 2.0 * float(_ODD[at])
 
@@ -152,8 +152,8 @@ def test_the_noise_of_the_test_is_blind_to_names():
 
 @pytest.mark.parametrize(("noise", "rate"), [*((kind, []) for kind in KINDS), (all_at_once, []), (all_at_once, [RATE])])
 def test_of_all_ways_in_which_the_coin_can_fall_no_more_than_the_level_give_a_verdict(noise, rate):
-    """The test takes all 256 orders of 8 blocks for one record of noise; by the test above one of each pair of
-    opposites is enough.
+    """The test reads one record of noise under each of the orders that 8 blocks can have. Opposite orders give opposite
+    verdicts, as the test above shows, so that half of the 256 orders suffice.
     """
     plan = drawn_plan(seed=5, rate=rate)
     trials = simulated(plan, noise)[0]
@@ -177,7 +177,9 @@ def test_over_the_plans_that_are_drawn_the_error_keeps_its_level():
 
 
 def test_without_the_coin_the_same_noise_gives_a_false_verdict():
-    """This shows that the tests above can fail."""
+    """Without random order the false verdict is found, which shows that the tests above would fail if the rule were
+    wrong.
+    """
     plan = drawn_plan(seed=3)
     fixed = swapped(plan, [plan.trials[2 * block].arm == OFF for block in range(plan.max_blocks)])
     assert claim_of(verdict_of(fixed, simulated(fixed, by_participant)[0])).verdict == "better"

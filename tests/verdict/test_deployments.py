@@ -153,7 +153,7 @@ _NOISE = 0.02
 
 
 def word(units: Units, means: list[float], margin: float) -> str:
-    """Returns the verdict of the looks that this number of units reaches."""
+    """Returns the verdict after all planned looks for which there are enough deployments."""
     limits = p8.ratio_limits(margin)
     reached = [look for look in units.looks() if look.blocks <= len(means)]
     reader = units.reader()
@@ -162,8 +162,8 @@ def word(units: Units, means: list[float], margin: float) -> str:
 
 
 def false_verdicts(number: int, each: int, own: float) -> float:
-    """Returns the share of studies of two equal products that get a verdict, whose deployments differ by sd `own` of
-    the log.
+    """Returns the share of studies of two equal products that come to a false verdict. The deployments' speeds differ
+    with the standard deviation `own` in logarithms.
     """
     rng = np.random.default_rng(11)
     units = Units(deployed(number, each))

@@ -30,7 +30,7 @@ from tests.verdict.sweeps import misses, points, sweep
 from tests.verdict.tasks import Tasks, run_tasks
 
 BLOCKS = 9
-"""The number of blocks at whose last look one of nine claims can be decided: 2 / 2^9 is below 0.04 / 9."""
+"""The number of blocks with which the last look can decide each of nine claims: 2 / 2^9 is below 0.04 / 9."""
 
 UNDECIDED = Claim(
     arm="b",
@@ -42,11 +42,13 @@ UNDECIDED = Claim(
     blocks=0,
     fewest_blocks=8,
 )
-"""A primary claim of the study, as the families of sweeps need it."""
+"""A primary claim without a verdict, as the function that makes the claims of a sweep requires one."""
 
 Study = Callable[[], tuple[Plan, list[Trial]]]
 Different = Callable[[Plan, list[Trial]], int]
-"""A function that returns the number of claims of a family that say that equal arms differ."""
+"""A function that returns the number of claims of a family that say that equal arms differ. The family is a set of
+claims with one common error.
+"""
 
 
 def _costly(plan: Plan | None = None) -> tuple[Plan, list[Trial]]:

@@ -165,7 +165,7 @@ def test_a_percentile_that_falls_on_failures_in_one_arm_alone_is_worse_there():
 
 @pytest.mark.parametrize("cut", ["a", "b"])
 def test_an_arm_whose_query_is_cancelled_is_not_better_by_its_others(cut):
-    """Nobody knows how long the query would have taken; that the other arm is better may well be known."""
+    """The duration of a cancelled query is unknown, so that its arm cannot be called better. The other arm can."""
     rng = np.random.default_rng(9)
 
     def queries(planned):

@@ -30,7 +30,9 @@ def plan_of(*metrics: str, blocks: int = 11) -> Plan:
 
 
 def trials_of(plan: Plan, seconds: Mapping[str, float | None], *, memory: float | None = 2e8) -> list[Trial]:
-    """Returns trials with 1% of noise; an arm with None fails in all trials. The second arm writes a tenth less WAL."""
+    """Returns trials of jobs with 1% of noise. All trials of an arm whose value is None fail, and the second arm writes
+    a tenth less WAL.
+    """
     rng = np.random.default_rng(4)
     made = []
     for planned in plan.trials:

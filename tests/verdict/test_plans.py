@@ -109,8 +109,8 @@ def test_an_arm_that_plans_each_execution_is_named_with_what_planning_weighs():
 
 
 def drawn(plan_of):
-    """Returns the result as `told` does, where ANALYZE drew statistics: `plan_of` returns the plan of an arm in a
-    block.
+    """Returns the result of a study, like `told`, in which a plan depends on the sample of ANALYZE. `plan_of` returns
+    the plan of an arm in a block.
     """
     plan = make_plan()
     trials = []

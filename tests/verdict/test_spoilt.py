@@ -18,7 +18,7 @@ WARNING = ClientWarning(kind="client-busy", message="The busiest load thread use
 
 
 def warned(trials: list[Trial], arm: str, point: LoadPoint, count: int) -> list[Trial]:
-    """Returns the same trials, the first `count` of an arm at a load point with a warning."""
+    """Returns the trials with a warning added to the first `count` ones of an arm at a load point."""
     chosen = [trial.index for trial in trials if (trial.arm, trial.load_point) == (arm, point)][:count]
     return [
         trial.model_copy(update={"client": trial.client.model_copy(update={"warnings": [WARNING]})})
@@ -108,8 +108,8 @@ LATE = ClientWarning(
 
 
 def late_starts(metrics: list[str]) -> StudyResult:
-    """Returns the result of a study at a rate whose engine began 1.03 ms late; the p50 is near 2 ms and the p95 twice
-    that.
+    """Returns the result of a study with a rate whose engine started transactions 1.03 ms late. The p50 is near 2 ms,
+    and the p95 near 4 ms.
     """
     plan, trials = at_rate()
     slow = [
@@ -154,7 +154,9 @@ RATE = POINTS[0].model_copy(update={"rate": 500.0})
 
 
 def at_rate(faster: float = 1.25, served: dict[str, float] | None = None) -> tuple[Plan, list[Trial]]:
-    """Returns twelve blocks at 500/s, in which the arm `off` responds so much faster; `served` is the tps of an arm."""
+    """Returns twelve blocks at 500/s, in which the arm `off` responds `faster` times as fast. `served` has the tps by
+    arm.
+    """
     plan = make_plan(blocks=12, points=[RATE])
     responses = noisy({"off": 1 / faster}, base=2000.0)
     planned = {trial.index: trial for trial in plan.trials}

@@ -9,8 +9,8 @@ from tests.verdict.studies import decision_of, findings_over
 
 
 def templates(planned):
-    """Returns the templates of a trial: one names a table that `b` lacks; another one had broken a unique constraint
-    that `b` lacks, too.
+    """Returns the statements of a trial. One names a table that the arm `b` lacks; another one violates a unique
+    constraint, which `b` lacks as well.
     """
     if planned.arm == "a":
         return [

@@ -36,7 +36,9 @@ def noisy(rng: np.random.Generator, *factors: float, sd: float = 0.03) -> Templa
 
 
 def primary(withheld: tuple[str, ...] = ()):
-    """Returns what the statements need of the study's primary claim: its arm, and whether its verdict is withheld."""
+    """Returns stand-ins for the study's primary claims, with the fields that the statements' claims read: the arm and
+    the verdict.
+    """
     return [SimpleNamespace(arm="b", verdict="withheld" if "b" in withheld else "undecided")]
 
 
@@ -126,8 +128,8 @@ def test_of_studies_of_arms_that_are_alike_five_in_a_hundred_name_a_statement_at
 
 
 def near_the_least_share(seed: int, blocks: int) -> tuple[Plan, list[Trial]]:
-    """Returns the plan and the trials of equal arms, with a template that takes nearly all of the time and many
-    templates whose share is near the least one.
+    """Returns the plan and the trials of equal arms. One statement takes nearly all of the time, and each of many
+    others has a share near the least that is compared.
     """
     rng = np.random.default_rng([11, seed])
 

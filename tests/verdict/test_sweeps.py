@@ -156,7 +156,7 @@ def test_there_is_no_average_across_a_cliff():
 @pytest.mark.parametrize("arm", ["a", "b"])
 @pytest.mark.parametrize("level", [1.0, 1.2])
 def test_a_small_cliff_of_one_arm_alone_is_enough(arm, level):
-    """This holds also where that arm is the faster one before the cliff."""
+    """A cliff in one arm is enough even if this arm is the faster one before the cliff."""
 
     def speed(of: str, point: LoadPoint) -> float:
         return 2000.0 * (level * (0.7 if point.scale > 60 else 1.0) if of == arm else 1.0)

@@ -25,7 +25,9 @@ class PlayedMachine:
         self.asked: list[str] = []
 
     def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
-        """Returns the recording, or the status that a shell has for an unknown command."""
+        """Returns the recorded output of a command, or a shell's exit status for an unknown command if none is
+        recorded.
+        """
         del user
         words = [str(word) for word in command]
         if words[0] == "sh":

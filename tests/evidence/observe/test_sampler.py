@@ -25,7 +25,7 @@ from tests.machines.shell import ShellMachine
 
 PATIENCE_S = 120.0
 ALL_S = 3600.0
-"""A time that is longer than a test, seconds."""
+"""A time in seconds that is longer than any test."""
 
 
 @contextmanager
@@ -58,8 +58,8 @@ def waits(session: Session, process: int) -> bool:
 
 
 def begin(watching: Sampler) -> None:
-    """Begins the load and the measured part at once, so that no look comes before; the process under load is this
-    one.
+    """Tells the sampler that the load and the measured part begin now, before its first sample; this process stands for
+    the load.
     """
     watching.measure_begins()
     watching.load_begins(os.getpid())

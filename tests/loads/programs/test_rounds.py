@@ -52,7 +52,7 @@ class Player:
 
 
 class Game:
-    """A game of players in simulated time."""
+    """Runs players in simulated time and records their turns."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -116,7 +116,7 @@ def test_one_that_leaves_before_the_start_is_not_waited_for(game):
 
 
 def has_trouble(run: ProgramRun) -> bool:
-    """True if something went wrong but for the time that passed between its batches: this machine may be busy."""
+    """True if something went wrong other than time lost between batches, which a busy machine may cause."""
     return run.trouble is not None and "of the time from token to line" not in run.trouble
 
 

@@ -26,10 +26,10 @@ _SUDOERS = "/etc/sudoers"
 TTL = "/proc/sys/net/ipv4/ip_default_ttl"
 """A value that each host has for itself here."""
 WINDOWS_PORT = 2200
-"""The port at which each host's sshd answers as that of a host with Windows."""
+"""The port on which each host has an sshd that answers as a Windows host does."""
 _WINDOWS = Path(__file__).with_name("windows_shell.py")
 UNPRIVILEGED = "postgres"
-"""The account that logs in on the second host; on the first one it is root."""
+"""The account with which tests log in on the second host. On the first host they log in as root."""
 PATIENCE_S = 60
 _PENALTIES_SINCE = (9, 8)
 """The version of OpenSSH from which on an address that is refused often, or whose session dies, is kept out a while."""
@@ -66,7 +66,7 @@ class Host:
                 session.kill()
 
     def boot(self) -> None:
-        """Starts the host: nothing runs, nothing is mounted, and it knows that this is another start."""
+        """Starts the host, on which nothing runs and nothing is mounted, with a new boot ID."""
         (self.folder / "boot_id").write_text(f"{uuid.uuid4()}\n")
         self._started = started = _start_sshd(self.folder, self.namespace)
         for port in (22, WINDOWS_PORT):
@@ -74,7 +74,7 @@ class Host:
         self.sshd = psutil.Process(started.pid)
 
     def crash(self) -> None:
-        """Ends all that runs on the host at once; its mounts go with the last process that saw them."""
+        """Kills everything that runs on the host. Its mounts disappear with the last process that has them."""
         wait_until(self._kill_all)
         self._started.wait()
         for room in self.note_rooms():
@@ -104,8 +104,8 @@ class Host:
         return ip("netns", "pids", self.namespace).split()
 
     def _kill_all(self) -> bool:
-        """Kills what runs; returns True if nothing did, since a process may have begun another one while it was
-        killed.
+        """Kills the host's processes. Returns True only if there were none, since a process may start another one while
+        it is killed.
         """
         pids = self._pids()
         for pid in pids:
@@ -130,12 +130,12 @@ class Host:
         return [target for line in lines if (target := line.split()[4]).startswith(f"{self.folder}/")]
 
     def asked_windows(self) -> list[str]:
-        """Returns the first word of each command that the host with Windows was given."""
+        """Returns the first word of each command that was sent to the sshd that answers as Windows."""
         return (self.folder / "asked").read_text().split()
 
     def note_rooms(self) -> set[str]:
-        """Returns the run directories that were seen so far; what they have outside of `data` counts as left as well
-        from now on.
+        """Records pgtrial's run directories on the host and returns all that were ever recorded. `left` also reports
+        the files that these runs have outside of `data`.
         """
         self.rooms |= {room.name for room in self.data.glob("pgtrial-*")}
         return self.rooms
@@ -197,10 +197,9 @@ def _host(folder: Path, user: str, key: asyncssh.SSHKey) -> Iterator[Host]:
 
 
 def _new_namespace() -> tuple[str, str]:
-    """Makes a namespace and returns it with the first three numbers of the addresses on the way to it, which nobody
-    else has.
+    """Makes a network namespace, and returns its name with the first three numbers of the addresses that lead to it.
 
-    Neither another run of these tests has them now, nor is anything left of one that was killed.
+    No other run of these tests uses these addresses, and no earlier run that was killed has left anything of them.
     """
     taken = ip("-o", "addr") + ip("rule") + ip("route")
     for number in range(1, 255):

@@ -34,7 +34,7 @@ def dsn(start_cluster, free_port):
 
 @pytest.fixture
 def labs_own(hosts):
-    """Yields the first host, which is the lab's machine by its boot, too."""
+    """Yields the first host with the boot ID of the lab's own machine, so that pgtrial takes both for one machine."""
     boot_id = hosts[0].folder / "boot_id"
     before = boot_id.read_text()
     boot_id.write_text(Path(BOOT_ID).read_text())

@@ -35,7 +35,9 @@ def usual_ttl(host: Host) -> str:
 
 @pytest.fixture
 def crash(host: Host, usual_ttl: str) -> Callable[[], None]:
-    """Returns a function that ends the host, with all that its kernel was told."""
+    """Returns a function that crashes the host and resets the kernel value that pgtrial had changed, as a
+    reboot would.
+    """
 
     def end() -> None:
         host.crash()

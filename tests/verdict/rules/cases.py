@@ -15,7 +15,7 @@ def plan_of(declared=(), **options):
 
 
 def trials_of(plan, change):
-    """Returns completed trials of a plan, with what `change(trial)` returns put into each."""
+    """Returns a completed trial for each planned one, updated with the fields that `change(trial)` returns."""
     return [trial.model_copy(update=change(trial)) for trial in run(plan, noisy({}))]
 
 
@@ -30,6 +30,6 @@ def named(findings: list[Finding]) -> set[tuple[str, str]]:
 
 
 def rate_fits_time(rates) -> bool:
-    """True if a measured rate of flushes, a whole number, fits the time of one flush, in tenths of a microsecond."""
+    """True if a measured rate of flushes fits the time of one flush, given that both numbers are rounded."""
     slowest, fastest = (1e6 / (rates["flush_us"] + off) for off in (0.051, -0.051))
     return slowest - 0.501 <= rates["flushes_per_s"] <= fastest + 0.501

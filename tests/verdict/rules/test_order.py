@@ -10,8 +10,8 @@ from tests.verdict.studies import make_plan, noisy, run, verdict_of
 
 
 def _result(*, again, by_p9=True):
-    """Returns the result of a study of equal arms in which the blocks `again` were removed and measured once more at
-    the end.
+    """Returns the result of a study of equal arms. The blocks `again` were removed and measured once more after all
+    others.
     """
     plan = make_plan(blocks=10)
     if by_p9:

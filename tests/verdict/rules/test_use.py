@@ -30,7 +30,7 @@ def _found(
     tps=1000.0,
     chosen=None,
 ):
-    """Returns the finding of a rule in a study of two arms as severity and message, or None."""
+    """Returns severity and message of the rule's finding in a study of two arms, or None if the rule finds nothing."""
     plan = studies.make_plan(("on", "off"), blocks=2).model_copy(update={"declared": {"on": [], "off": declared}})
     trials = []
     for planned in plan.trials:
@@ -111,8 +111,8 @@ def test_sequential_scans_that_the_server_has_counted_are_use_whatever_the_plans
 
 
 def _of_decided(tps, view, spending=None):
-    """Returns the cures that a study suggests if its load never used the difference; the trials of an arm have nearly
-    one speed.
+    """Returns the remedies that a finding proposes where the load never used what the arms differ in. The noise of the
+    trials is small.
     """
     plan = studies.make_plan(("on", "off"), blocks=8).model_copy(update={"spending": spending})
     plan = plan.model_copy(update={"declared": {"on": [], "off": ["settings.random_page_cost"]}})
