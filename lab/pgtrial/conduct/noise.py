@@ -24,7 +24,7 @@ from pgtrial.verdict.pace import block_time, measured_spread, within_spread
 def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
     """Puts the noise of a study, once it is known, into the record of this machine. Raises StoreError.
 
-    With the `slices` of its trials, the part of the noise that comes from within them is kept too.
+    With the `slices` of its trials, the noise within trials is recorded too, apart from the noise between blocks.
     """
     plan = grid.plan
     measured = measured_spread(grid)
@@ -63,7 +63,8 @@ def noise_for(spec: StudySpec, interleaving: Interleaving | None, duration_s: fl
 
 
 def overhead_for(spec: StudySpec, interleaving: Interleaving | None) -> float | None:
-    """Returns the seconds that a block of studies like this one takes beside its loads; None if that is not known."""
+    """Returns the seconds that a block takes for everything but running its loads, in studies like this one; None if
+    that is not known."""
     with suppress(StoreError):
         return overhead_under(conditions_of(spec, interleaving, 0.0), read_noise(state_root() / NOISE))
     return None

@@ -17,7 +17,8 @@ from pgtrial.store.files import writing
 
 
 def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
-    """Returns the trial as it is stored; `host_seen` are the arm's counters of its host."""
+    """Returns the record of a trial that is stored. `host_seen` has the huge pages of the server's host, as the arm has
+    read them there."""
     planned, outcome = course.planned, course.outcome
     panic = server_log.panic(course.server_said)
     if course.reason is not None and panic is not None:

@@ -143,8 +143,8 @@ def percent(share: float, decimals: int | None = None, *, sign: bool = False) ->
 
 
 TWICE = 1.0
-"""The difference from which a ratio is told as a number of times, since few readers read 4776% faster as 49 times as
-fast."""
+"""The relative difference from which a comparison is printed as a number of times, since few readers understand 4776%
+faster as 49 times as fast."""
 
 
 def times(ratio: float) -> str:
@@ -172,8 +172,8 @@ def as_written(share: float) -> str:
 
 
 def decimals_for(shares: Iterable[float]) -> int:
-    """Returns the decimals for percentages that are read together: as few as show how far apart they are, and that they
-    are not zero."""
+    """Returns the number of decimals for percentages that are read together. They have as few decimals as are needed to
+    tell them apart, and to tell them from zero."""
     values = list(shares)
     width = max(values, default=0.0) - min(values, default=0.0) or max((abs(value) for value in values), default=0.0)
     places = 0 if width >= 0.1 else 1 if width >= 0.005 else 2

@@ -1,8 +1,8 @@
-"""The questions that pgtrial asks about the load of a load point, whichever kind it is.
+"""The properties of a kind of load that reports, verdicts and trials ask for, such as the unit of its throughput.
 
-Each kind of load has a type of its own beside this module (`transactions.py`, `capacity.py`, `programs.py`, `tasks.py`,
-`replay.py`, `suite.py`, `job.py`), and `LoadPoint.kind` is the only place that chooses among them. Nothing else asks
-which kind a load is: it asks one of the questions below.
+Each kind of load has a class of its own in a module beside this one (`transactions.py`, `capacity.py`, `programs.py`,
+`tasks.py`, `replay.py`, `suite.py`, `job.py`), and `LoadPoint.kind` is the only place that chooses among them. Other
+code does not test which kind a load is: it reads one of these properties.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ Measure = Literal[
 
 
 class PointKind:
-    """The load of a load point. The answers of this base class are those of a load of transactions for a given time."""
+    """The properties of one kind of load. This base class has those of a load of transactions that runs for a given
+    time."""
 
     key: ClassVar[str]
-    """The kind's name, by which each floor of the lab finds its own part of the kind."""
+    """The kind's name. The other packages of the lab have tables by this name, in which they find their own code for
+    the kind."""
     called: ClassVar[str] = "the load"
     """The name of what a trial runs, for reports: `the job`."""
     noun: ClassVar[str] = "transaction"
@@ -30,18 +32,19 @@ class PointKind:
     rate_unit: ClassVar[str] = "tps"
     """The unit of the load's throughput."""
     has_rate: ClassVar[bool] = True
-    """True if the load repeats something many times a second, so that its throughput and its timeline are worth
-    reporting."""
+    """True if the load repeats its transactions or statements many times a second, so that its throughput and its
+    timeline are worth reporting."""
     time_is_unknown: ClassVar[bool] = False
-    """True if nobody knows how long a trial takes before its load has run."""
+    """True if it is not known how long a trial takes before its load has run."""
     has_percentiles: ClassVar[bool] = True
-    """True if the percentiles of its response times are compared by themselves."""
+    """True if the report compares the percentiles of its response times, each as a claim of its own."""
     knows_each_statement: ClassVar[bool] = False
     """True if the rows and the errors of each statement are known, and have rules of their own."""
     counts_failures: ClassVar[bool] = True
     """True if the engine counts each transaction that fails."""
     rests: ClassVar[bool] = False
-    """True if the load is idle for parts of the measured time, so that its throughput is that of the other parts."""
+    """True if the load is idle for parts of the measured time, so that its throughput counts only the rest of the
+    time."""
     is_timed: ClassVar[bool] = False
     """True if the result of a trial is its time from beginning to end."""
     is_watched_beside: ClassVar[bool] = False
@@ -49,7 +52,8 @@ class PointKind:
     reports_progress: ClassVar[bool] = False
     """True if the server reports the progress of the load."""
     counts_blocks_of_parts: ClassVar[bool] = False
-    """True if the command that the report proposes runs as many blocks as the parts of the load need for a decision."""
+    """True if the report proposes a command with further blocks for a study whose parts, such as queries, are
+    undecided. The command has as many blocks as these parts need."""
 
     repeats: ClassVar[bool] = True
     """True if the clients repeat the load until the time of a trial is over."""

@@ -76,7 +76,7 @@ class LoadPoint(Record):
 
     @property
     def kind(self) -> PointKind:
-        """Returns the kind of the load. This is the only list of the kinds of load on this floor."""
+        """Returns the kind of the load. Within `model/records` this is the only place that lists all kinds."""
         own = self.tasks or self.replay or self.suite or self.job
         if own is not None:
             return own

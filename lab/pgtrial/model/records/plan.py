@@ -50,7 +50,7 @@ class Interleaving(Record):
 
 
 class WarmUpShape(Record):
-    """The change of the speed of one arm after the start of its load, in the preliminary block."""
+    """How the speed of one arm changed after the start of its load, as the preliminary block measured it."""
 
     load_point: int = Field(description="Index into Plan.load_points.")
     arm: str
@@ -216,10 +216,11 @@ class Plan(Record):
         return f"{self.created} {self.seed}"
 
     def sharing(self, claims: int, *, in_each_comparison: bool = False) -> int:
-        """Returns how many claims share the error of each look, where a family has `claims` claims.
+        """Returns the number of claims that share the error of each look, for a family that has `claims` claims.
 
-        A family has an error of its own, some even within each comparison. Where the study asks for one error over all
-        that is printed, all families of all comparisons share it evenly (Bonferroni).
+        By default each family of claims has an error of its own; a family with `in_each_comparison` has one for each
+        comparison. If the study asks for one error over everything that the report prints, all families of all
+        comparisons share it evenly (Bonferroni).
         """
         comparisons = max(1, len(self.others)) if in_each_comparison and self.families > 1 else 1
         return claims * comparisons * self.families

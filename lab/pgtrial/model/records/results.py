@@ -169,7 +169,8 @@ class CarryOver(Record):
 
 
 class CarryOverShift(Record):
-    """The shift of a comparison by carry-over: its effect on the arm, relative to its effect on the baseline."""
+    """How much carry-over between slices shifts a comparison: its effect on the speed of the arm, relative to its
+    effect on the speed of the baseline."""
 
     arm: str
     baseline: str

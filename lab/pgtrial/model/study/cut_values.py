@@ -40,10 +40,10 @@ Change = Callable[[str, str], str]
 
 
 def cut(spec: StudySpec) -> tuple[StudySpec, dict[str, list[str]]]:
-    """Returns the study without the values that may be secrets, and for each environment variable the places that its
-    value had.
+    """Returns the study with marks in place of the values that may be secrets. Each mark names an environment variable.
+    Also returns, for each of these variables, the places in the study whose value it stands for.
 
-    Equal values have one variable, so that arms which are alike stay so.
+    Equal values have the same variable, so that arms with equal values still have equal ones.
     """
     taken = _variables_in(spec)
     unused = (name for number in count(1) if (name := f"{_VARIABLE}{number}") not in taken)

@@ -48,20 +48,20 @@ class Key:
     """The declaration of an arm's key, which stands beside the type of a field of SetUp."""
 
     shows: Facts | Callable[[Any, Any], Facts] = ()
-    """The facts in which arms differ if they differ in the key; such differences are declared. Which facts these are
-    may depend on the two values."""
+    """The names of the facts that differ between two arms whose values of the key differ. The audit takes such
+    differences as declared. The names may depend on the two values."""
     follows: Facts = ()
     """Patterns of other facts that may follow from the key. If a fact fits the patterns of several keys, the key with
     the longest pattern is the cause."""
     apart: tuple[str, ...] = ()
-    """The things that every arm has as its own, so that they are never swapped, if arms on servers that pgtrial makes
-    differ in the key."""
+    """What every arm has as its own, such as its loaded data, if arms on servers that pgtrial makes differ in the key.
+    Such a thing is never swapped between arms."""
     effect: KernelFile | KernelParameters | Launcher | None = None
     absent: Any = None
     """The value that the key has in effect for kinds of servers that do not have it."""
 
     def shown(self, value: Any, base: Any) -> Facts:
-        """Returns the facts in which these two values show."""
+        """Returns the names of the facts that differ between two arms with these values of the key."""
         return self.shows(value, base) if callable(self.shows) else self.shows
 
 

@@ -14,7 +14,7 @@ from pgtrial.model.study.sysbench import SysbenchSection, is_sysbench
 
 
 def objections(load: LoadKeys) -> Iterator[str]:
-    """Yields what does not go together in a load, a sentence each."""
+    """Yields a sentence for each contradiction between keys of a load."""
     return chain(
         _objections_to_limits(load),
         _objections_to_own_data(load),
@@ -23,7 +23,7 @@ def objections(load: LoadKeys) -> Iterator[str]:
 
 
 def _objections_to_limits(load: LoadKeys) -> Iterator[str]:
-    """Yields what does not go together in a load, a sentence each."""
+    """Yields a sentence for each key whose value the load cannot have, or that the workload does not take."""
     if load.latency_limit is not None and load.max_tries is None:
         yield "latency_limit ends the tries of a transaction; set max_tries as well, 0 for no other end"
     if load.latency_limit is not None and load.rate:

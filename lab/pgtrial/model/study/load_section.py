@@ -36,8 +36,8 @@ class LoadSection(LoadKeys):
 
     @property
     def given_s(self) -> tuple[float | None, float | None]:
-        """Returns the warm-up and the measured part that the study gives, seconds. None: pgtrial chooses it. Both are 0
-        if the load ends by itself."""
+        """Returns the lengths of the warm-up and of the measured part that the study gives, in seconds. A length is
+        None if pgtrial chooses it. Both are 0 if the load ends by itself."""
         if self.ends_itself:
             return 0.0, 0.0
         warmup_s, duration_s = (

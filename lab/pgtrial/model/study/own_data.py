@@ -13,10 +13,10 @@ from pgtrial.model.study.servers import names_server
 from pgtrial.model.units import variables
 
 QUERY = "query.sql"
-"""The name of the script that is made of a query."""
+"""The name of the script that is made from the key `query` of `[load]`."""
 
 QUERY_OF_ARM = ".query.sql"
-"""The end of the name of the script that is made of an arm's `query`."""
+"""The end of the name of a script that is made from the key `query` of an arm. The name begins with the arm's."""
 
 NOT_FOR_OWN_DATA = {
     "scale": "it is the size of tables that pgtrial makes",

@@ -77,10 +77,11 @@ def _draw(shared: list[Shared], generator: np.random.Generator) -> Iterator[tupl
 
 
 def _common(server: Made) -> tuple[Hashable, tuple[str, ...]] | None:
-    """Returns what a server must have in common with others for their arms to take turns: the list of places of its
-    storage, or what its kept copy of the data depends on. None: the arm takes no turns.
+    """Returns a key that is equal for servers whose arms take turns on places, with the names of these places. The key
+    is made of the places that the server's storage lists, or of everything on which its kept copy of the data depends.
+    Returns None if the arm does not take turns.
 
-    VACUUM resets a kept copy. Arms whose copies are of one kind can serve each other's copies.
+    A kept copy is reset by VACUUM. Arms whose copies depend on the same things can serve each other's copies.
     """
     host = (server.ssh, server.data) if isinstance(server, MadeBySsh) else ("", "")
     match server:

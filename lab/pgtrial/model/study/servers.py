@@ -43,7 +43,7 @@ class Given(Server):
 
     dsn: list[str]
     ssh: str | None
-    """The login of the server's host, on which pgtrial only reads."""
+    """The login for the host of a given server. pgtrial only reads there."""
     sudo: bool
     storage_limit: int | None
     monitoring: ProviderMetrics | None
@@ -136,8 +136,8 @@ _OF_MADE = [key for key in _keys(MadeHere, Server) if key != "postgres"]
 
 
 def objection_to_table(table: SetUp) -> str | None:
-    """Returns what is wrong with a table that says in two ways how its servers come to be, as the rest of a sentence
-    about the table; None if nothing is."""
+    """Returns what is wrong with a table that both names a given server and has keys for a server that pgtrial makes.
+    The text is the rest of a sentence that begins with the table; None if the table is right."""
     if table.dsn is not None and table.postgres is not None:
         return "has both dsn and postgres; a given server brings its own version"
     if table.dsn is not None and table.ssh is not None and len(table.dsn) > 1:
@@ -151,8 +151,8 @@ def objection_to_table(table: SetUp) -> str | None:
 
 
 def objection_to_arm(table: SetUp, server: Server) -> str | None:
-    """Returns what in the table of an arm does not go together with its kind of server, as the rest of a sentence about
-    the table; None if all of it does."""
+    """Returns why the keys of an arm contradict each other or its kind of server, as the rest of a sentence that begins
+    with the arm's table; None if they do not."""
     return next(_objections(table, server), None)
 
 

@@ -35,7 +35,8 @@ def objection_to_statistics(spec: StudySpec) -> str | None:
 
 
 def too_old(version: str) -> str:
-    """Returns the message that a server of this version does not take another server's statistics, with what to do."""
+    """Returns the error message for a server whose version of PostgreSQL cannot be given another server's planner
+    statistics. The message says what to do."""
     return (
         f'[load] statistics = "same": PostgreSQL {version} does not take the statistics of another server, as '
         f"{TAKES_STATISTICS} and later do, and the arms load their data apart; leave the key out: statistics that are "

@@ -17,7 +17,7 @@ from pgtrial.model.study.workload_names import stands_alone
 
 
 class Capacity(Transactions):
-    """Transactions in a closed loop, then probes at rates that the search chooses."""
+    """Transactions for a search: first in a closed loop as the warm-up, then at rates that the search chooses."""
 
     stored = CapacitySearch
     why_no_turns = "each arm looks for its capacity at rates of its own"

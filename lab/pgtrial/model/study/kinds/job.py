@@ -1,4 +1,4 @@
-"""The load of a study that is a job: statements or a program that end by themselves, once in each trial."""
+"""A load that is a job: SQL statements or a program that run once in each trial and end by themselves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _Load = TypeVar("_Load", bound=LoadKeys)
 
 
 class Job(LoadKind):
-    """One run of a job in each trial; a load point for each scale, and each load beside it."""
+    """One run of a job in each trial. The study has a load point for each scale of the data, and for each combination
+    of clients and rate of a load beside the job."""
 
     stored = JobLoad
     why_no_turns = "a job has the machine to itself"

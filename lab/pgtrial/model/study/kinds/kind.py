@@ -1,5 +1,5 @@
-"""The questions that pgtrial asks about the load of a study, whichever kind it is. The answers of the base class are
-those of transactions."""
+"""The properties and rules of a kind of load that a study may have: which keys go with it, which load points it has,
+and what planning must know about it. The base class has those of transactions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.tasks import APP_TASKS
 
 _FORMER_DEFAULTS: Mapping[str, object] = {"warmup": 10.0, "duration": 30.0}
-"""Defaults of these keys until pgtrial 0.2, which stored studies have written out."""
+"""The defaults that these keys had until pgtrial 0.2. Stored studies contain them as if the user had set them."""
 
 _FOR_JOBS = 'for jobs alone (workload = "job:FILE.sql"); leave it out'
 
@@ -50,7 +50,7 @@ class Asked(Protocol):
 
 
 class OwnEnd(Protocol):
-    """The duration of a load that ends when all of it is done."""
+    """The expected and the longest duration of a load that ends when all of it is done."""
 
     @property
     def expected_s(self) -> float:
@@ -62,11 +62,12 @@ class OwnEnd(Protocol):
 
 
 class LoadKind:
-    """The load of a study: what it refuses, its load points, and what the plan has to know of it."""
+    """A kind of load that a study may have: the keys that it refuses, its load points, and what planning must know
+    about it."""
 
     stored: ClassVar[type[PointKind]]
-    """The type of what load points store of the kind. Its `key` is the name by which each floor of the lab finds its
-    own part of the kind."""
+    """The type in which load points store a load of this kind. The other packages of the lab find their own code for
+    the kind by the type's `key`."""
     why_no_turns: ClassVar[str | None] = None
     """The reason why the trials of the arms cannot take turns; None if nothing in the load prevents it."""
     why_no_fleet: ClassVar[str | None] = None
@@ -74,11 +75,11 @@ class LoadKind:
     why_no_metrics: ClassVar[str | None] = None
     """The reason why a study with this load declares no metrics; None if it may declare some."""
     has_price: ClassVar[bool] = True
-    """True if prices of the arms make transactions per cent a metric."""
+    """True if a study with this load compares transactions per cent, in case its arms have prices."""
     fewest_arms: ClassVar[int] = 2
     """The fewest arms that a study with this load may have."""
     is_rehearsed: ClassVar[bool] = True
-    """True if a rehearsal runs what the user has written on each arm before the first trial."""
+    """True if a rehearsal runs the user's own parts of the load on each arm before the first trial."""
     has_plans: ClassVar[bool] = True
     """True if trials record the plans of the load's statements."""
     has_known_sql: ClassVar[bool] = True
@@ -86,40 +87,42 @@ class LoadKind:
     is_of_the_user: ClassVar[bool] = False
     """True if the load sends statements of the user even if the study has no script."""
     follows_the_arm: ClassVar[bool] = False
-    """True if each arm has clients of its own, so that arms differ even on one server."""
+    """True if each arm has clients of its own, so that arms may differ even if they have the same server and
+    settings."""
     runs_in_batches: ClassVar[bool] = False
-    """True if the load runs in batches, each started when the lab asks for it."""
+    """True if the load runs in batches, each of which starts when the lab requests it."""
     has_planned_time: ClassVar[bool] = True
     """True if each trial takes the time of its warm-up and its measured part, and nothing more."""
     has_data_of_known_size: ClassVar[bool] = False
-    """True if the size of its data is known in bytes, and not by its scale."""
+    """True if the size of its data is given in bytes and not by a scale."""
     takes_decimal_scales: ClassVar[bool] = False
-    """True if its tables have sizes between whole scales."""
+    """True if its tables can be made at scales that are not whole numbers."""
     is_of_queries: ClassVar[bool] = False
-    """True if each of its files is a query, which the engine sends as it stands."""
+    """True if each file of the load is a query, which the engine sends unchanged."""
     has_own_limit: ClassVar[bool] = False
     """True if the study limits the time of the load, so that a trial that exceeds the limit gets no further time to
     end."""
     searches_rate: ClassVar[bool] = False
-    """True if trials look for a rate, and begin where those of earlier blocks have ended."""
+    """True if trials search for a rate. The search in a trial then begins at the rate that earlier blocks have
+    found."""
     fewer: ClassVar[str] = "load points"
-    """The noun for the parts of the load that a study with a smaller budget must have fewer of, for messages."""
+    """What a study should have fewer of if its budget is too short, as a plural noun for messages."""
 
     def is_meant(self, load: LoadKeys) -> bool:
-        """True if the workload, or another key, names this kind."""
+        """True if the workload, or another key of `[load]`, asks for this kind of load."""
         return True
 
     def own_end(self, load: LoadKeys) -> OwnEnd | None:
-        """Returns how long a load takes that ends by itself; None: it ends after a time."""
+        """Returns the duration of a load that ends by itself; None if the load ends after a given time."""
         return None
 
     def objections(self, load: LoadKeys) -> Iterator[str]:
-        """Yields what does not go with this kind of load; for loads of other kinds, the keys that are for this kind
-        alone."""
+        """Yields an objection for each key that contradicts this kind of load. If the load is of another kind, yields
+        one for each key that only this kind may have."""
         yield from ()
 
     def objections_to_data(self, load: LoadKeys) -> Iterator[str]:
-        """Yields what does not go with data of the user's own."""
+        """Yields an objection for each key that contradicts own data of the user."""
         for workload in (ORDER_ENTRY, APP_TASKS):
             if load.data and workload in load.workload:
                 yield f"{workload} has tables of its own; leave data out, or name scripts on your data as workload"
@@ -127,21 +130,23 @@ class LoadKind:
             yield from misplaced(load, NOT_FOR_OWN_DATA, "data of your own")
 
     def objection_to_servers(self, study: Asked) -> str | None:
-        """Returns what speaks against the load on the servers of a study, a sentence; None: nothing."""
+        """Returns an objection, as a sentence, if the load cannot run on the servers of the study; None if it can."""
         return None
 
     def misfit(self, load: LoadKeys, metric: str) -> str | None:
-        """Returns why a declared metric does not go with the load, the rest of a sentence; None: it does."""
+        """Returns why the study cannot declare this metric for the load, as the rest of a sentence that begins with the
+        metric; None if it can."""
         if METRICS[metric].kind == "capacity":
             return 'takes a promise; write [load] capacity = { p99 = "20ms" }'
         return f"is {_FOR_JOBS}" if METRICS[metric].is_for_jobs else None
 
     def metrics(self, load: LoadKeys, declared: list[str]) -> list[str]:
-        """Returns the metrics of a study that declares these, which may be none."""
+        """Returns the metrics that a study compares if it declares these, which may be none."""
         return list(declared)
 
     def usual_metric(self, load: LoadKeys) -> str:
-        """Returns the metric that says what the load's measure says."""
+        """Returns the metric that is equivalent to the measure of the load. If a study declares it first, its primary
+        claims compare that measure, as they do without declared metrics."""
         return RESPONSE if self.is_paced(load) else TPS
 
     def is_paced(self, load: LoadKeys) -> bool:
@@ -153,23 +158,27 @@ class LoadKind:
         raise NotImplementedError
 
     def may_do_without_tables(self, study: Asked) -> bool:
-        """True if the scale says nothing unless the study sets it, since the load may need no tables of pgbench."""
+        """True if the load may run without pgbench's tables, so that a scale which the study does not set has no
+        meaning."""
         return False
 
     def limited(self, load: _Load, limit_s: float) -> _Load:
-        """Returns the load, ended after this time if nothing else ends it, seconds."""
+        """Returns the load with a time limit, in seconds. It is unchanged for a kind of load that has no such limit."""
         return load
 
     def caution(self, study: Asked) -> str | None:
-        """Returns what the user should know of the load before the first trial, a sentence; None: nothing."""
+        """Returns a warning about the load that is shown before the first trial, as a sentence; None if there is
+        none."""
         return None
 
     def scripts_run_once(self, study: Asked) -> list[str]:
-        """Returns the scripts that run once in a trial, so that what they make has to be undone before the next."""
+        """Returns the names of the scripts that run once in a trial. Objects that they create have to be removed before
+        the next trial."""
         return []
 
     def has_family(self, load: LoadKeys) -> bool:
-        """True if there are claims of the kind's own, beside the primary ones and those on declared metrics."""
+        """True if a comparison has claims that only this kind of load has, beyond the primary ones and those on
+        declared metrics."""
         return False
 
     def parts(self, load: LoadKeys) -> int:
@@ -185,13 +194,13 @@ class LoadKind:
         return False
 
     def starts_programs(self, load: LoadKeys) -> bool:
-        """True if programs of the user's own send the load."""
+        """True if the user's own programs make the load."""
         return False
 
 
 def misplaced(load: LoadKeys, keys: Mapping[str, str], workload: str) -> Iterator[str]:
-    """Yields objections to keys that do not apply to a workload. Defaults are no objection, since a frozen study has
-    them written out."""
+    """Yields an objection for each of these keys that the study sets although it does not apply to the workload. Keys
+    with their default value are accepted, since a frozen study has all defaults written out."""
     for key, reason in keys.items():
         defaults = (type(load).model_fields[key].get_default(call_default_factory=True), _FORMER_DEFAULTS.get(key))
         if getattr(load, key) not in defaults:
@@ -199,7 +208,8 @@ def misplaced(load: LoadKeys, keys: Mapping[str, str], workload: str) -> Iterato
 
 
 def sizes(load: LoadKeys) -> list[dict[str, Any]]:
-    """Returns what load points say of their data: the scales of tables that pgtrial makes, or the user's own data."""
+    """Returns the keys of load points that describe their data, once for each set of data: the scales of tables that
+    pgtrial makes, or the name of the user's own data."""
     if not load.data:
         return [{"scale": scale} for scale in load.scale]
     if names_server(load.data[0]):

@@ -1,4 +1,4 @@
-"""The load of a study whose arms have client programs: what their commands do."""
+"""The load of a study whose arms have client programs, which make the load in place of the engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgtrial.model.study.programs import NOT_FOR_PROGRAMS, PROGRAMS
 
 
 class Programs(LoadKind):
-    """The batches of each arm's client program; a load point for each scale."""
+    """Batches that each arm's client program runs. The study has a load point for each scale."""
 
     stored = ClientPrograms
     why_no_fleet = "a client program runs on the lab's machine"

@@ -14,7 +14,7 @@ from pgtrial.model.study.replay import MOST_STATEMENTS, NOT_FOR_REPLAYS, REPLAY,
 
 
 class Replay(LoadKind):
-    """One replay in each trial, which is one load point."""
+    """One replay of the capture in each trial. The study has one load point."""
 
     stored = ReplayLoad
     why_no_turns = "the recorded times of a replay would pass during the slices of the others"

@@ -21,7 +21,8 @@ from pgtrial.model.study.suites import (
 
 
 class Suite(LoadKind):
-    """The queries of a suite, each as often as the study says in each trial, which is one load point."""
+    """The queries of a suite, each of which runs in every trial as often as the study says. The study has one load
+    point."""
 
     stored = SuiteLoad
     why_no_turns = "the queries of a suite run to their end"

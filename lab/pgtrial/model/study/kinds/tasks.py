@@ -12,7 +12,7 @@ from pgtrial.model.study.tasks import APP_TASKS, NOT_FOR_TASKS, TasksSection
 
 
 class Tasks(LoadKind):
-    """One run of all tasks in each trial, which is one load point."""
+    """One run of all tasks in each trial. The study has one load point."""
 
     stored = TaskLoad
     why_no_turns = "tasks run to their end"

@@ -21,11 +21,12 @@ from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.study.workload_names import is_script
 
 OWN_SCRIPTS = "own scripts"
-"""The workload of load points at which each arm runs its own script."""
+"""The name that stands for the workload at load points where each arm runs its own script."""
 
 
 class Transactions(LoadKind):
-    """A load for a given time; a load point for each workload, scale, number of clients and rate."""
+    """Transactions for a given time. The study has a load point for each combination of workload, scale, number of
+    clients and rate."""
 
     stored: ClassVar[type[PointKind]] = OfAPoint
 
@@ -44,7 +45,8 @@ class Transactions(LoadKind):
         ]
 
     def promise(self, load: LoadKeys) -> CapacityLoad | None:
-        """Returns the promise that the highest rate has to keep; None: no such rate is looked for."""
+        """Returns the promise on the response time that the highest rate has to keep; None if the study does not search
+        for such a rate."""
         return None
 
     def may_do_without_tables(self, study: Asked) -> bool:
@@ -52,13 +54,14 @@ class Transactions(LoadKind):
 
 
 def scripts_of_arms(arms: Mapping[str, SetUp]) -> dict[str, str]:
-    """Returns by arm the name of its own script; empty: all arms run the same load."""
+    """Returns the name of the script that each arm has of its own, by arm. The result is empty if all arms run the same
+    load."""
     paths = {arm: keys.workload for arm, keys in arms.items() if keys.workload is not None}
     return {arm: PurePosixPath(path).name for arm, path in paths.items()}
 
 
 def _loads_and_data(study: Asked) -> Iterable[dict[str, Any]]:
-    """Returns what the load points say of their workload and data, one after the other."""
+    """Returns the keys of load points that describe workload and data, once for each combination of the two."""
     load, of_arms = study.load, scripts_of_arms(study.arms)
     if of_arms:
         of_data = _sizes_for(study, dict.fromkeys(of_arms.values()))
@@ -67,7 +70,8 @@ def _loads_and_data(study: Asked) -> Iterable[dict[str, Any]]:
 
 
 def _mix(study: Asked) -> list[dict[str, Any]]:
-    """Returns what the load points of scripts with weights say of their data."""
+    """Returns the keys of load points that describe workload and data, for a workload that consists of scripts with
+    weights."""
     weights = {PurePosixPath(path).name: weight for path, weight in map(weight_of, study.load.workload)}
     name = " + ".join(script if weight is None else f"{script}={weight}" for script, weight in weights.items())
     mix = {script: 1 if weight is None else weight for script, weight in weights.items()}
@@ -75,11 +79,12 @@ def _mix(study: Asked) -> list[dict[str, Any]]:
 
 
 def _sizes_for(study: Asked, scripts: Iterable[str]) -> list[dict[str, Any]]:
-    """Returns what load points with these scripts say of their data. If neither the scripts nor setup_sql name
-    pgbench's tables, and the study does not set the scale, the load points have no tables.
+    """Returns the keys of load points that describe their data, for a workload that consists of these scripts. If
+    neither the scripts nor setup_sql name pgbench's tables, and the study does not set the scale, the load points have
+    no tables.
 
-    A given server always gets `sizes` here. Since unneeded tables would be in somebody's way there, `pgbench_names`
-    later checks more closely what a script names.
+    If the study has a given server, the result is always that of `sizes`. Since unneeded tables would be in somebody's
+    way there, `pgbench_names` later checks more closely what a script names.
     """
     load, texts = study.load, [study.scripts[name] for name in scripts if name in study.scripts]
     if not texts or study.has_given or load.scale_is_set or load.data:
@@ -92,7 +97,7 @@ _NAMES_TABLES = re.compile(r"pgbench_|:scale\b", re.IGNORECASE)
 
 
 def _data(study: Asked, workload: str) -> list[dict[str, Any]]:
-    """Returns what load points of a workload say of their data, one after the other."""
+    """Returns the keys of load points that describe workload and data, for one workload of the study."""
     load = study.load
     pack = pack_load(workload, study.scripts, load.pack)
     if pack is not None:
