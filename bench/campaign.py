@@ -207,9 +207,8 @@ def _table(known: Sequence[Recorded]) -> Iterator[str]:
 
 
 def _draw(known: Sequence[Recorded]) -> None:
-    """Draws the share of studies that found the difference by number of short blocks: recorded ones, and normal
-    noise.
-    """
+    """Draws a chart of the share of studies that found the planted difference, by their number of short blocks, once
+    for recorded blocks and once for normal noise."""
     rows: list[dict[str, Any]] = []
     draw = np.random.default_rng(1)
     for (workload, slice_s, duration_s, slower_by), kind in _by_kind(known).items():

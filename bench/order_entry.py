@@ -171,9 +171,8 @@ def _drop(server: Target, dbname: str) -> None:
 
 
 def _load(bench: Bench, name: str, contestant: Contestant, target: Target) -> float:
-    """Loads the tables and returns the seconds that this took; then the server has all of it on disk, with statistics,
-    and has run once.
-    """
+    """Loads the tables and returns the seconds that this took. Afterwards the tables are vacuumed, analysed and on
+    disk, and the load has run for a short time, as a warm-up."""
     with target.connect_as_user() as connection:
         connection.execute("CHECKPOINT")
     ran = execute(name, contestant.load(target, CONNECTIONS), target)

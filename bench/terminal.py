@@ -18,8 +18,8 @@ from pgtrial.store.bundle import open_study
 _PICTURE = Path(__file__).parents[1] / "docs" / "images" / "demo.svg"
 _COLUMNS = 80
 _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
-"""The font faces of the picture, which would be loaded from elsewhere; the reader's own monospaced font is used.
-"""
+"""Matches the font faces in the SVG, which a browser would load from another site. They are removed, so that the
+reader's own monospaced font is used."""
 
 
 def main() -> None:

@@ -38,10 +38,10 @@ CLIENTS, RATE, DELAY = 100, 20_000, "500us"
 def latencies(bench: Bench) -> Iterator[Figure]:
     """Yields the errors of reported percentiles.
 
-    A client sees the delay and, on top, the way to the server and back: the median with one client and a delay of one
-    nanosecond, which is subtracted. What remains beside the client's own error is that a processor takes its time to
-    wake up, the longer it has slept: so the processors are kept awake, and what they add otherwise is shown apart.
-    pgbench has no percentiles; those of its log show what no client can help.
+    The server delays its answers by known times, but a client also sees the round trip. So the median of a run with one
+    client and a delay of one nanosecond is subtracted. A processor that has slept takes time to wake up, which would
+    count as an error of the client: the processors are kept awake, and the figures of sleeping processors are shown
+    apart. pgbench reports no percentiles; those of its log show the error that any client has.
     """
     yield from _errors(bench, SHORT, bench.rounds, awake=True)
     yield from _errors(bench, LONG, 1, awake=True)

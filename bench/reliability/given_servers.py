@@ -44,7 +44,8 @@ _FORMER = (
     "DateStyle = 'German, DMY'",
     "max_wal_size = '1.5GB'",
 )
-"""The lines of the file, in a random order; some of them need a restart, some are hidden by the role's values."""
+"""The lines from which those of the server's postgresql.auto.conf are drawn. Some need a restart; others have no effect
+for the role, which has its own value of the setting."""
 
 _STUDY = """
 [study]
@@ -116,7 +117,8 @@ class _Given:
         self._before = b""
 
     def draw_settings(self) -> None:
-        """Chooses other lines in another order; the last one is not loaded."""
+        """Writes a random choice of the lines into postgresql.auto.conf, in a random order. The server does not reload
+        its configuration after the last one."""
         chance = self._attack.campaign.chance
         lines = chance.sample(_FORMER, chance.randint(1, len(_FORMER)))
         *loaded, last = [f"ALTER SYSTEM SET {line}" for line in lines]

@@ -15,7 +15,8 @@ from bench.reliability.kind import Campaign, Missing
 
 @contextmanager
 def host(campaign: Campaign) -> Iterator[Host]:
-    """Yields a host where root logs in, with the key of a home that is this process's meanwhile. Raises Missing."""
+    """Yields a host on which root can log in by ssh. While the context lasts, HOME of this process is a directory with
+    the key for it. Raises Missing."""
     if not Path("/usr/sbin/sshd").exists() or shutil.which("ip") is None:
         raise Missing("hosts behind ssh need sshd (package openssh-server) and ip (package iproute2)")
     home, before = campaign.scratch / "home", os.environ["HOME"]

@@ -45,7 +45,7 @@ class _Object:
     sql: str
     query: str
     load: tuple[object, ...] = ()
-    """The options of the study that replace the query."""
+    """The options of `pgtrial compare` that choose the load of the superuser's study; empty: the load is `query`."""
     least: int = 15
 
 
@@ -168,9 +168,8 @@ def _met(ground: Ground, major: int, one: _Object) -> Iterator[str]:
 
 
 def overloads(major: int, path: str) -> Iterator[Trap]:
-    """Yields overloads of all names that the lab calls: with operators, where a load is refused, and without, where it
-    runs.
-    """
+    """Yields an attack with overloads of all functions and operators that the lab calls. With overloads of operators
+    the load must be refused; without them it must run."""
     what = f"on {major}, overloads of all functions and operators that the lab calls, search path {path}"
     yield Trap(what, lambda ground: _overloaded(ground, major, path))
 
@@ -285,7 +284,7 @@ def _as_attacker(target: Target, text: str) -> None:
 
 
 def _superuser(target: Target) -> psycopg.Connection[tuple[object, ...]]:
-    """Returns a session as a person has it, without any care."""
+    """Returns a session of a superuser with the default search path, as a careless person opens it."""
     address = {"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname}
     return psycopg.connect(**address, autocommit=True)  # type: ignore[arg-type]
 

@@ -1,8 +1,9 @@
 """Finds out if another account could exchange a file of this machine, or a directory on the way to it.
 
-Root executes and writes nothing that another account could exchange in between: that account would choose what root
-executes, and where root writes. Trusted are root, the own account, the owner of pgtrial's code, which runs already, and
-the account that has called sudo, which could have called anything else. Git trusts the same repositories.
+If pgtrial runs as root, it executes and writes nothing that another account could exchange between this check and the
+use: that account would choose what root executes, and where root writes. Trusted are root, the own account, the owner
+of pgtrial's code, which runs already, and the account that has called sudo, which could have called anything else. Git
+trusts the same repositories.
 """
 
 from __future__ import annotations

@@ -430,10 +430,10 @@ def _how_far(result: StudyResult, plan: Plan) -> str:
 
 
 def _for_queries(known: Sequence[Claim], for_queries: Sequence[int], result: StudyResult) -> str:
-    """Returns text such as `12 takes about 5min and can decide 20 of 22 undecided queries`, for the fewest blocks that
-    decide one more query.
+    """Returns text such as `12 takes about 5min and can decide 20 of 22 undecided queries`.
 
-    They are as many as the undecided primary claims take, too.
+    The number is that of the fewest further blocks which decide one more query, but at least the number that the
+    undecided primary claims need.
     """
     blocks = max(min(for_queries), *(claim.more_blocks or 0 for claim in known), 0)
     time = (

@@ -87,8 +87,8 @@ def differences(study: StudyDirectory, result: StudyResult | None = None) -> lis
 
     `result` is that verdict, where it has been computed.
 
-    Sentences are compared where this version made the study, for each version has its own; words of verdicts, intervals
-    and figures always.
+    Sentences are compared only if this version of pgtrial made the study, because each version has its own. Words of
+    verdicts, intervals and figures are always compared.
     """
     path = study.path / "verdict.json"
     try:

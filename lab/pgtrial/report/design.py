@@ -88,9 +88,8 @@ def _options(section: SysbenchSection) -> str:
 
 
 def _round_trips(data: StudyData) -> tuple[str, str]:
-    """Returns a term and the round trips to each arm's server before its trials; without a description for studies that
-    are older than this record.
-    """
+    """Returns the row of the design's list with the round trips to each arm's server before its trials. The row has no
+    text if the study did not record them."""
     texts = []
     for arm in data.plan.arms:
         times = [t.round_trip_us for t in data.trials if t.arm == arm and t.round_trip_us is not None]

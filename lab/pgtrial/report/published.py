@@ -126,8 +126,8 @@ def _at(figure: Figure, point: Point) -> str:
 def _load_points(data: StudyData, workload: str | None, over: str | None, at: float | str | None) -> list[int | None]:
     """Returns the load points of this study that match a published point; None: the mean over all of them.
 
-    Those of the same workload, and of the clients or the scale that are nearest to the point's. No mean is taken over
-    several scales: it would hide the step at which the data outgrows a cache.
+    A load point matches if it has the same workload and the number of clients or the scale nearest to the published
+    one. No mean is taken over several scales, which would hide the step at which the data outgrows a cache.
     """
     points = data.plan.load_points
     inside = [i for i, point in enumerate(points) if workload in (None, point.workload)]

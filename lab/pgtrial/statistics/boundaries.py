@@ -19,7 +19,8 @@ from scipy.special import ndtr, ndtri
 from pgtrial.statistics.p8 import Floats
 
 _REACH = 8.0
-"""The number of standard deviations up to which sums are followed; sums beyond have a probability of 1e-15."""
+"""The number of standard deviations that the grid of sums reaches on either side. Sums beyond it have a probability of
+1e-15."""
 
 _POINTS = 301
 """The number of points of the grid; with twice as many, the bounds change by less than 0.001."""
@@ -35,7 +36,8 @@ def bounds(units: Sequence[int], spent: Sequence[float]) -> list[float]:
 
 @lru_cache(maxsize=1024)
 def _until(units: tuple[int, ...], spent: tuple[float, ...]) -> _Looked:
-    """Returns the state after these looks. It is cached, so plans with the same first looks share the work for them."""
+    """Returns the state after looks at these numbers of units. It is cached, so that plans with the same first looks
+    share the computation."""
     if not units:
         return _Looked((), _Sums(np.zeros(1), np.ones(1)), 0, 0.0)
     last = _until(units[:-1], spent[:-1])
@@ -51,7 +53,8 @@ def _until(units: tuple[int, ...], spent: tuple[float, ...]) -> _Looked:
 
 @dataclass(frozen=True)
 class _Looked:
-    """The state after some looks: their bounds, the sums that none of them has rejected, and the error spent."""
+    """The state after the looks so far: their bounds, the distribution of the sums that they have not rejected, and the
+    error that they have spent."""
 
     bounds: tuple[float, ...]
     sums: _Sums

@@ -269,8 +269,8 @@ class Present:
     def chance(self, units: int, quantile: float) -> float:
         """Returns the probability that a look at `units` values decides, if the difference is as estimated.
 
-        The values until now are in that look's estimate: it is normal about the present one, and what varies is the
-        part of the values to come. `quantile` times the standard error is half of the look's interval.
+        The later look's estimate includes the present values. So it varies normally about the present estimate, by the
+        part that the values to come have in it. `quantile` times the standard error is half of the look's interval.
         """
         low, high = ratio_limits(self.margin)
         half = quantile * self.spread / math.sqrt(units)

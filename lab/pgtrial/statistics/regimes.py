@@ -76,8 +76,9 @@ def detect(committed: Sequence[int] | npt.NDArray[np.int64]) -> Regime | None:
 def shortest_level(seconds: int) -> float:
     """Returns the seconds that a level must last in a trial of this length.
 
-    That is a quarter of the trial, between 20 and 60 s; in trials shorter than 60 s it is a third, because there is no
-    more to see. Half of it is enough for a first or last level that is at most half or at least twice its neighbour.
+    That is a quarter of the trial, between 20 and 60 s; in trials shorter than 60 s it is a third, since such a trial
+    has no longer levels to show. A first or last level needs only half of that, if it is at most half or at least twice
+    its neighbour.
     """
     return min(max(seconds / 4, min(_DIP_S, seconds / 3)), _LASTS_S)
 

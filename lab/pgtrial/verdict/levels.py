@@ -88,7 +88,8 @@ def _failed_transactions(trial: Trial) -> Mapping[str, int]:
 def leading_failures(grid: Grid, counts: list[Failures]) -> list[str]:
     """Returns the arms whose failures a result shows before the verdict.
 
-    They are many, or fail a whole trial, or differ from the baseline's.
+    These are arms with many failures, with a failed trial or an aborted client, and arms whose failures differ from the
+    baseline's.
     """
     return [
         arm.arm

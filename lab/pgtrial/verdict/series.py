@@ -168,8 +168,9 @@ def read(
 def described(grid: Grid, logs: Mapping[int, float], family: int, scale: Scale = RATIO) -> tuple[int, Estimate | None]:
     """Returns the number of units at the last look and the difference there, for log-ratios that explain a verdict.
 
-    Such log-ratios get no verdict of their own. Units without a value are left out, so a look comes after as many units
-    with one. Before the first look, the number is that of all units with a value, and the difference is None.
+    Such log-ratios get no verdict of their own. Units without a value are left out, so the look is reached only when
+    enough units have a value. Before the first look, the number is that of all units with a value, and the difference
+    is None.
     """
     values = list(grid.units.means(logs, grid.counted).values())
     reached = [look for look in grid.units.looks() if look.blocks <= len(values)]

@@ -222,7 +222,8 @@ def size_charts(data: StudyData) -> list[Figure]:
     """Returns charts of the median trial of each arm over the size, with every trial behind it, and shared_buffers
     where all have the same.
 
-    No average stands for the line: where the data outgrows a cache, the mean of both sides is the speed of neither.
+    The charts have no average over sizes: where the data outgrows a cache, such an average would be the speed of
+    neither side.
     """
     over = over_size(data)
     by_size = cells(data, lambda point: (point.workload, point.clients, point.rate))

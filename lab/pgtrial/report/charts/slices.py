@@ -91,7 +91,7 @@ def _precision(data: StudyData) -> Figure | None:
     """Returns a chart of half-widths against the wall time spent: a line of all blocks so far, and marks at the planned
     looks.
 
-    On a logarithmic scale, since one failed trial can make an interval a thousand times as wide.
+    The axis is logarithmic, since one failed trial can make an interval a thousand times as wide.
     """
     steps = [step for step in data.reached if half_width(step[1].difference)]
     if not steps:

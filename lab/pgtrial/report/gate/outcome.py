@@ -58,9 +58,9 @@ class Rules:
 
 
 def outcome(result: StudyResult, plan: Plan, rules: Rules) -> Outcome:
-    """Returns the outcome of a study whose first two arms are BASE and HEAD; a third one is BASE once more.
+    """Returns the outcome of a study with the arms BASE and HEAD. A third arm, if there is one, is BASE once more.
 
-    Nothing that was not measured passes, nor do arms without a declared difference.
+    The gate does not pass if an arm measured nothing or if the arms have no declared difference.
     """
     claim = next(claim for claim in result.primary if claim.arm == plan.arms[1])
     return (

@@ -1,4 +1,4 @@
-"""The studies that the pages show: their places, a glance at each of them, and their data when asked for.
+"""Finds the studies that the pages show, and reads a summary line of each at once and its data when a page needs it.
 
 Each study has a key that is made of its path. A request names keys alone, so that it reaches only studies that were
 found below the given paths.

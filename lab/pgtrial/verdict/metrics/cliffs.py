@@ -3,8 +3,8 @@ cliff comes at the larger size.
 
 At each size, arms are compared by the claims of the load points. The claims on the sizes of the cliffs are a family of
 their own. In each block the size is that of the steepest fall of the curve, and the study's rule reads the log-ratios
-of these sizes. At each look the number of knots is that of the line through the trials that lose more. There is no
-verdict unless both arms have a cliff.
+of these sizes. The number of knots at a look is that of the line fitted to the curves that lose more of their
+throughput, of whichever arm. There is no verdict unless both arms have a cliff.
 """
 
 from __future__ import annotations

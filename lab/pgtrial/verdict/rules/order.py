@@ -12,7 +12,8 @@ from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 @rule("measured_again", "blocks were measured again after later ones", over_trials=True)
 def measured_again(case: Case) -> Iterator[Concern]:
     """Finds blocks with a trial that began after a trial of a later block. A study runs its blocks in order, so such a
-    block had been measured before. Studies by the rule P8 have no such finding, so that their results stay."""
+    block had been measured before. Studies by the rule P8 have no such finding, so that their stored results do not
+    change."""
     if case.plan.spending is None:
         return
     begun = grouped((trial.block, datetime.fromisoformat(trial.started)) for trial in case.trials)

@@ -19,7 +19,7 @@ from pgtrial.verdict.rules.failures import worse_arms
 
 _NOTABLE = 0.001
 """The share of hidden failures, or the difference of two shares, up to which there is no finding. The lab's own
-sessions, and transactions at the edges of the measured part, explain so much."""
+sessions and the transactions at the edges of the measured part may account for that much."""
 _ERRORS = 4.0
 """The number of standard errors of the mean difference over the blocks that a difference must exceed as well."""
 _LEAK_S = 1.0

@@ -27,8 +27,8 @@ _CACHES = {
 
 @rule("tables_of_others", "tables that pgtrial has not made")
 def tables_of_others(case: Case) -> Iterator[Concern]:
-    """Finds tables that pgtrial has not made. Nothing resets them, so each trial starts from the state after the
-    last."""
+    """Finds tables that pgtrial has not made. Nothing resets them, so each trial starts from the state that the last
+    one left."""
     tables = {arm: names for arm, names in case.known("server", "tables_of_others").items() if names}
     if tables:
         names = sorted({name for names in tables.values() for name in names})
@@ -115,7 +115,8 @@ def data_larger_than_cache(case: Case) -> Iterator[Concern]:
 def _against(case: Case, arm: str, point: LoadPoint, cache: str) -> str | None:
     """Returns data and cache of both arms in words, if the data fits the cache of one of them only.
 
-    If data is a few pages smaller and a few pages larger than two caches of one size, it fills both alike.
+    If the data of one arm just fits and that of the other just does not, the caches are equally full; that is no
+    difference.
     """
     words: list[str] = []
     filled: list[float] = []

@@ -111,8 +111,8 @@ def beside_the_claims(findings: Sequence[Finding], case: Case, claims: Sequence[
 
     A finding that a load never used what differs gets another cure if a claim on that arm found a difference.
 
-    Verdicts by the rule P8 leave the finding out then. They keep it if their trials are older than plans for known
-    values.
+    Verdicts by the rule P8 leave such a finding out, unless their trials are older than the recording of plans for
+    known values.
     """
     decided = {part.arm for claim in claims for part in claim.read if part.verdict in ("better", "worse")}
 
