@@ -39,14 +39,14 @@ pub trait Program<A: Actions = ScriptActions> {
         Ok(())
     }
 
-    /// Tells, before the result of a [`Rows::Handed`] query, whether the next transaction begins at once if the current
-    /// one ends with this query. A program that knows it need not ask, and may act in the next transaction before
-    /// [`Action::End`].
+    /// Called before the result of a [`Rows::Handed`] query is given: `_begins` says whether the next transaction would
+    /// begin at once if the current one ended with this query. A program that uses this need not ask for the next
+    /// transaction, and may act in it before it returns [`Action::End`].
     fn foresee(&mut self, _begins: bool) {}
 
-    /// Receives the result of the last action: of a [`Rows::Counted`] query and of a [`RecordedRequest`] only a
-    /// failure, of a new connection, [`StagedRequest::Prepare`], [`StagedRequest::PrepareAll`] and [`Rows::Handed`]
-    /// queries every result.
+    /// Receives the result of the last action. For a [`Rows::Counted`] query and a [`RecordedRequest`] it is called
+    /// only if they failed; for a new connection, [`StagedRequest::Prepare`], [`StagedRequest::PrepareAll`] and a
+    /// [`Rows::Handed`] query it is called in any case.
     fn complete(&mut self, _result: ActionResult<'_>) {}
 
     /// Ends the load: no further transaction follows.
@@ -70,7 +70,7 @@ pub enum ActionResult<'a> {
 pub trait Actions: Debug + Copy + 'static {
     /// Asks the server for something, and waits for its reply.
     type Request<'a>: Debug + Copy;
-    /// Anything else that the event loop does for the program.
+    /// A step that the event loop carries out for the program without asking the server.
     type Step: Debug + Copy;
 
     /// Returns the text that a request sends as a query of the load, if it sends one.
@@ -157,7 +157,8 @@ pub enum StagedRequest<'a> {
     PrepareAll { statements: &'a [Statement] },
 }
 
-/// A step of a program of a staged run that concerns its connections, which have numbers, or itself.
+/// A step of a program of a staged run that the event loop carries out without a statement. Connections are named by
+/// numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Management {
     /// Open this connection and use it from now on. The previous connection stays open.
@@ -202,14 +203,14 @@ pub enum SessionStep {
     Leave,
 }
 
-/// Carries out the actions of a program of sysbench that is no client of a load, and waits for each. It keeps the
-/// program's connections, and counts nothing.
+/// Carries out the actions of a sysbench program that is no client of a load, and waits for the result of each. It
+/// keeps the program's connections open between calls, and counts no statements.
 pub trait Executor {
     /// Carries out actions up to the next [`Action::End`]. The error is why the program was aborted.
     fn carry_out(&mut self, program: &mut dyn Program<StagedActions>) -> Result<(), AbortReason>;
 }
 
-/// The function that makes an executor for a further program.
+/// The function that makes an executor for another program.
 pub type Executors = Box<dyn Fn() -> Box<dyn Executor>>;
 
 /// The reason for which a client is aborted.

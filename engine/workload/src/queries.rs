@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wire::QueryKind;
 
-/// The counts of the statements that are counted one by one ([`wire::Rows::Counted`]), by their outcome.
+/// The counts of those statements that are counted one by one (those of [`wire::Rows::Counted`]), by their outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Queries {
     pub reads: u64,

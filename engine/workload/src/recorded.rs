@@ -14,7 +14,7 @@ pub struct Scheduled {
     pub statement: Option<Expected>,
 }
 
-/// The outcome of a statement when it was recorded, and the account that counts it.
+/// The recorded outcome of a statement, with which the replay's is compared, and the account that counts it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expected {
     /// The account of the replay that counts the statement.

@@ -29,8 +29,9 @@ pub struct ThreadSeeds {
 impl Seeds {
     /// Derives all generators of the whole run from one seed in pgbench's order, and keeps the engine's own: the
     /// clients, the default seed of hash functions, the applications' arrivals, then for each thread the choice of
-    /// scripts, throttling and sampling. A seed that is given for `hashes` is not drawn. The engines' threads take
-    /// turns, so that engines may have different numbers of them.
+    /// scripts, throttling and sampling. If a seed is given in `hashes`, none is drawn for the hash functions. The
+    /// generators of threads are assigned to the engines round-robin, so that engines may have different numbers of
+    /// threads.
     pub fn derive(seed: u64, part: &ClientShare, apps: usize, jobs: usize, hashes: Option<u64>) -> Self {
         let mut base = Random::seeded(seed);
         let all: Vec<_> = (0..part.whole).map(|_| base.derive()).collect();

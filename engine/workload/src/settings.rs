@@ -8,7 +8,7 @@ pub struct OptionSpec {
     /// The option's name, as the test's help prints it. Dashes and underscores are the same.
     pub name: String,
     pub description: String,
-    /// The value has the type that the option declares.
+    /// The default value, which also determines the type of values that can be chosen.
     pub default: OptionValue,
 }
 
@@ -77,7 +77,8 @@ impl Settings {
         matches!(self.get(name), Some(OptionValue::Bool(true)))
     }
 
-    /// Returns a text, if there is one of this name; of a size the text as it was written.
+    /// Returns the text of an option, if there is a text option of this name. The text of a size is returned as the
+    /// user wrote it.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name) {
             Some(OptionValue::Text(Some(text)) | OptionValue::Size(text)) => Some(text),

@@ -7,7 +7,7 @@ use crate::queries::Queries;
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Statistics {
     pub threads_running: usize,
-    /// The length of the part, seconds.
+    /// The length of the run, or of the part of it that the statistics are about, seconds.
     pub time_interval: f64,
     /// The time since the run began, seconds.
     pub time_total: f64,
@@ -35,7 +35,7 @@ impl Statistics {
 /// The lines that a test prints about itself before its threads start, as lines of sysbench's log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Introduction {
-    /// The lines that are printed first, and only at a verbosity above the usual one.
+    /// Lines that are printed first, and only if sysbench's verbosity is higher than its default.
     pub details: Vec<String>,
     pub parameters: Vec<String>,
 }
@@ -52,22 +52,24 @@ pub trait Hooks {
         None
     }
 
-    /// Returns lines that precede sysbench's own report on the whole run, or up to a checkpoint.
+    /// Returns the lines that are printed before sysbench's own report on the whole run or at a checkpoint.
     fn results(&self, _statistics: &Statistics) -> Vec<String> {
         Vec::new()
     }
 
-    /// Reports on an interval in the test's own way; returns false if it has none.
+    /// Prints the test's own report on an interval; returns false if the test has none, so that sysbench's own is
+    /// printed.
     fn intermediate(&self, _statistics: &Statistics) -> Result<bool, Fatal> {
         Ok(false)
     }
 
-    /// Reports up to a checkpoint in the test's own way; returns false if it has none.
+    /// Prints the test's own report at a checkpoint; returns false if the test has none.
     fn checkpoint(&self, statistics: &Statistics) -> Result<bool, Fatal> {
         self.cumulative(statistics)
     }
 
-    /// Reports on the whole run, or since the last checkpoint, in the test's own way; returns false if it has none.
+    /// Prints the test's own report on the whole run, or on the time since the last checkpoint; returns false if the
+    /// test has none.
     fn cumulative(&self, _statistics: &Statistics) -> Result<bool, Fatal> {
         Ok(false)
     }
@@ -77,7 +79,8 @@ pub trait Hooks {
         true
     }
 
-    /// Called when `clients` clients are about to begin; there will be reports of these kinds while they run.
+    /// Called before `clients` clients begin. `_intervals` and `_checkpoints` say which kinds of reports are made while
+    /// they run.
     fn begin_reports(&self, _clients: usize, _intervals: bool, _checkpoints: bool) -> Result<(), Fatal> {
         Ok(())
     }

@@ -49,7 +49,7 @@ pub struct TemplateShape<'a> {
 /// The kind of a template's parameters.
 #[derive(Debug, Clone, Copy)]
 pub enum Parameterization<'a> {
-    /// The parameters are bound; their number.
+    /// The parameters are bound; this is their number.
     Bound(u32),
     /// The parameters are literals, the placeholders of which begin at these places and are numbered from `first` on.
     Literals { places: &'a [u32], first: u32 },

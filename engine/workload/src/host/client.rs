@@ -64,7 +64,7 @@ impl<W: Work> Program<StagedActions> for HostClient<W> {
         Action::End
     }
 
-    /// Leaves out an event that was begun and whose start lay after the end of the load.
+    /// Drops an event that was begun although its planned start lies after the end of the load.
     fn stop(&mut self) {
         self.stage = Stage::Idle;
     }

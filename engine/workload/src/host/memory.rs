@@ -15,7 +15,7 @@ use ground::random::Random;
 /// The size of a machine word, bytes.
 const WORD: u64 = size_of::<AtomicU64>() as u64;
 
-/// The number of words of a large block that are read or written without a pause.
+/// The number of words of a large block that an event reads or writes before the client returns to its event loop.
 const PART: usize = 1 << 20;
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -23,8 +23,8 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// The value that is written. It does not matter which value it is.
 const CONTENT: u64 = 0x5555_5555_5555_5555;
 
-/// Words that several threads may read and write at once. Relaxed loads and stores are those of plain memory, and are
-/// done one by one.
+/// A block of memory that several threads may read and write at the same time. Relaxed loads and stores cost as much as
+/// those of plain memory, but the compiler does not merge them.
 type Words = Arc<Vec<AtomicU64>>;
 
 pub fn options() -> Vec<OptionSpec> {
@@ -74,14 +74,14 @@ pub fn load(settings: &Settings) -> Result<MachineLoad, Fatal> {
     Ok(MachineLoad { events_each, obeys_events: false, ..load })
 }
 
-/// Reads a size in bytes that `is_valid`.
+/// Reads the option `name` as a size in bytes; it is an error unless `is_valid` holds for the size.
 fn size(settings: &Settings, name: &str, is_valid: impl Fn(u64) -> bool) -> Result<u64, Fatal> {
     let text = settings.text(&name.replace('-', "_")).unwrap_or("");
     let bytes = c_numbers::size(text).and_then(|bytes| u64::try_from(bytes).ok());
     bytes.filter(|bytes| is_valid(*bytes)).ok_or_else(|| invalid(name, text))
 }
 
-/// Returns the value that an option's word stands for.
+/// Returns the value that belongs to the word which the option `name` was given; any other word is an error.
 fn choice<T, const N: usize>(settings: &Settings, name: &str, words: [(&str, T); N]) -> Result<T, Fatal> {
     let text = settings.text(&name.replace('-', "_")).unwrap_or("");
     let found = words.into_iter().find(|(word, _)| *word == text);

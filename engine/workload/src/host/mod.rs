@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::settings::OptionValue;
 
-    /// Returns the load of a test with one option changed from its default.
+    /// Returns the load of the test `name` with two threads, in which one option is not at its default.
     fn loaded(name: &str, option: &str, value: OptionValue) -> Result<MachineLoad, String> {
         let test = find(name).unwrap();
         let mut settings = Settings::default();

@@ -1,5 +1,6 @@
-//! A state of the main thread: it runs the script's top level, calls `init`, `done` or hooks, executes a command, and
-//! asks the server by an executor of its own, since no load runs it.
+//! A Lua state of the main thread, which belongs to no client of the load: it runs the script's top level, calls
+//! `init`, `done` or hooks, and executes a command. What the script asks of the server is carried out by the state's
+//! own executor.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::shared::{SharedStates, broken};
 use super::state::LuaState;
 use crate::program::{AbortReason, Executor, Fatal, Program};
 
-/// A state of the main thread.
+/// A Lua state of the main thread, with the executor that carries out its requests.
 pub struct MainState {
     client: LuaClient,
     executor: Box<dyn Executor>,
@@ -56,8 +57,8 @@ impl MainState {
         self.live()?.map_or(Ok(()), |failure| Err(Fatal::new(failure)))
     }
 
-    /// Carries out what the script's coroutine asks for, up to its end; there are no events for it. Returns why it
-    /// failed, if it did.
+    /// Carries out the requests of the script's coroutine until the coroutine ends. It gets no events to run. Returns
+    /// the reason for which the coroutine failed, if it did.
     fn live(&mut self) -> Result<Option<String>, Fatal> {
         let before = self.client.counters();
         let mut ended = Ok(());

@@ -1,5 +1,5 @@
-//! A client of a script: its life, which is a coroutine, and the actions of its program, which carry out what the
-//! coroutine asks for.
+//! A client of a Lua script. The script runs as one coroutine, called the client's life; the client's program carries
+//! out the requests that the coroutine yields.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +41,8 @@ pub struct LuaClient {
     /// The client's generator; `None` while the thread has it, if the caller has lent the thread one.
     generator: Option<Generator>,
     counters: Counters,
-    /// The shared states, if the client is one of a load: it then counts for states of the main thread too.
+    /// The data that all states of the script share, if this is a client of a load, which then also reports what states
+    /// of the main thread have counted; otherwise `None`.
     shared: Option<Arc<SharedStates>>,
     /// True if the last action is a query of the load.
     asks: bool,
@@ -54,10 +55,10 @@ pub struct LuaClient {
     /// True if there is another transaction, false if there is none; `None` if neither was said since the last
     /// transaction.
     granted: Option<bool>,
-    /// True if another transaction begins at once in case the current one ends with the last query.
+    /// True if the next transaction begins at once, should the current one end with the query that is under way.
     goes_on: bool,
-    /// True if the transaction has ended before the request that waits, and true if the request belongs to the next
-    /// transaction.
+    /// True if the current transaction must end before the waiting request is carried out; and true (`has_begun`) if
+    /// that request belongs to the next transaction.
     has_ended: bool,
     has_begun: bool,
     is_stopped: bool,
@@ -97,7 +98,7 @@ impl LuaClient {
         self.marking = shared.mark_by.get().map(|query| Marking::new(query.clone()));
     }
 
-    /// Makes a client that is not a load's, and whose life in `state` is `function`.
+    /// Makes a client outside of a load, whose coroutine in `state` runs `function`.
     pub fn living(state: LuaState, function: Function) -> mlua::Result<Self> {
         Ok(Self {
             life: state.lua.create_thread(function)?,
@@ -236,12 +237,12 @@ impl LuaClient {
         })
     }
 
-    /// Returns the parts of a request that are not on the slate.
+    /// Returns the table with those arguments of a request that do not fit on the slate.
     fn arguments(&self) -> mlua::Result<Table> {
         self.state.native.raw_get("arguments")
     }
 
-    /// Returns the only part of a request that is not on the slate.
+    /// Returns the argument of a request that has a single one in the table.
     fn argument<T: FromLua>(&self) -> mlua::Result<T> {
         self.arguments()?.raw_get(1)
     }

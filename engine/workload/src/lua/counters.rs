@@ -68,7 +68,7 @@ impl Counters {
     }
 }
 
-/// The counts of states of the main thread that no client has told the event loop yet.
+/// The counts of states of the main thread that no client has reported to the event loop yet.
 #[derive(Debug, Default)]
 pub struct Uncounted {
     is_some: AtomicBool,
@@ -85,7 +85,8 @@ impl Uncounted {
         self.is_some.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the counts for a client to tell the event loop, if there are any.
+    /// Returns the counts as a step for a client, which reports them to the event loop, and sets them to zero; `None`
+    /// if nothing was counted.
     pub fn take(&self) -> Option<Management> {
         if !self.is_some.load(Ordering::Relaxed) {
             return None;

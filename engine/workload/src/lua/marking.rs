@@ -114,7 +114,8 @@ impl Marking {
         self.is_own
     }
 
-    /// Returns the statement that comes before or after that of the script; `None` if it is the script's turn.
+    /// Returns the next statement that surrounds the script's own (BEGIN, the query for the marks, the marks, COMMIT or
+    /// ROLLBACK); `None` if the script's statement is next.
     pub fn text(&self) -> Option<&str> {
         Some(match self.stage {
             Stage::Begin => "BEGIN",
@@ -151,8 +152,8 @@ impl Marking {
         None
     }
 
-    /// Takes the result of the statement that [`Marking::text`] returned. Returns the script's answer if it was the
-    /// last, and the script's statement if that comes next.
+    /// Takes the result of the statement that [`Marking::text`] returned. Returns the answer for the script if that
+    /// statement was the last one, and the request with the script's own statement if that must be sent next.
     pub fn complete(&mut self, result: &ActionResult<'_>) -> (Option<Answer>, Option<CoroutineRequest>) {
         let failed = match result {
             ActionResult::Done(_) => None,

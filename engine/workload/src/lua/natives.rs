@@ -52,7 +52,8 @@ pub fn request_kind(value: &Value) -> Option<RequestKind> {
     REQUESTS.get((*number as usize).wrapping_sub(1)).map(|(_, kind)| *kind)
 }
 
-/// The data that native functions use: what all states share, and what the server returned to this state's client.
+/// The data that native functions use: the data that all states share, and the rows that the server has returned to
+/// this state's client.
 #[derive(Clone)]
 struct Reach {
     shared: Arc<SharedStates>,

@@ -52,7 +52,7 @@ pub enum CoroutineRequest {
     Ready,
     /// The coroutine asks if there is another transaction.
     More,
-    /// The client wants no more transactions; the one under way may be complete.
+    /// The client begins no further transaction. `is_complete` is true if the current one has run to its end.
     Left {
         is_complete: bool,
     },
@@ -60,7 +60,7 @@ pub enum CoroutineRequest {
     Sleep(Duration),
     /// The life is over.
     Finished,
-    /// A request that is done already.
+    /// The request has already been carried out; nothing is left to do.
     Nothing,
 }
 

@@ -92,7 +92,7 @@ impl LuaScript {
         matches!(self.global(function), Ok(Value::Function(_)))
     }
 
-    /// Lets the statements that this query returns mark what a command makes. Must be called at most once.
+    /// Sets the query that returns the statements which mark what a command makes. Must be called at most once.
     pub fn mark_by(&self, query: &str) {
         let _ = self.shared.mark_by.set(query.to_owned());
     }
@@ -131,7 +131,7 @@ impl LuaScript {
         with_generator(&self.generator, || self.main.borrow_mut().perform(command))
     }
 
-    /// Makes a further state of the main thread, that of thread `tid`.
+    /// Makes another Lua state of the main thread, in which the script sees `tid` as its thread number.
     fn further(&self, tid: usize) -> Result<MainState, Fatal> {
         let executor = (self.executors)();
         let alone = with_generator(&self.generator, || MainState::begin(&self.shared, tid, executor))?;
@@ -185,7 +185,8 @@ impl LuaScript {
 }
 
 impl Hooks for LuaScript {
-    /// Makes a state for each kind of report, since in sysbench a thread with a state of its own makes each kind.
+    /// Makes a Lua state for each kind of report, as in sysbench, where each kind is made by a thread with a state of
+    /// its own.
     fn begin_reports(&self, clients: usize, intervals: bool, checkpoints: bool) -> Result<(), Fatal> {
         for (state, _) in [(&self.intervals, intervals), (&self.checkpoints, checkpoints)].iter().filter(|each| each.1)
         {

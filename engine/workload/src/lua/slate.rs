@@ -11,11 +11,12 @@ use wire::value::Value;
 const TEXT: usize = 4096;
 const VALUES: usize = 16;
 
-/// Codes in place of a length: the value is a number, or NULL. Any other negative code says that there was no room.
+/// Values of `lengths` that are not lengths: the value is a number, or NULL. Any other negative value says that the
+/// text did not fit on the slate.
 const NUMBER: i32 = -1;
 const NULL: i32 = -2;
 
-/// The code in place of a number of columns if the server has described none.
+/// The value of `columns` if the server has sent no RowDescription, so that the number of columns is unknown.
 const UNSAID: i32 = -1;
 
 /// The slate, laid out as C does; Lua declares the same in `prelude/slate.lua`.

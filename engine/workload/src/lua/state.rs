@@ -76,7 +76,7 @@ impl LuaState {
     }
 }
 
-/// Closes the state. Finalizers that run meanwhile must not call what is native.
+/// Closes the Lua state. Finalizers of the script that run while it is closed must not call native functions.
 impl Drop for LuaState {
     fn drop(&mut self) {
         // Without memory for a table's field there will be no finalizers either.

@@ -13,9 +13,9 @@ pub struct EventPart {
     pub draw: StatementDraw,
     /// The number of executions, at least 1.
     pub times: u64,
-    /// True if the part chooses a table; otherwise it stays with the former part's table.
+    /// True if this part of the event draws a table; false if it uses the table that the part before used.
     pub chooses: bool,
-    /// The index of the statement; where there is one for each table, that of the first table's.
+    /// The index of the statement; if there is one statement for each table, the index of the first table's statement.
     pub first: usize,
     pub is_per_table: bool,
 }
@@ -37,9 +37,9 @@ pub enum StatementDraw {
     Row,
     /// All columns are drawn, and an id that was never used.
     NewRow,
-    /// Every value is drawn by itself.
+    /// The values are ids, each of which is drawn independently.
     Points,
-    /// Pairs of values are drawn: ranges.
+    /// The values are the ends of ranges, two for each range.
     Ranges,
 }
 
@@ -79,7 +79,8 @@ impl OltpEvent {
         self.distributions.over(start as i64, (start + length) as i64)
     }
 
-    /// Returns a client's values before it has drawn any.
+    /// Returns a client's values for statements, with placeholders of the right types and lengths until values are
+    /// drawn.
     pub fn values(&self) -> Box<[Value]> {
         if self.test.kind.has_own_part() {
             let TestParameters { random_points, number_of_ranges, .. } = self.parameters;
@@ -226,7 +227,7 @@ impl Compiler<'_> {
         self.parts.push(EventPart { draw, times, chooses: true, first, is_per_table: true });
     }
 
-    /// Adds a statement with this number of numbers.
+    /// Adds a statement with `count` numbers as values.
     fn numbers(&mut self, draw: StatementDraw, text: &str, count: usize) {
         let slots: Vec<_> = (0..count).map(StatementSlot::Point).collect();
         let first = self.add(text, &slots);

@@ -8,7 +8,8 @@ use OptionValue::{Bool, Int, Text};
 /// An option's name without 0.5's prefix, its description and its default.
 type Declared = (&'static str, &'static str, OptionValue);
 
-/// Returns the name of an option in the tests of this kind: most of 0.5's begin with `oltp_`.
+/// Returns the name that an option has in tests of this kind: in the test of sysbench 0.5 most names begin with
+/// `oltp_`.
 pub fn name_in(kind: TestKind, name: &str) -> String {
     match (kind, name) {
         (TestKind::Legacy, "tables") => "oltp_tables_count".to_owned(),
@@ -17,7 +18,8 @@ pub fn name_in(kind: TestKind, name: &str) -> String {
     }
 }
 
-/// Returns a test's options. Those of 0.5 are those of all tests and two more, see [`name_in`]. `bulk_insert` has none.
+/// Returns the options that a test of this kind declares. The test of sysbench 0.5 has those of the other tests, under
+/// other names (see [`name_in`]), and two more; `bulk_insert` has none.
 pub fn declared(kind: TestKind) -> Vec<Declared> {
     let mut options = vec![
         (

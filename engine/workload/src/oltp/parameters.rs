@@ -96,7 +96,8 @@ impl TestParameters {
         })
     }
 
-    /// Checks that a run can draw numbers from the tables. Not all tables that can be prepared are fit for that.
+    /// Checks that a run can use tables with these options. Some tables that can be prepared, such as empty ones, are
+    /// of no use for a run, which draws ids from them.
     pub fn check_for_run(&self, kind: TestKind) -> Result<(), Fatal> {
         for (name, number) in [("tables", self.tables as i64), ("table_size", self.table_size)] {
             if number < 1 {

@@ -44,7 +44,7 @@ const fn test(name: &'static str, kind: TestKind, description: &'static str) -> 
     OltpTest { name, kind, description }
 }
 
-/// The hooks of native tests: sysbench's own reports are used.
+/// Native tests change none of sysbench's own reports.
 impl Hooks for OltpTest {}
 
 /// All tests of the database, in the order of their names.

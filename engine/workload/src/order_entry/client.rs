@@ -13,7 +13,7 @@ use ground::random::Random;
 use wire::ResultSet;
 
 impl Workload for Arc<OrderEntry> {
-    /// Returns a script for each kind of transaction; the commands of each are the statements of all.
+    /// Returns a script for each kind of transaction. Every script lists the statements of all kinds as its commands.
     fn scripts(&self) -> Vec<ScriptInfo> {
         self.scripts.clone()
     }

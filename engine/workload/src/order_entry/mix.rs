@@ -63,7 +63,8 @@ pub struct TransactionMix {
 }
 
 impl Default for TransactionMix {
-    /// Returns the minimum of the specification for all except new-order, which has the rest (clause 5.2.3).
+    /// Returns the mix of the specification (clause 5.2.3): each kind except new-order has its minimal share, and
+    /// new-order has the rest.
     fn default() -> Self {
         Self { weights: [45, 43, 4, 4, 4] }
     }

@@ -27,7 +27,7 @@ pub fn last_name_constant(seed_of_load: u64) -> i64 {
     Random::seeded(seed_of_load).range(0, LAST_NAME_MASK)
 }
 
-/// Draws the number of a last name as customers of loaded tables have it.
+/// Draws the number of a last name for a customer when tables are loaded, from NURand with the load's `constant`.
 pub fn loaded_last_name(random: &mut Random, constant: i64) -> i64 {
     nurand(random, LAST_NAME_MASK, constant, 0, LAST_NAMES - 1)
 }

@@ -16,8 +16,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Makes the terminal of client `client` of `clients` in the whole run. The homes of fewer clients than warehouses
-    /// are spread evenly.
+    /// Makes the terminal of client number `client` of the `clients` of the whole run. If there are fewer clients than
+    /// warehouses, their home warehouses are spread evenly.
     pub fn new(client: usize, clients: usize, warehouses: i64, constants: Constants, random: Random) -> Self {
         let number = client as i64;
         let spread = if (clients as i64) < warehouses { number * warehouses / clients as i64 } else { number };
@@ -30,7 +30,7 @@ impl Terminal {
         }
     }
 
-    /// Draws whether something happens that does in `percent` percent of the cases.
+    /// Returns true with a probability of `percent` percent.
     pub fn happens(&mut self, percent: i64) -> bool {
         self.random.range(1, 100) <= percent
     }

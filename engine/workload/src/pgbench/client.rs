@@ -62,7 +62,8 @@ impl Program for ScriptClient {
         state.in_pipeline = false;
     }
 
-    /// Returns the next action. The most frequent steps, queries and random numbers for them, go the short way.
+    /// Returns the next action. A leg, which is a query and the random numbers drawn for it, is executed at once; all
+    /// other steps are executed one by one.
     #[inline]
     fn next_action(&mut self) -> Action<'_> {
         let (scripts, state) = (&*self.scripts, &mut self.state);
@@ -112,7 +113,7 @@ impl Program for ScriptClient {
 }
 
 impl ScriptState {
-    /// Gives the variables of a leg their random numbers.
+    /// Sets the variables that a leg draws to new random numbers.
     #[inline(always)]
     fn draw(&mut self, script: &Script, leg: &Leg) {
         let mut random = self.random.clone();
@@ -191,7 +192,7 @@ impl ScriptState {
     }
 }
 
-/// Returns the action that a step's outcome asks for; `last` if no step follows.
+/// Returns the action that follows from the result of a step. `last` is true if it was the script's last step.
 fn action<'a>(command: usize, result: StepResult, script: &'a Script, values: &'a [Value], last: bool) -> Action<'a> {
     match result {
         StepResult::Done => Action::Step(ScriptStep::Local { command }),
@@ -213,7 +214,7 @@ fn action<'a>(command: usize, result: StepResult, script: &'a Script, values: &'
 #[error("error storing into variable {name}")]
 struct StoreError {
     name: String,
-    /// The error in the column's name.
+    /// The reason: the column's name, after the prefix, is not valid as the name of a variable.
     source: VariableError,
 }
 

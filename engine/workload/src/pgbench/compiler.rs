@@ -1,5 +1,6 @@
-//! Makes the steps of a script: slots for the names of variables, jumps for conditions, statements with parameters; and
-//! its legs, which are draws and the query after them: nearly all scripts consist of them, and a leg is done at once.
+//! Compiles a script into steps: names of variables become slots, conditions become jumps, and statements get
+//! parameters. It also finds the script's legs: a leg is a run of `\set` commands that draw random numbers, with the
+//! query after them. Nearly all scripts consist of legs, and a client executes a leg at once instead of step by step.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -43,9 +44,10 @@ pub struct Compiler<'a> {
 
 #[derive(Default)]
 struct OpenIf {
-    /// The step of the branch whose condition may fail before another is reached.
+    /// The step that tests the condition of the latest `\if` or `\elif`, whose jump to the next branch is not known
+    /// yet.
     failing: Option<usize>,
-    /// The steps that jump to the end of the condition.
+    /// The steps that jump behind the `\endif`, which is not known yet.
     jumps: Vec<usize>,
 }
 
@@ -150,13 +152,13 @@ impl<'a> Compiler<'a> {
 /// The legs of one script.
 #[derive(Debug, Default)]
 pub struct Legs {
-    /// The legs by the step at which they begin; `None` where something else comes before the next query.
+    /// For each step, the leg that begins there; `None` if a step of another kind comes before the next query.
     legs: Vec<Option<Leg>>,
-    /// The draws of all legs. A leg that begins at a later draw shares the rest with those before.
+    /// The draws of all legs. Legs that begin at different steps before the same query share the later draws.
     draws: Vec<Draw>,
 }
 
-/// The part of a client's way from a step up to a query whose rows are not wanted.
+/// A series of draws of random numbers, which may be empty, and the query after them, whose rows are not stored.
 #[derive(Debug, Clone)]
 pub struct Leg {
     /// The index of the leg's first draw among those of all legs.

@@ -12,7 +12,8 @@ use crate::sent::SentStatement;
 pub struct DrawnStatement {
     /// The index of the statement's command in its script.
     pub command: usize,
-    /// The statement as it is sent. A value that only a server or a shell knows is not known here.
+    /// The statement as it is sent to the server. Values that would come from a server's row or a shell command are
+    /// missing.
     pub sent: SentStatement,
 }
 

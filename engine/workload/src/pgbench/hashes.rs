@@ -23,7 +23,7 @@ pub fn murmur2(value: i64, seed: i64) -> i64 {
     shaken(shaken(hash.wrapping_mul(MULTIPLIER)).wrapping_mul(MULTIPLIER)) as i64
 }
 
-/// The number of times that the two halves are stirred, as in pgbench.
+/// The number of rounds of [`permute`], as in pgbench. Each round permutes the lower and the upper half of the places.
 const ROUNDS: usize = 6;
 
 /// Returns the place of `value` (taken modulo `size`) in a permutation of `0..size`; 0 if there are fewer than two
@@ -58,8 +58,8 @@ impl Half {
         Self { bits, mask: (1 << bits) - 1 }
     }
 
-    /// Applies a bijection of the half: `place` is multiplied by a random odd number, flipped, and rotated by one bit.
-    /// Other places stay, at the cost of the same draws.
+    /// Permutes the places of the half: `place` is multiplied by a random odd number, XORed with random bits, and
+    /// rotated by one bit. A place outside the half is returned unchanged, but the same random numbers are drawn.
     fn stir(&self, place: u64, random: &mut Random) -> u64 {
         let factor = random.next_u64() & self.mask | 1;
         let flips = random.next_u64() & self.mask;

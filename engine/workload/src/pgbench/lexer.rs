@@ -1,12 +1,12 @@
-//! Splits a script into statements and backslash commands as psql's scanner does: a semicolon ends a statement outside
-//! of quotes, comments, parentheses and the bodies of SQL functions; a backslash outside of quotes and comments ends it
-//! too.
+//! Splits a script into statements and backslash commands as psql's scanner does. A semicolon ends a statement unless
+//! it is within quotes, comments, parentheses or the body of an SQL function. A backslash ends a statement unless it is
+//! within quotes or comments.
 
 use ground::c_numbers::is_space;
 use ground::sql;
 use ground::sql::is_name;
 
-/// The end of a stretch of SQL.
+/// The reason for which a piece of SQL ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Semicolon,
@@ -24,13 +24,13 @@ pub struct Scanner<'a> {
     text: &'a [u8],
     /// The offset of the next byte. The reader of a backslash command advances it.
     pub at: usize,
-    /// The offset of the first byte of the last stretch of SQL.
+    /// The offset of the first byte of the SQL that was returned last.
     pub begin: usize,
     parentheses: usize,
     /// The number of `BEGIN` and `CASE` in the body of a function whose `END` has not come yet.
     blocks: usize,
     words: usize,
-    /// The initials of those of the statement's first words that matter.
+    /// The first letters of the statement's first words, of those words that occur in `CREATE FUNCTION` and the like.
     initials: [u8; FIRST_WORDS],
 }
 
@@ -46,8 +46,8 @@ impl<'a> Scanner<'a> {
         self.text
     }
 
-    /// Returns the next stretch of SQL without leading space and comments, and what ended it; it is empty where there
-    /// is none.
+    /// Returns the SQL up to the next semicolon, backslash command or end of the script, without leading space and
+    /// comments, and what ended it. The SQL is empty if there is none.
     pub fn scan(&mut self) -> (Vec<u8>, Ending) {
         let mut sql = Vec::new();
         loop {

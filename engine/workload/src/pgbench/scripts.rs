@@ -42,11 +42,11 @@ pub struct Scripts {
     pub symbols: Symbols,
     pub timed: bool,
     pub announced: bool,
-    /// True if no command may go the short way.
+    /// True if every command is executed as a step of its own, so that no leg is executed at once.
     pub goes_by_steps: bool,
     pub needs_values: bool,
     pub mode: QueryMode,
-    /// The values of which each transaction draws one, by the slot of their variable.
+    /// For each variable that takes a random value of a list in each transaction, its slot and the list.
     pub lists: Vec<(usize, Vec<Value>)>,
     initial: Vec<Value>,
     /// The slot that takes each client's number.

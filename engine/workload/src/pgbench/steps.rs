@@ -93,8 +93,8 @@ pub struct Store {
     pub prefix: String,
     /// True if the results of all queries of the statement are stored, false if only those of the last one.
     pub all: bool,
-    /// The slots of columns whose variables are used anywhere, by the columns' names. They are known when all scripts
-    /// are.
+    /// The slots of the columns' variables, by the columns' names, as far as any script uses these variables. They are
+    /// filled in when all scripts have been compiled.
     pub slots: HashMap<Vec<u8>, usize>,
 }
 
@@ -261,7 +261,7 @@ pub enum VariableError {
 }
 
 impl VariableTarget {
-    /// Returns the variable's slot; the error is what `word` says of its name.
+    /// Returns the variable's slot, or the error about an invalid name, in which `word` names the command.
     fn slot(&self, word: &'static str) -> Result<usize, VariableError> {
         match self {
             VariableTarget::Slot(slot) => Ok(*slot),

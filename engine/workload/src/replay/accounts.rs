@@ -10,9 +10,9 @@ const MOST: usize = 1000;
 /// The accounts of a replay: one for each of the commonest templates, and one for all others.
 #[derive(Debug)]
 pub struct Accounts {
-    /// The templates, by account.
+    /// For each account of a template, the number of the template.
     templates: Vec<u32>,
-    /// The accounts, by template.
+    /// For each template, the number of its account.
     accounts: Vec<u16>,
 }
 

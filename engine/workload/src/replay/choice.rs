@@ -19,8 +19,9 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Returns the same choice with the least share, from its own on, that draws at least one of these sessions, if one
-    /// of them has statements. So a tenth of six sessions is one session, and not none with every second seed.
+    /// Returns the same choice, with its share raised, if necessary, until at least one of these sessions is drawn,
+    /// provided that one of them has statements. Otherwise a tenth of six sessions would be none with every second
+    /// seed.
     pub fn of_at_least_one(
         self,
         sessions: impl Iterator<Item = Result<RecordedSession, Error>>,
@@ -38,8 +39,8 @@ impl Choice {
         self.draw(session) <= self.share
     }
 
-    /// Returns the least share with which a session is drawn, which depends on nothing but its number and the seed. A
-    /// session without statements is never drawn.
+    /// Returns the smallest share with which this session is drawn. It depends on the session's number and the seed
+    /// only; a session without statements is never drawn.
     fn draw(&self, session: &RecordedSession) -> f64 {
         if session.statements == 0 {
             return f64::INFINITY;

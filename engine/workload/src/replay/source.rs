@@ -19,7 +19,7 @@ pub struct Replay {
     accounts: Accounts,
     survey: Survey,
     sessions: Mutex<ChosenSessions>,
-    /// The parts of results that are wanted.
+    /// Whether the rows of results are counted, or also hashed.
     pub(super) rows: Rows,
 }
 
@@ -70,8 +70,8 @@ impl Replay {
         &self.survey
     }
 
-    /// Returns the templates that are counted separately, in the order of their accounts. One account more counts all
-    /// others, if there are any.
+    /// Returns the templates that are counted separately, in the order of their accounts. If there are more templates,
+    /// one further account counts all others together.
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
         self.accounts.templates().iter().map(|id| &self.capture.templates()[*id as usize])
     }
@@ -88,7 +88,7 @@ impl Replay {
         Ok(next.map(|session| (self.since_begin(session.start), self.capture.read(&session))))
     }
 
-    /// Returns a recorded time from the beginning of the replay.
+    /// Converts a recorded time to the time since the beginning of the replay.
     pub(super) fn since_begin(&self, at: Micros) -> Micros {
         at.saturating_sub(self.survey.begin)
     }

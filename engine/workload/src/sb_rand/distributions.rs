@@ -134,7 +134,7 @@ pub struct Distribution {
     shape: Shape,
 }
 
-/// The form of a distribution. Lengths are counted in numbers of the range.
+/// The kind of a distribution, with its constants. All lengths are numbers of values, not shares of the range.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Uniform {

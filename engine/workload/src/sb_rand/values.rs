@@ -9,13 +9,14 @@ use ground::shard::Shard;
 const PRIME: u32 = 4_294_967_291;
 
 /// Draws each 32-bit number once: a permutation that all threads walk through together (source: Jeff Preshing, "How to
-/// Generate a Sequence of Unique Random Integers", 2012). Several engines take turns on the same permutation.
+/// Generate a Sequence of Unique Random Integers", 2012). If a run has n engines, each uses every n-th number of the
+/// same permutation.
 #[derive(Debug)]
 pub struct Unique {
     next: AtomicU32,
     offset: u32,
     flips: u32,
-    /// The distance to the next index of this engine.
+    /// The distance between two indexes that this engine uses: the number of engines of the run.
     step: u32,
 }
 
@@ -25,7 +26,7 @@ impl Unique {
         Self { next: AtomicU32::new(word()), offset: word(), flips: word(), step: 1 }
     }
 
-    /// Returns the indexes of one of several engines that have the same seed.
+    /// Returns the same numbers restricted to those of one engine, for a run whose engines all have the same seed.
     pub fn of_shard(self, shard: Shard) -> Self {
         let next = self.next.into_inner().wrapping_add(shard.index as u32);
         Self { next: AtomicU32::new(next), step: shard.of as u32, ..self }

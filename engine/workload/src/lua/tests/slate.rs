@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Returns what is seen of a query's text and of a value of a statement, both of this length.
+/// Runs a script with a query and a prepared statement, and returns the requests of both; the query's text and the
+/// statement's first value have this length.
 fn asked(length: usize) -> (Seen, Seen) {
     let mut hand = Hand::body(&format!(
         "local con = sysbench.sql.driver():connect()

@@ -1,4 +1,4 @@
-//! Tests that the shares that the specification has drawn are right within five standard deviations.
+//! Tests that random inputs have the frequencies that the specification asks for, within five standard deviations.
 
 use super::*;
 

@@ -10,7 +10,8 @@ use wire::{ResultSet, Rows};
 
 /// A transaction of a client, used again and again.
 pub trait ClientTransaction {
-    /// Draws the inputs of another transaction; returns true if the specification has it rolled back.
+    /// Draws the inputs of another transaction; returns true if the transaction must be rolled back at its end, as the
+    /// specification asks for some.
     fn draw(&mut self, terminal: &mut Terminal) -> bool;
 
     /// Goes back to the first statement, with the same inputs.
@@ -19,8 +20,8 @@ pub trait ClientTransaction {
     /// Returns the next statement, with its values set.
     fn next(&mut self, values: &mut Values) -> StatementRequest;
 
-    /// Sets the values of the stored procedure that does all of it after [`ClientTransaction::start`], and names its
-    /// call.
+    /// Sets the arguments of the stored procedure that runs the whole transaction, and returns the number of the
+    /// statement that calls it. [`ClientTransaction::start`] must have been called.
     fn call(&self, values: &mut Values) -> StatementNumber;
 
     /// Takes the result of the last statement, if it was asked for.
@@ -46,9 +47,9 @@ impl Unexpected {
 /// A statement that a client sends next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementRequest {
-    /// The statement's place among those of the run.
+    /// The index of the statement among the statements of a run.
     pub statement: usize,
-    /// The rows that the transaction takes of the result.
+    /// The part of the result's rows that the transaction needs.
     pub rows: Rows,
     pub last: bool,
 }

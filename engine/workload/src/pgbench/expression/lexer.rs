@@ -25,7 +25,8 @@ pub enum ExpressionToken {
 const KEYWORDS: [&str; 12] =
     ["and", "or", "not", "null", "is", "isnull", "notnull", "case", "when", "then", "else", "end"];
 
-/// The signs, of which longer ones come before those that they begin with.
+/// The operators and signs of expressions. A longer one stands before those that are its beginning, so that it is found
+/// first.
 const SIGNS: [&str; 21] =
     ["<>", "!=", "<=", ">=", "<<", ">>", "+", "-", "*", "/", "%", "=", "<", ">", "|", "&", "#", "~", "(", ")", ","];
 

@@ -124,7 +124,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Makes a tree above others of at most `height`.
+    /// Makes a tree whose parts have at most this height; fails if the new tree is too high.
     fn node(&self, height: usize, tree: Syntax) -> Result<Node, Mistake> {
         let height = height + 1;
         if height > MAX_HEIGHT { Err(self.lexer.mistake("memory exhausted", None)) } else { Ok(Node { tree, height }) }

@@ -142,7 +142,8 @@ fn what_is_not_too_deep_is_evaluated() {
     assert_eq!(evaluate(&resolve(&syntax, &[], true), &mut Random::seeded(1)), Ok(Scalar::Int(901)));
 }
 
-/// Returns what a client does in some transactions, each action in words; with or without the short way of queries.
+/// Returns the actions of a client in some transactions, in words. Legs are executed at once if `quick`, otherwise step
+/// by step.
 fn actions(text: &str, quick: bool) -> Vec<String> {
     let script = parse("script.sql", 1, text.as_bytes()).unwrap();
     let mut scripts = Scripts::link(vec![script], &environment(QueryMode::Prepared)).unwrap();
@@ -166,7 +167,7 @@ fn actions(text: &str, quick: bool) -> Vec<String> {
 }
 
 proptest! {
-    /// Checks the short way against the plain way, step by step.
+    /// Checks that legs which are executed at once have the same effect as their single steps.
     #[test]
     fn with_or_without_the_short_way_of_queries_a_client_does_the_same(
         commands in prop::collection::vec(prop::sample::select(vec![
