@@ -198,7 +198,7 @@ def _made_here(session: Session) -> str:
 
 
 def present(session: Session) -> frozenset[tuple[str, int]]:
-    """Returns all objects that are there, whoever made them."""
+    """Returns the catalog and OID of each object of the database that could have a mark, whoever made it."""
     return frozenset(made.key for made in _objects(session, "true", identify=False))
 
 

@@ -1,6 +1,7 @@
 """Tables that unqualified names of the load reach, for sessions of the lab's own, which do not search users' schemas.
 
-The lab's sessions do not have the load's search path, so they take its schemas, in turn, as values.
+The lab's sessions do not have the load's search path, so their queries contain the schemas of it, in its order, as
+values.
 """
 
 from __future__ import annotations

@@ -363,7 +363,8 @@ def lab_path(session: Session) -> Iterator[None]:
 
 
 def schemas_of_load(session: Session) -> list[int]:
-    """Returns the schemas in which unqualified names of the load are looked up, in turn. Raises psycopg.Error."""
+    """Returns the schemas in which unqualified names of the load are looked up, in the order of its search path. Raises
+    psycopg.Error."""
     cursor = psycopg.Cursor(session)
     # an open transaction has the lab's search path again afterwards
     cursor.execute(f"SET LOCAL search_path TO DEFAULT; {_SCHEMAS}; {_PATH_OF_LAB}".encode())

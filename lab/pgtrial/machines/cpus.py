@@ -47,7 +47,8 @@ def usable_nodes(machine: Machine) -> frozenset[int]:
 
 @contextmanager
 def running_on(cpus: str | None) -> Iterator[None]:
-    """Restricts processes that are started inside, on this machine, to these CPUs; None leaves them those of the lab.
+    """Restricts processes that are started within the context, on this machine, to these CPUs; None leaves them the
+    lab's.
     Raises ValueError if the CPUs cannot be used."""
     if cpus is None:
         yield

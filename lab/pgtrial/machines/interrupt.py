@@ -53,8 +53,8 @@ def held_off() -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raises Interrupted in the main thread for the first SIGINT, SIGTERM or SIGHUP that arrives inside; later ones are
-    ignored."""
+    """Raises Interrupted in the main thread for the first SIGINT, SIGTERM or SIGHUP that arrives within the context;
+    later ones are ignored."""
     numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -49,7 +49,7 @@ class HostJournal:
 
     @contextmanager
     def made(self, change: Change) -> Iterator[None]:
-        """Makes a change, keeps it in force inside, and undoes it on exit, also if making it failed. Raises
+        """Makes a change, keeps it within the context, and undoes it on exit, also if making it failed. Raises
         HostError."""
         entry = self._write(change)
         try:
@@ -59,8 +59,8 @@ class HostJournal:
             _undo(change, entry, self.machine)
 
     def make(self, change: Change) -> Path:
-        """Makes a change that stays until `undo` is given what this returns. Raises HostError; nothing of the change is
-        left then."""
+        """Makes a change that lasts until `undo` is called with the value returned here. Raises HostError; nothing of
+        the change is left then."""
         entry = self._write(change)
         try:
             change.make(self.machine)
@@ -70,7 +70,8 @@ class HostJournal:
         return entry
 
     def undo(self, entry: Path) -> None:
-        """Puts one change back. Raises HostError; the record stays then."""
+        """Undoes one change and removes its record. Raises HostError; the record is then kept, unless others have
+        altered the changed value since (ChangedMeanwhile), which is left to them."""
         _undo(_read(entry, self.machine)[0], entry, self.machine)
 
     def _write(self, change: Change) -> Path:

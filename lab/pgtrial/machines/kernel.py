@@ -392,8 +392,8 @@ _held: list[int] = []
 
 @contextmanager
 def alone_changing(machine: Machine, patience_s: float = _PATIENCE_S) -> Iterator[None]:
-    """Waits until no other lab changes this machine, and makes other labs wait inside. On other machines it does
-    nothing.
+    """Waits until no other lab changes this machine, and makes other labs wait until the context ends. For other
+    machines it does nothing.
 
     Raises ArmError after `patience_s` seconds: what another lab does is no failure of an arm.
     """

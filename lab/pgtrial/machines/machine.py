@@ -429,8 +429,8 @@ class Change(Record, abc.ABC):
 
     @abc.abstractmethod
     def undo(self, machine: Machine) -> None:
-        """Puts back what was there before. Also works if only a part was made, or nothing, and if called twice. Raises
-        HostError."""
+        """Restores the state before the change. Also works if only a part of the change was made, or nothing, and if
+        called twice. Raises HostError."""
 
     def is_of(self, run: Path) -> bool:
         """True if the change touches only what its kind may touch for a run with this directory: here, paths below

@@ -187,7 +187,7 @@ class PosixMachine(Machine):
         return _script(self._changed(user, body))
 
     def _changed(self, user: str | None, body: str) -> str:
-        """Returns the steps inside the command that changes to the user."""
+        """Returns the shell command that runs these steps as the user, by sudo or su."""
         if self._sudo:
             who = f" -u {shlex.quote(user)}" if user is not None else ""
             return _known(user) + _fed(f"sudo -n{who} /bin/sh -s", _script(body))
@@ -313,7 +313,7 @@ class Start:
 
 
 def parse_start(printed: str, seen_s: float) -> Start | None:
-    """Returns the boot that the output of ASK_START describes; None if the system tells nothing."""
+    """Returns the boot that the output of ASK_START describes; None if the system reports none."""
     name, _, now = " ".join(printed.split()).partition(" now ")
     if (since := _SINCE.match(name)) is not None:
         return Start(name, int(now) - int(since[1]), seen_s)

@@ -283,7 +283,7 @@ class Mounted:
 
 
 def mountinfo(machine: Machine) -> str:
-    """Returns the system's list of mounts; empty if the system does not tell."""
+    """Returns the system's list of mounts; empty if the system has none that pgtrial can read."""
     with suppress(OSError):
         return machine.read_text(_MOUNTINFO)
     with suppress(HostError):

@@ -111,8 +111,8 @@ def _lacking(server: ServerBinaries, account: str | None, needs: DumpNeeds) -> l
 
 
 def _cure(server: ServerBinaries, account: str | None, needs: DumpNeeds) -> str:
-    """Returns the cure for an arm: another build of its version on this machine, or the package that has what is
-    missing."""
+    """Returns what a user can do about an arm that lacks a feature: name another build of its version on this machine,
+    or install the package that has the feature."""
     others = [other for other in find_servers() if other.major == server.major and other.bin != server.bin]
     for other in others:
         if not _lacking(other, account, needs):

@@ -30,7 +30,7 @@ from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.servers.session_values import differences, unequal_values
 
 LAB_CONNECTIONS = 4
-"""The number of connections that the lab itself may hold beside the clients, for observing."""
+"""The number of connections that the lab itself may hold in addition to the clients', to observe the server."""
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class SharedServer:
 
 
 class SessionArm:
-    """An arm whose sessions have these settings, beside those of the server that all arms share."""
+    """An arm whose sessions have settings of their own, in addition to those of the server that all arms share."""
 
     def __init__(self, name: str, setup: Server, settings: Mapping[str, str], server: SharedServer) -> None:
         self.name = name

@@ -60,7 +60,8 @@ class Cluster:
 
     @property
     def served(self) -> Target:
-        """The server's address for trials: for its superuser, with the role that owns the data beside it."""
+        """The server's address for trials. It names the superuser, and the role that owns the data and runs the
+        load."""
         return replace(self.target, owner=OWNER, owner_password=self._owner_password)
 
     def start(self, log: Path) -> None:
@@ -97,7 +98,7 @@ class Cluster:
             postmaster.stop(immediate=immediate)
 
     def restart(self, log: Path, between: Callable[[], None]) -> None:
-        """Stops the server, calls `between`, and starts it again: data, address and password stay.
+        """Stops the server, calls `between`, and starts the server again with the same data, address and password.
 
         Raises what `start` and `between` raise; the server is stopped then.
         """
@@ -113,7 +114,7 @@ class Cluster:
 
     @contextmanager
     def running(self, log: Path, *, immediate: bool = False) -> Iterator[Target]:
-        """Runs the server inside, and yields its address."""
+        """Runs the server within the context, and yields its address."""
         self.start(log)
         try:
             yield self.target
@@ -273,7 +274,7 @@ def loading_settings(data: Data) -> dict[str, str]:
 
 
 def check_settings(arm: str, settings: Mapping[str, str]) -> None:
-    """Raises StudyError for a name that no setting can have, that is there twice, or that pgtrial keeps to itself."""
+    """Raises StudyError for a name that no setting can have, that occurs twice, or that only pgtrial may set."""
     lowered = [name.lower() for name in settings]
     for name in settings:
         if lowered.count(name.lower()) > 1:

@@ -44,7 +44,7 @@ def _cure_of_value(wanted: str) -> str:
 
 
 def unknown_setting(name: str, known: list[str]) -> str:
-    """Returns the cure for a name that the server does not know."""
+    """Returns what a user can do about the name of a setting that the server does not know."""
     near = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else "correct its name"
 

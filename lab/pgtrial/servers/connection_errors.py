@@ -18,18 +18,19 @@ _CURES = {
     "due to .* timeout": "raise that limit (ALTER ROLE, ALTER DATABASE), or name another role in the dsn",
     "does not exist": "correct the dsn",
 }
-"""The cures for a failed connection, by a pattern of the message; the first pattern that is found counts."""
+"""What a user can do about a failed connection, by a pattern of the error message; the first pattern that matches
+counts."""
 
 
 def cure_of(refusal: str, parameters: Mapping[str, object]) -> str | None:
-    """Returns the cure for a refused connection with these parameters, by the words of the refusal; None if there is
-    none."""
+    """Returns what a user can do about a refused connection with these parameters, judged by the error message; None if
+    the message is not a known one."""
     cure = next((cure for words, cure in _CURES.items() if re.search(words, refusal)), None)
     return cure and cure.format(password=_where_password_is(parameters))
 
 
 def _where_password_is(parameters: Mapping[str, object]) -> str:
-    """Returns the place where libpq found the password that a server rejects, in words."""
+    """Returns a phrase for the place where libpq found the password that a server rejects."""
     if parameters.get("password"):
         return "the password in the dsn"
     if os.environ.get("PGPASSWORD"):

@@ -94,7 +94,7 @@ class GivenServer:
         check_prepared(self.name, needs, self.target)
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
-        """Loads the data unless it is there. Raises StudyError rather than replace someone's tables.
+        """Loads the data unless the server already has it. Raises StudyError rather than replace someone's tables.
 
         pgbench's tables are loaded phase by phase, and an interrupted load goes on with the phase it was in; an
         unfinished sysbench test is dropped and prepared again.

@@ -168,7 +168,8 @@ def _megabytes(data: Sequence[Data]) -> int:
 
 
 def _free_mb(setup: Given, connection: Session, target: Target) -> tuple[float | None, str]:
-    """Returns the free megabytes and how they are known, in words; None if nothing tells."""
+    """Returns the free megabytes, and a phrase on how they are known. The megabytes are None if they cannot be found
+    out."""
     if setup.storage_limit is not None:
         # the size of databases to which the role may not connect is unknown
         used = value(

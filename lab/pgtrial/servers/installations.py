@@ -77,7 +77,8 @@ _VERSION = re.compile(r"PostgreSQL\) (\S+)")
 
 @dataclass(frozen=True)
 class ServerBinaries:
-    """One installation: its version as PostgreSQL prints it ("18.6"), its bin directory, and its origin in words."""
+    """One installation: its version as PostgreSQL prints it ("18.6"), its bin directory, and a phrase for its
+    origin."""
 
     version: str
     major: int

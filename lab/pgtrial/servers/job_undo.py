@@ -29,9 +29,9 @@ _PREFIX = "job-undo-"
 _END_S = 60.0
 _POLL_S = 0.05
 _LOOK_S = 0.5
-"""The pause between two looks at the transactions of a running job, in seconds."""
+"""The pause between two queries for the transactions of a running job, in seconds."""
 _JOIN_S = 5.0
-"""How long the lab waits for the last of these looks, in seconds."""
+"""How long the lab waits for the last of these queries, in seconds."""
 _ITS_SESSIONS = "application_name = %s AND usename = session_user AND datname = current_database()"
 """The condition for the job's sessions. Another role may use their application_name for its own."""
 _END_SESSIONS = f"""SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
@@ -118,7 +118,7 @@ def refuse_taken(target: Target, where: str, names: Sequence[Named]) -> None:
 
 @contextmanager
 def undone_on_exit(record: UndoRecord, run: Path, connect: Callable[[], Session]) -> Iterator[None]:
-    """Lets the job run inside; on exit it is undone by a session that `connect` opens.
+    """Lets the job run within the context; on exit the job is undone by a session that `connect` opens.
 
     If the job failed because an object with one of its names already existed, the job has not made that object, and
     nothing is undone. Raises ArmError, and StudyError if a name is taken before the job begins.
@@ -192,8 +192,8 @@ def paths(run: Path) -> list[Path]:
 
 
 def pending(run: Path) -> list[str]:
-    """Returns descriptions of the jobs that the run of a crashed lab has not undone, with their SQL. No server is
-    asked."""
+    """Returns descriptions of the jobs that the run of a crashed lab has not undone, with their SQL. Connects to no
+    server."""
     return [_with_sql(path) for path in paths(run)]
 
 
@@ -207,7 +207,8 @@ def _with_sql(path: Path) -> str:
 def undo(run: Path, *, study: str | None = None, consent: Consent | None = None) -> tuple[list[str], list[str]]:
     """Undoes what a run's jobs left. Returns a sentence for each that was undone, and one for each that could not be.
 
-    With `study` only the jobs of that study are undone. Without `consent` nobody is asked, and unclear jobs stay.
+    With `study` only the jobs of that study are undone. Without `consent` no person is asked, and jobs of which it is
+    unclear what they changed are not undone.
     """
     done, failures = [], []
     for path in paths(run):

@@ -226,7 +226,7 @@ class Templates:
 
 @contextmanager
 def _on_disk(what: str) -> Iterator[None]:
-    """Turns an OSError inside into an ArmError that begins with `what`."""
+    """Turns an OSError within the context into an ArmError whose message begins with `what`."""
     try:
         yield
     except BrokenPipeError:  # the pipe of a program that reads the progress was closed

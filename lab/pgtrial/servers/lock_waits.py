@@ -36,7 +36,7 @@ class LockWait(ArmError):
 
 @contextmanager
 def short_lock_waits(session: Session, connect: Callable[[], Session]) -> Iterator[None]:
-    """Limits how long a statement of the session waits for a lock inside, to LIMIT_S seconds. Raises LockWait.
+    """Within the context, a statement of the session waits for a lock for at most LIMIT_S seconds. Raises LockWait.
 
     `connect` opens the session that finds the holders of the lock. Behind a pooler there is no limit, since it would
     stay with the server process, which others use next.

@@ -56,7 +56,7 @@ class MachineState:
         self._machine = changes.machine
 
     def check(self) -> None:
-        """Finds out before the first trial whether the machine can be as asked for. Raises StudyError."""
+        """Checks before the first trial that the machine permits the state that the arm asks for. Raises StudyError."""
         setup, where = self._setup, f"arms.{self._arm}"
         for key in [*(["huge_pages"] if setup.huge_pages in KB else []), *setup.of_the_kernel]:
             if not self._machine.root:

@@ -142,7 +142,7 @@ class MadeArm:
                 yield cluster.served
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
-        """Makes the template of this data, unless it is there."""
+        """Makes the template of this data, unless one exists."""
         with self._complaining():
             self._template(tables, on_progress)
 
@@ -275,7 +275,7 @@ class MadeArm:
         return cluster
 
     def _check_host(self) -> None:
-        """Finds out whether the host can be as asked for. Raises StudyError."""
+        """Checks that the host permits the state that the arm asks for. Raises StudyError."""
         site = self._site
         site.state.check()
         if self._needs.cold and not may_drop_caches(machine := site.room.machine):

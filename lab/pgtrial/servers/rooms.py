@@ -57,7 +57,7 @@ class HostRoom(Room):
         self._place = place
         self._record = record
         self._unsettled: str | None = None
-        """A description of the host's loss, until the lab has put in order what it had left there; else None."""
+        """A description of how the host was lost, until the lab has undone what it had left on the host; else None."""
 
     @classmethod
     def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRoom:
@@ -87,8 +87,7 @@ class HostRoom(Room):
         self.host.connection.hurry()
 
     def ready(self) -> str | None:
-        """Prepares the room for a trial: waits for a host that was lost, and puts in order what the lab had left there.
-
+        """Prepares the room for a trial: waits for a host that was lost, and undoes what the lab had left on it.
         Returns a sentence about that, or None. Raises HostLost if the host is still gone, and HostError if a change of
         it could not be undone, or the room is gone.
         """
@@ -143,7 +142,7 @@ class HostRoom(Room):
 
 
 def pending_rooms(run: Path) -> list[str]:
-    """Returns descriptions of the rooms that a run of the lab left on other hosts. No host is asked."""
+    """Returns descriptions of the rooms that a run of the lab left on other hosts. Connects to no host."""
     return [f"{place.root} on {place.ssh}, with servers and changes of that host" for _, place in _records(run)]
 
 
@@ -275,7 +274,7 @@ class Rooms:
         return self._rooms[key]
 
     def ready(self, room: HostRoom) -> list[str]:
-        """Prepares a room for a trial. If its host was lost, the run's other rooms there are put in order too, so that
+        """Prepares a room for a trial. If its host was lost, the run's other rooms there are prepared too, so that
         nothing of their trials still runs on the host during this one.
 
         Returns sentences about what had happened. Raises HostTrouble.

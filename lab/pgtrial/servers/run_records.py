@@ -52,7 +52,7 @@ def record_files(run: Path, prefix: str) -> list[Path]:
 
 
 def what_of(path: Path, read: Callable[[Path], Described]) -> str:
-    """Returns a description of a record, or why its file cannot be read, for messages. No server is asked."""
+    """Returns a description of a record for messages, or why its file cannot be read. Connects to no server."""
     try:
         return read(path).what
     except ArmError as error:

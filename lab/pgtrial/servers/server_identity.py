@@ -22,7 +22,7 @@ _KEYS = 2**31
 
 @dataclass(frozen=True)
 class ServerIdentity:
-    """The identity of a server as it tells it; a field is None if the role may not ask for it."""
+    """The identity of a server as the server reports it; a field is None if the role may not query it."""
 
     system: str | None
     """The identifier that initdb gave the server; copies of a data directory share it."""

@@ -255,7 +255,7 @@ def _of(arm: str) -> str:
 
 @contextmanager
 def _told(arm: str, target: Target) -> Iterator[None]:
-    """Turns an error of the server or of libpq inside into an ArmError."""
+    """Turns an error of the server or of libpq within the context into an ArmError."""
     try:
         yield
     except psycopg.Error as error:

@@ -145,8 +145,8 @@ class SettingsCheck:
             )
 
     def record(self, session: Session, target: Target, rows: Sequence[SessionValue]) -> SettingsRecord:
-        """Returns the record of what will be written and what was there. Raises StudyError if that is unknown or could
-        not be put back."""
+        """Returns the record of the texts that will be written into postgresql.auto.conf and of those that they
+        replace. Raises StudyError if the latter are unknown or could not be put back."""
         file = read_auto_conf(session)
         if file is not None and file.trouble:
             self._refuse(

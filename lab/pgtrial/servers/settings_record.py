@@ -87,7 +87,7 @@ class SettingsRecord:
 
 
 def pending(run: Path) -> list[str]:
-    """Returns descriptions of the settings that the run of a crashed lab has changed. No server is asked."""
+    """Returns descriptions of the settings that the run of a crashed lab has changed. Connects to no server."""
     return [what_of(path, SettingsRecord.read) for path in paths(run)]
 
 

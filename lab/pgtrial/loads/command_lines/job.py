@@ -1,4 +1,4 @@
-"""The engine's command lines for a job, and for the load beside it."""
+"""The engine's command lines for a job, and for the load that runs at the same time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def beside_options(
     script: Path | None,
     lengths: tuple[float, float],
 ) -> list[str]:
-    """Returns the engine's options for the load beside a job; `script` is its file, None for one of pgbench's own.
+    """Returns the engine's options for the load that runs at the same time as a job; `script` is the file of the load,
+    None for one of pgbench's own.
 
     `lengths` are the warm-up and the longest measured part, seconds.
     """

@@ -91,7 +91,8 @@ class Data(abc.ABC):
 
     @abc.abstractmethod
     def find(self, connection: Session) -> bool:
-        """True if this very data is there, complete. Raises StudyError for data of others in its place."""
+        """True if the server already has exactly this data, and all of it. Raises StudyError if tables of others have
+        its names."""
 
     def used_as_found(self, connection: Session) -> str | None:
         """Returns the tables of others that serve in the place of this data, for people; None if the data is pgtrial's

@@ -110,7 +110,8 @@ class OrderEntryTables(Data):
             freeze(connection, qualified(connection, TABLES), clients)
 
     def find(self, connection: Session) -> bool:
-        """True if these very tables are there. Raises StudyError for a table of others in the place of one."""
+        """True if the server already has exactly these tables. Raises StudyError if a table of others has one of their
+        names."""
         marks = {name: mark for name in TABLES if (mark := mark_on(connection, name)) is not None}
         refuse_foreign(connection, marks, _MADE)
         return len(marks) == len(TABLES) and marks["warehouse"] == Mark(self._mark)

@@ -151,7 +151,8 @@ class PackTables(MarkedTables):
                 ) from None
 
     def find(self, connection: Session) -> bool:
-        """True if tables of this very data are there. Raises StudyError for a copy of such tables in their place."""
+        """True if the server already has the tables of exactly this data. Raises StudyError if a copy of such tables
+        has their names."""
         if Mark(self.mark + self.digest) in table_marks(connection).values():
             return True
         self.refuse_copies(connection)

@@ -1,4 +1,4 @@
-"""The tables of pgbench on a server: what is there, loading them, and their state before a trial."""
+"""The tables of pgbench on a server: finding out which ones it has, loading them, and resetting them before a trial."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ class PgbenchTables(Data):
         return asdict(self)
 
     def find(self, connection: Session) -> bool:
-        """True if these very tables are there. Raises StudyError for other ones that pgtrial did not make."""
+        """True if the server already has exactly these tables. Raises StudyError for other tables of these names that
+        pgtrial did not make."""
         present = find_tables(connection)
         if present is None:
             return False
@@ -163,7 +164,7 @@ class Found:
 
 
 def find_tables(connection: Session) -> Found | None:
-    """Returns the tables of this database's search path; None if none of the four is there.
+    """Returns the tables that this database's search path finds; None if it finds none of the four.
 
     Raises ArmError if some of them are lacking.
     """

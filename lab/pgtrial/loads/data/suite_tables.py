@@ -107,7 +107,8 @@ class SuiteTables(Data):
             freeze(connection, qualified(connection, self._generator.tables), clients)
 
     def find(self, connection: Session) -> bool:
-        """True if these very tables are there. Raises StudyError for a table of others in the place of one."""
+        """True if the server already has exactly these tables. Raises StudyError if a table of others has one of their
+        names."""
         tables = self._generator.tables
         marks = {name: mark for name in tables if (mark := mark_on(connection, name)) is not None}
         refuse_foreign(connection, marks, self._part)

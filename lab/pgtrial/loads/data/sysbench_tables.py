@@ -122,7 +122,8 @@ class SysbenchTables(MarkedTables):
             maker.make(_order(server, self, Path(folder), maker.engines, mark_by), _counted(self.tables, report))
 
     def find(self, connection: Session) -> bool:
-        """True if the tables of this very data are there. Raises StudyError for somebody else's in their place."""
+        """True if the server already has the tables of exactly this data. Raises StudyError if tables of others have
+        their names."""
         marks = table_marks(connection)
         there = sum(mark.is_here and mark.text == self.mark + self.digest for mark in marks.values())
         if there and (self.scripts or there >= (self.tables or 1)):

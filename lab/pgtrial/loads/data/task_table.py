@@ -108,7 +108,7 @@ class TaskTable(Data):
                 connection.execute(sql.SQL("COMMENT ON INDEX {} IS {}").format(sql.SQL(index), comment))
 
     def find(self, connection: Session) -> bool:
-        """True if this very table is there. Raises StudyError for somebody else's in its place."""
+        """True if the server already has exactly this table. Raises StudyError if a table of others has its name."""
         mark = mark_on(connection, _TABLE)
         if mark is not None and not mark.is_ours(self.marks):
             raise tables_of_others(connection, f"a {_TABLE}", "rename it", copied=mark.is_copy(self.marks))

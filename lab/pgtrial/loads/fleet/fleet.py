@@ -84,12 +84,12 @@ class Fleet(LoadMaker):
 
     @property
     def names(self) -> list[str]:
-        """The names of the machines that are there."""
+        """The names of the machines that currently take part."""
         return [member.name for member in self._members]
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses of the machines that are there."""
+        """The addresses of the machines that currently take part."""
         return tuple(dict.fromkeys(member.address for member in self._members))
 
     def gather(self) -> None:

@@ -144,7 +144,7 @@ class Program:
 
     @property
     def label(self) -> str:
-        """The program in words for sentences: `the client program 'node a.js'`."""
+        """A phrase for the program in messages: `the client program 'node a.js'`."""
         return f"the client program {shortened(self.command, _SHOWN)!r}"
 
     @property

@@ -183,7 +183,7 @@ class _Meson:
         commands.run(["meson", "setup", *options, self._objects, self.source], self.source, {"CC": recipe.compiler})
 
     def install(self, commands: Commands, flags: Sequence[str], *, for_coverage: bool = False) -> None:
-        """Compiles everything again with these flags beside the study's own, links with them, and installs."""
+        """Compiles everything again with these flags in addition to the study's own, links with them, and installs."""
         if flags:
             with_flags = [
                 f"-D{name}={' '.join([_value(self.recipe.options, f'-D{name}='), *flags]).strip()}"
@@ -208,7 +208,7 @@ class _Make:
         commands.run(["./configure", *options], self.source)
 
     def install(self, commands: Commands, flags: Sequence[str], *, for_coverage: bool = False) -> None:
-        """Compiles everything again with these flags beside the study's own, links with them, and installs."""
+        """Compiles everything again with these flags in addition to the study's own, links with them, and installs."""
         make = [make_program(), *(["enable_coverage=yes"] if for_coverage else [])]
         contrib = self.source / "contrib"
         folders = [self.source, *([contrib] if (contrib / "Makefile").is_file() else [])]

@@ -51,7 +51,8 @@ class Profile:
 
     @property
     def _merged(self) -> Path:
-        """The merged counters. They are beside the directory, in which the servers' account could have put a link."""
+        """The file of the merged counters. It is next to the directory and not in it, where the servers' account could
+        have put a link."""
         return self.directory.with_suffix(".profdata")
 
     def check(self) -> None:
