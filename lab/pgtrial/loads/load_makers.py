@@ -20,7 +20,8 @@ from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, StudyError
 
 _UNANSWERED_MS = 300_000
-"""How long rows may be under way, milliseconds: a server may stop reading for a while when its disk is slow."""
+"""How long sent rows may remain unacknowledged by the server, milliseconds (tcp_user_timeout): a server may stop
+reading for a while when its disk is slow."""
 
 OnLine = Callable[[str], None]
 

@@ -42,7 +42,7 @@ def engine_path() -> Path:
 
 @contextmanager
 def starting() -> Iterator[str]:
-    """Provides the engine's path to the command that starts it.
+    """Yields the engine's path, with which the caller starts the engine.
 
     Raises StudyError if there is no engine, or if the system rejects it since it is built for another processor or C
     library.

@@ -381,7 +381,7 @@ def may_drop_caches(machine: Machine) -> bool:
 
 
 _LOCK = _CACHES
-"""The file that serves as the lock: only root can open it, and it need not be made or removed."""
+"""The file that labs lock while they change the machine. Only root can open it, and it need not be made or removed."""
 _PATIENCE_S = 600.0
 _LOOK_S = 0.1
 

@@ -74,7 +74,7 @@ class ListedLine:
 
     file: str
     own: bool
-    """True if the line is in postgresql.auto.conf."""
+    """True if the setting or the error is in postgresql.auto.conf, and not in another file."""
     number: int | None
     name: str | None
     text: str | None

@@ -11,7 +11,8 @@ from pgtrial.servers.workspace import abandoned_runs, registry
 
 
 def forget(state: Path, path: Path) -> str:
-    """Removes the record of what is left on a server or a host. Returns a sentence.
+    """Removes the record, at `path`, of what pgtrial left on a server or a host. Returns a sentence on that for the
+    user.
 
     Raises StudyError for a file that is no such record, or that belongs to a running lab.
     """

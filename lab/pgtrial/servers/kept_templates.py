@@ -106,8 +106,8 @@ class Templates:
         return home / "data" if _fault(home) is None else None
 
     def rows_file(self, key: TemplateKey) -> Path | None:
-        """Returns the file that keeps what is known of a template's rows; None for a template that this lab does not
-        use."""
+        """Returns the file in which the digests of a template's rows are kept; None for a template that this lab does
+        not use."""
         return self.root / key.name / _ROWS if key.name in self._held else None
 
     def ensure(self, order: TemplateOrder, staging: Path, on_wait: Callable[[str], None], notes: list[str]) -> Path:

@@ -95,8 +95,8 @@ class MachineState:
             yield
 
     def _changes(self, data: Path) -> list[Change]:
-        """Returns the changes of kernel values. Those of a disk are left out if there is no data directory to find it
-        by."""
+        """Returns the changes of kernel values. Changes of a disk's values are left out if there is no data directory
+        yet, by which the disk is found."""
         planned: list[Change] = [*self._parameters()]
         for name in self._setup.of_the_kernel:
             effect = KEYS[name].effect

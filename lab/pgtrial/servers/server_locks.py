@@ -168,7 +168,8 @@ class ServerLocks:
                     raise ArmError(str(error)) from None
 
     def in_common(self) -> tuple[list[str], Target] | None:
-        """Returns arms that use one server in the same trials, and that server; None if no two arms do."""
+        """Returns the arms whose deployments of the same number are one server, and that server; None if there are no
+        such arms."""
         for held in self._held:
             for number in sorted({number for _, number, _ in held.used_by}):
                 arms = [arm for arm, other, _ in held.used_by if other == number]

@@ -69,7 +69,8 @@ def _shown(session: Session, setting: SessionValue) -> str:
 
 
 def unequal_values(unequal: Mapping[str, str], settings: Mapping[str, str]) -> str:
-    """Returns the beginning of a sentence about `differences`."""
+    """Returns the beginning of a sentence about the settings in `unequal`, whose values in the session are not the
+    wanted ones."""
     return " and ".join(f"{name} is {shown} in place of {settings[name]!r}" for name, shown in unequal.items())
 
 

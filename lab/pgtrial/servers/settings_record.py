@@ -56,8 +56,8 @@ class SettingsRecord:
     written: Mapping[str, str | None]
     """The text that the study writes for each setting; None: the study removes the line."""
     order: Sequence[str] | None
-    """The names in the file before; None: the role may not read the file, and then no setting of `former` had a
-    line."""
+    """The names of all settings in the file before the study, in their order. None: the role may not read the file, and
+    then no setting of `former` had a line."""
     maker: Mapping[str, str]
     """The session that makes the changes: its `pid` and `start`, and the `system` identifier of its server."""
 

@@ -12,8 +12,8 @@ from pgtrial.evidence.collect.subject import Subject, collector
 UNLIMITED = "unlimited"
 
 _NO_LIMIT_V1 = 2**60
-"""The number of bytes from which a limit of version 1 is none: it writes the largest multiple of the page size, near
-2^63."""
+"""The number of bytes from which a limit means `unlimited` in version 1, which then shows the largest multiple of the
+page size below 2^63."""
 
 _MEMORY = ("memory.max", "memory.high", "memory.limit_in_bytes")
 _CPUSET = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")

@@ -224,7 +224,8 @@ class Views:
 
 
 def of_these(shown: Iterable[str], known: Iterable[str]) -> set[str]:
-    """Returns the texts of pg_stat_statements, cut as the query shows them, with which known statements begin."""
+    """Returns those of the texts from pg_stat_statements that belong to known statements. The query cuts long texts
+    off; of these only the beginning is compared."""
     texts = [_without_parameters(text) for text in known]
     return {one for one in shown if _is_known(one, texts)}
 

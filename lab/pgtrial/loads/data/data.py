@@ -205,7 +205,8 @@ _TAKEN = f"""SELECT c.oid::regclass::text, coalesce(obj_description(b.oid, 'pg_c
 
 
 def refuse_taken_names(connection: Session, data: Data) -> None:
-    """Raises StudyError if something that pgtrial did not make has a name that making the data takes."""
+    """Raises StudyError if an object that pgtrial did not make has the name of one that pgtrial would create for the
+    data."""
     marks = Marks(connection)
     names = [name if name.startswith('"') else name.lower() for name in data.names]
     plain = [name.strip('"').replace('""', '"') for name in names]
@@ -216,7 +217,8 @@ def refuse_taken_names(connection: Session, data: Data) -> None:
 
 
 def refuse_foreign(connection: Session, marks: Mapping[str, Mark], beginning: str) -> None:
-    """Raises StudyError with the names of all tables of others among these; `marks` are those of each table."""
+    """Raises StudyError, with their names, if some of these tables were not made by pgtrial; `marks` has the mark of
+    each."""
     foreign = [name for name, mark in marks.items() if not mark.is_ours(beginning)]
     if foreign:
         tables, cure = ("a table", "rename it") if len(foreign) == 1 else ("tables", "rename them")
@@ -287,7 +289,8 @@ def volume_bytes(data: Data) -> tuple[int, int]:
 
 
 def wal_mb(data: Data) -> int:
-    """Returns the megabytes of WAL that loading or a trial leaves standing, if nothing is known of the server."""
+    """Estimates how many megabytes of WAL files exist at one time while data is loaded or a trial runs, from the size
+    of the data alone."""
     return min(LOADING_WAL_MB, max(64, data.mb))
 
 

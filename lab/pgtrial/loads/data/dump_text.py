@@ -122,7 +122,7 @@ class DumpText:
             self._complete.append(statement)
 
     def _take(self) -> Iterator[Part]:
-        """Yields all text that was taken so far as a part, and forgets it."""
+        """Yields the collected text as one part, unless it is blank, and starts a new collection."""
         text = b"".join((*self._complete, *self._begun))
         self._complete, self._begun, self._size = [], [], 0
         part = self._next(Part(text, self._line))

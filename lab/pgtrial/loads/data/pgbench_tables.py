@@ -206,13 +206,15 @@ def _content(mark: Mark) -> Found | None:
 
 
 def _missing(connection: Session, tables: PgbenchTables) -> tuple[str, ...]:
-    """Returns the phases that are left of a load of these tables that broke off; () if there is none."""
+    """Returns the phases of loading these tables that an interrupted load has not finished; () if no load was
+    interrupted."""
     present = find_tables(connection)
     return present.missing if present is not None and present.contents == tables else ()
 
 
 def _left(server: Target, tables: PgbenchTables) -> tuple[str, ...]:
-    """Returns the phases that `_missing` names, and drops the keys that the first of them has made already."""
+    """Returns the phases that an interrupted load has not finished, and drops the keys that the first of these phases
+    had made before the interruption."""
     with server.connect() as connection:
         missing = _missing(connection, tables)
     if missing:
@@ -248,7 +250,7 @@ def tables_order(
 
 
 def _undo_constraints(server: Target, kinds: str) -> None:
-    """Drops the keys of the kinds `p` and `f` that a phase which broke off has made already.
+    """Drops the primary keys (`p`) and foreign keys (`f`) that an interrupted phase had made.
 
     If an engine was killed, the server still runs its last statement to the end: the lock waits for that.
     """

@@ -148,7 +148,8 @@ class RestoredDump(Data):
 
 @lru_cache
 def _needs(sha256: str, paths: tuple[Path, ...], programs: Path | None) -> DumpNeeds:
-    """Returns what dumps need, which are known by their digest: the result is kept, since each arm asks for it."""
+    """Returns what a superuser has to create before these dumps can be restored. The result is cached by their digest,
+    since it is needed for each arm and finding it reads the dumps as a whole."""
     needs = DumpNeeds()
 
     def look(text: str) -> Treated:

@@ -60,7 +60,7 @@ _LOOKED_AT = frozenset(("create", "alter", "drop", "comment", "grant", "revoke",
 """The first words of statements that are looked at. Rows come by other statements."""
 
 _NO_ROLES = frozenset(("public", "current_user", "session_user", "current_role", "none"))
-"""Words in the place of a role that are no names of roles."""
+"""Words that SQL accepts in place of a role's name, and that name no role."""
 
 
 def is_looked_at(words: list[str]) -> bool:

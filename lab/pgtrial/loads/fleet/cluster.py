@@ -138,7 +138,8 @@ class RayCluster:
 
 
 def _size(section: FleetSection, nodes: Sequence[dict[str, Any]]) -> int:
-    """Returns the number of places that the study needs. Raises StudyError if the cluster is too small for that."""
+    """Returns how many engines the study's fleet runs: as many as it asks for, else one on each machine of the cluster.
+    Raises StudyError if the cluster is too small for that."""
     cpus = [int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]]
     usable = sum(number >= 1 for number in cpus)
     wanted = section.machines or max(1, usable)

@@ -46,7 +46,8 @@ _SHOWN = 120
 """The length to which a message shortens a line, in characters."""
 _MOST_OPERATIONS = 10**12
 _TOO_MUCH, _ROUNDING_S = 1.02, 0.002
-"""The factor and the seconds by which a batch may claim more time than passed, before it is refused."""
+"""The tolerance for the time that a program reports for a batch: more than the elapsed time multiplied by the factor,
+plus these seconds, is refused."""
 _LINE = '{{"batch": {number}, "ms": 12.3, "operations": 1000}}'
 
 

@@ -67,7 +67,8 @@ def facts_of_build(setup: object) -> dict[str, Any]:
 
 
 def _built(setup: MadeHere, builds: Builds, room: Room, say: Callable[[str], None]) -> tuple[ServerBinaries, list[str]]:
-    """Returns the server of an arm, and the extensions to be created in its databases."""
+    """Builds what the arm needs from source. Returns its server's programs, and the extensions to create in its
+    databases."""
     if is_source(setup.postgres):
         server = resolve(str(builds.ensure(server_order(setup, room, say), say).programs))
     else:
