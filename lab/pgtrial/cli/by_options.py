@@ -61,7 +61,7 @@ def _paths(model: type[BaseModel], before: str) -> Iterator[str]:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yields the types of tables in a type."""
+    """Yields the record types that occur in a type annotation: a key with such a type is a table."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):
@@ -183,9 +183,11 @@ def _bare(value: str) -> str:
 
 
 def by_options(named: Mapping[str, str], flags: Collection[str] = (), *, sets: bool = False) -> Reword:
-    """Returns the rewording for a command with these options, by the paths of the keys that they stand for.
+    """Returns the function that rewords messages for a command with these options. `named` has the options by the paths
+    of the keys that they stand for.
 
-    Those of `flags` take no value. `sets` says that the command has --set and --server for all other keys.
+    `flags` has the paths whose options take no value. `sets` is true if the command has --set and --server for all
+    other keys.
     """
     return _Options(named, flags, sets=sets).reword
 

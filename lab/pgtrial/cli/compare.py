@@ -65,7 +65,7 @@ OPTIONS = {
     "fleet.machines": "--machines",
     "fleet.share_machines": "--share-machines",
 }
-"""The options of `compare`; all other keys are --set."""
+"""The options of `compare`, by the keys of the study file that they stand for. `--set` stands for all other keys."""
 
 Keys = Annotated[
     list[str] | None,

@@ -1,4 +1,4 @@
-"""The steps that `run`, `compare` and `demo` share: run the study in view of the user, then report."""
+"""The steps that `run`, `compare` and `demo` share: run the study and show its progress, then write the report."""
 
 from __future__ import annotations
 

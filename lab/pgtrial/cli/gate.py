@@ -304,7 +304,7 @@ class Files:
                 check_replaceable(path, option, *_MARKS[option])
 
     def remove(self) -> None:
-        """Remove the files of an earlier gate, which would be taken for this one's."""
+        """Removes the files of an earlier gate, which could be mistaken for the results of this one."""
         for path in self._given.values():
             path.unlink(missing_ok=True)
 

@@ -142,7 +142,8 @@ def _studies() -> Iterator[tuple[str, ...]]:
 
 
 def _time(study: str, profile: str | None) -> str:
-    """Returns how long the blocks take at most, without loading; a question mark if this machine lacks the servers."""
+    """Returns how long the blocks of a study take at most, without loading data; a question mark if this machine lacks
+    the servers."""
     try:
         spec = read_study(study, profile, builds_here)
         plan = make_plan(spec, seed=0, created="")

@@ -37,7 +37,7 @@ from pgtrial.verdict.pace import block_time
 _by_options = by_options({"verdict.budget": "--budget", "study.seed": "--seed"})
 
 _LONGEST = 4
-"""A rerun without --budget has at most this many times the blocks of the first study."""
+"""The largest number of blocks of a rerun without --budget, as a multiple of the blocks of the first study."""
 
 
 def rerun_command(

@@ -1,4 +1,5 @@
-"""The facts of a study's arms: collected with each arm's first trial, again when the study goes on, and audited."""
+"""The facts of a study's arms. They are collected with each arm's first trial, and again when the study continues
+later; then they are audited."""
 
 from __future__ import annotations
 
@@ -145,7 +146,8 @@ class ArmFacts:
 
 
 def _facts_of_program(server: Server, program: str | None) -> dict[str, Any]:
-    """Returns the facts about an arm's client program: its command, its files, and what it says that it is."""
+    """Returns the facts about an arm's client program: its command, its files, and the name and version that it gives
+    for itself."""
     return {
         "command": server.command,
         "directory": server.command_directory,

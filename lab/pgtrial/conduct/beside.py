@@ -1,7 +1,8 @@
-"""The load beside a job: it runs from before the job's start, and after its end until it has caught up.
+"""The load that runs at the same time as a job. It begins before the job, and ends when it has caught up after the
+job's end.
 
-Transactions that the job held up are still waiting at its end: a load that ended then would leave out the longest
-response times.
+Transactions that the job held up are still waiting when it ends. If the load ended at that moment, the longest response
+times would be missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Estimates for blocks: how many a verdict takes, the time of one beside its loads, and the lengths of its trials."""
+"""Estimates for blocks: how many of them a verdict takes, how long one takes apart from running its loads, and how long
+its trials are."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from pgtrial.statistics import p9
 from pgtrial.statistics.describe import FEWEST_FOR_MEDIAN
 
 _RESTORE_S_PER_SCALE = 0.03
-"""The seconds to copy the 15 MB of a scale unit at 500 MB/s, or to vacuum them."""
+"""The expected time to copy or to vacuum the data of one scale unit, which has 15 MB, at 500 MB/s; in seconds."""
 _ROWS_PER_SCALE = 55_000
 """The number of rows of sysbench's tables that take as much space as a scale unit."""
 _SCALES_PER_WAREHOUSE = 7
@@ -66,7 +67,8 @@ def families_of(spec: StudySpec) -> int:
 
 
 def overhead_estimate(spec: StudySpec) -> float:
-    """Returns the expected wall time of a block beside its loads, seconds: copies of data, starts, stops, counters."""
+    """Returns the expected wall time that a block takes apart from running its loads, in seconds: for copies of data,
+    starts and stops of servers, and reading counters."""
     servers = [spec.resolved(arm) for arm in spec.arms]
     points = load_points(spec)
     collected_s = len(points) * len(servers) * _COLLECT_S
@@ -95,7 +97,8 @@ def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> floa
 
 @dataclass(frozen=True)
 class TrialLengths:
-    """The lengths of all trials of a study, and the time that a block takes beside their loads; seconds."""
+    """The lengths of all trials of a study, and the time that a block takes apart from running their loads; in
+    seconds."""
 
     load_s: float
     """The expected time of one trial's load."""
@@ -105,11 +108,11 @@ class TrialLengths:
     trials: int
     """The number of trials in a block."""
     overhead_s: float
-    """The time that a block takes beside its loads."""
+    """The time that a block takes apart from running its loads."""
     chosen: Lengths | None = None
     """How pgtrial chose the lengths; None if the study gives both."""
     preliminary_s: float = 0.0
-    """The wall time of the preliminary block, measured or expected; it is part of the budget."""
+    """The wall time of the preliminary block, measured or expected. The budget includes it."""
 
     @property
     def block_s(self) -> float:

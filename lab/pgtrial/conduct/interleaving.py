@@ -76,11 +76,11 @@ def is_whole(length_s: float, slice_s: float) -> bool:
 
 
 def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]]:
-    """Returns the settings of each arm's sessions if all arms can share a server; empty if each arm needs its own.
+    """Returns the settings of each arm's sessions if all arms can share one server; empty if each arm needs its own.
 
-    They can if they differ in nothing else but such settings and what their clients do. Identical arms need one server
-    each: what differs between two servers that are alike is then what the study is to show. Client programs, and
-    scripts of the arms, are compared with each other, and not their servers.
+    Arms can share a server if they differ only in settings that a session can set, or in what their clients do. Arms
+    that are identical get a server each: such a study is to show how much two equal servers differ. Arms with client
+    programs or scripts of their own compare these and not their servers, so they may share one.
     """
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     base = servers[spec.baseline]

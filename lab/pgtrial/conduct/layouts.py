@@ -20,22 +20,24 @@ _STREAM = 3
 
 
 def layouts_of(spec: StudySpec) -> dict[str, int]:
-    """Returns the number of layouts of each arm that has any."""
+    """Returns, for each arm whose server is built in several memory layouts, how many layouts it has."""
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     return {arm: server.layouts for arm, server in servers.items() if isinstance(server, Made) and server.layouts}
 
 
 def blocks_for_all(spec: StudySpec) -> int | None:
-    """Returns the number of blocks after which a layout comes again; None if no arm has layouts.
+    """Returns the number of blocks after which a layout is used a second time; None if no arm has layouts.
 
-    Up to then each block has layouts of its own, so what the verdict finds is a difference of the sources. Further
-    blocks measure the same layouts more exactly, and layouts differ.
+    Up to that number each block has layouts that no other block has. A difference that the verdict finds is then one of
+    the sources, and not one of the layouts that were drawn. Further blocks make the result more precise only for the
+    layouts at hand.
     """
     return min((count // arms for count, arms in _arms_by_count(spec).items()), default=None)
 
 
 def layouts_for(spec: StudySpec, blocks: int) -> int:
-    """Returns how many layouts give each of `blocks` blocks its own; some arm must have layouts."""
+    """Returns how many layouts an arm must have for each of `blocks` blocks to have layouts of its own. At least one
+    arm must have layouts."""
     return blocks * max(_arms_by_count(spec).values())
 
 

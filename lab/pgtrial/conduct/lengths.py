@@ -73,7 +73,7 @@ class _Known:
     trials: int
     """The number of trials in a block."""
     overhead_s: float
-    """The time that a block takes beside its loads."""
+    """The time that a block takes apart from running its loads."""
     preliminary_s: float
     steps: _Steps
     together: int
@@ -83,10 +83,10 @@ class _Known:
 
 
 def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: Noise | None = None) -> TrialLengths:
-    """Returns the lengths as far as they are known before the first trial.
+    """Returns the lengths of trials as far as they are known before the first trial.
 
-    `overhead_s` is the time that a block of such a study takes beside its loads on this machine, None if unknown;
-    `noise` is that of such studies. Raises StudyError if no lengths fit the budget.
+    `overhead_s` is the time that blocks of such studies take on this machine apart from running their loads; None if it
+    is not known. `noise` is the noise of such studies. Raises StudyError if no lengths fit the budget.
     """
     overhead_s = overhead_estimate(spec) if overhead_s is None else overhead_s
     if (given := _given(spec, overhead_s)) is not None:
@@ -217,9 +217,10 @@ def _given(spec: StudySpec, overhead_s: float) -> TrialLengths | None:
 
 
 def _of_unknown_end(spec: StudySpec, trials: int, overhead_s: float) -> TrialLengths:
-    """Returns the lengths for the longest job or suite with which the budget holds a verdict.
+    """Returns the lengths for a study of a job or a suite, with the longest time for each trial that leaves the budget
+    long enough for a verdict. The preliminary block measures the real time.
 
-    The preliminary block finds the real time. If the study gives the number of blocks, there is no such block.
+    There is no preliminary block if the study gives the number of blocks, or if the verdict counts deployments.
     """
     blocks, limit_s = spec.verdict.blocks, spec.load.longest_s
     share_s = spec.verdict.budget / (blocks or fewest_for_a_verdict(spec) + 1)
@@ -259,10 +260,12 @@ def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
 
 
 def _fitting(spec: StudySpec, known: _Known, blocks: int) -> TrialLengths | None:
-    """Returns the lengths with which the budget holds so many blocks; None if there are none.
+    """Returns the lengths of trials with which this many blocks fit into the budget; None if none do. A number of
+    blocks that the study itself gives may exceed the budget.
 
-    The measured part takes its share of the time, or as much as the budget holds. It is longer than that where declared
-    percentiles take more transactions, or the noise record says that a study then takes less time.
+    The measured part takes its usual share of a block's time, or as much as fits into the budget if that is less. It is
+    longer than the usual share if declared percentiles need more transactions, or if the noise record says that a study
+    then takes less time.
     """
     given_warmup, given_duration = spec.load.given_s
     trials, overhead_s, steps = known.trials, known.overhead_s, known.steps

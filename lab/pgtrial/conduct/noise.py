@@ -1,4 +1,5 @@
-"""The record of this machine's noise: what studies leave in it, and what it says about a study that begins."""
+"""The record of this machine's noise: adds the noise of studies that have run, and looks up what it says about a new
+study."""
 
 from __future__ import annotations
 

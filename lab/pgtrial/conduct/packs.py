@@ -1,4 +1,5 @@
-"""The lab's part in a pack: its checks, measure.sql and hold.sql around a load, and trying out all its files."""
+"""What the lab does with the files of a pack: it runs check.sql, measure.sql and hold.sql around a load, and tries all
+files out."""
 
 from __future__ import annotations
 
@@ -115,7 +116,7 @@ def _run_script(load: PackLoad, script: str, folder: Path, point: LoadPoint, tar
 
 
 _SHOWN = 3
-"""The number of rows of a check that a message quotes."""
+"""The number of rows of check.sql that a message quotes."""
 
 
 def check(files: SqlFiles, target: Target, when: str) -> None:
@@ -164,7 +165,8 @@ def _told(rows: list[tuple[object, ...]]) -> str:
 
 @contextmanager
 def held(files: SqlFiles | None, setting: str | None, target: Target) -> Iterator[None]:
-    """Runs hold.sql in a session that stays open within the context, if the arm has switched the setting on."""
+    """Runs hold.sql in a session that stays open within the context. It does so only if the arm has switched on the
+    setting that the pack names for this."""
     with ExitStack() as stack:
         if files is not None and setting is not None:
             # the session is closed without a COMMIT, which would raise an error if the server is gone

@@ -100,7 +100,7 @@ def _planned(spec: StudySpec, results: Path) -> Plan:
 
 
 def asks_the_same(one: StudySpec, other: StudySpec) -> bool:
-    """True if two studies have the same question of their own, or the same arms under the same load."""
+    """True if two studies have the same question, written by the user, or the same arms under the same load."""
     default = StudySection().question
     if one.study.question == other.study.question != default:
         return True
@@ -113,7 +113,8 @@ def _subject(spec: StudySpec) -> tuple[object, ...]:
 
 
 def is_same(spec: StudySpec, stored: StudySpec) -> bool:
-    """True if a stored study has all keys and scripts of this one. A dump taken since is ignored."""
+    """True if a stored study has the same keys and scripts as this one. Only the stored study may have the name of a
+    dump, which was taken later."""
     return freeze(with_dump(stored, None)) == freeze(spec) and stored.scripts == spec.scripts
 
 
@@ -136,7 +137,7 @@ def _alike(spec: StudySpec) -> list[Path]:
 
 
 def _without_dump(text: str) -> str | None:
-    """Returns the frozen study without the name of the dump that it has taken; None for a damaged one."""
+    """Returns the text of a frozen study without the name of its dump of a database; None if the text is damaged."""
     with suppress(ValueError):
         return freeze(with_dump(thaw(text), None))
     return None

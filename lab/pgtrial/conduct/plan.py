@@ -217,22 +217,23 @@ _OF_THE_STUDY = {
     "baseline", "arms", "load_points", "metrics", "prices", "margin", "stop_early", "drop_decided", "allow_busy_client",
     "studies", "warmup_s", "duration_s", "declared", "scripts", "deployments",
 }  # fmt: skip
-"""The fields of the plan that repeat keys of the study."""
+"""Fields of the plan that repeat what the keys of the study say."""
 
 
 @dataclass(frozen=True)
 class More:
-    """How far a study goes on: a number of blocks, or as many blocks as a time in seconds holds."""
+    """By how much a study that has ended is extended: by a number of blocks, or by the blocks that fit into a time in
+    seconds."""
 
     blocks: int | None = None
     time_s: float | None = None
 
 
 def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, decided: bool, created: str) -> Plan:
-    """Returns the plan of a study that has ended and goes on.
+    """Returns the extended plan of a study that has ended.
 
-    `stored` are its trials, and `decided` is true if every comparison is decided. Raises StudyError if the study cannot
-    go on.
+    `stored` are the trials of the study, and `decided` is true if every comparison is decided. Raises StudyError if the
+    study cannot be extended.
     """
     if are_units(spec):
         raise StudyError(
@@ -291,7 +292,8 @@ def announcement(plan: Plan, stored: Sequence[Trial]) -> str:
 
 
 def _blocks(more: More, plan: Plan, after: int, stored: Sequence[Trial]) -> int:
-    """Returns the number of further blocks: as many as are asked for, or up to the last look that the time holds."""
+    """Returns the number of blocks by which the study is extended: the number that the user gave, or the blocks up to
+    the last look that fits into the given time."""
     if more.time_s is None:
         return more.blocks or 1
     block_s = block_time(plan, stored)
@@ -308,7 +310,8 @@ def _blocks(more: More, plan: Plan, after: int, stored: Sequence[Trial]) -> int:
 
 
 def _continued(plan: Plan, spec: StudySpec, blocks: int) -> list[PlannedTrial]:
-    """Returns the trials of so many blocks, drawn anew from the seed; those of the plan come first."""
+    """Returns the planned trials of `blocks` blocks. They are drawn again from the seed of the plan, so that those of
+    the plan come first."""
     verdict = spec.verdict.model_copy(update={"blocks": blocks})
     longer = spec.model_copy(update={"verdict": verdict}).with_scripts(spec.scripts)
     drawn = make_plan(longer, plan.seed, plan.created, planned_lengths(plan) if plan.lengths is not None else None)

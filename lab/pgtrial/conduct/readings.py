@@ -1,4 +1,5 @@
-"""The results of a running study so far: each trial is read from the disk once, however many blocks follow it."""
+"""The results of a running study so far. Each trial is read from the disk only once, even though the results are
+computed again after every block."""
 
 from __future__ import annotations
 

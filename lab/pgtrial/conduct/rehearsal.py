@@ -1,7 +1,7 @@
-"""The rehearsal: before the first trial, whatever the user has written is run once on every arm.
+"""The rehearsal: before the first trial, every part of the load that the user has written is run once on every arm.
 
-A server that pgtrial makes gets a copy of the data for it, which is removed afterwards. A given server executes
-nothing: it parses each statement up to the first one that makes objects, which later statements may need.
+For this, a server that pgtrial makes gets a copy of the data, which is removed afterwards. A given server executes
+nothing: it parses the statements up to the first one that creates objects, since later ones may need these.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def _act(
 
 
 def sampled_again(spec: StudySpec, arms: Mapping[str, Arm], seed: int, folder: Path) -> dict[str, Path]:
-    """Returns the files with the same values as before, for a study that goes on. Raises as `rehearse` does."""
+    """Returns the files with the values that variables of scripts take, for a study that continues. The values are the
+    same as before. Raises as `rehearse` does."""
     if not spec.load.values:
         return {}
     arm = next(iter(arms.values()))

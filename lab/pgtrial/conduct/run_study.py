@@ -74,8 +74,8 @@ def run_study(
     """Runs every planned trial that is not stored yet, until the stopping rule or a request to stop ends the study.
 
     `spec` is the study as the user gave it, with passwords that the frozen one does not hold. With `more` a study that
-    has ended goes on. A study that its budget has ended goes on without `more`, up to its next look at the verdict.
-    Raises StudyError and ArmError before the first trial for everything that can be known then.
+    has ended is extended. A study that was ended by its budget continues without `more`, up to its next look at the
+    verdict. Raises StudyError and ArmError; everything that can be found before the first trial is raised before it.
     """
     given = with_dump(spec or study.spec, study.spec.load.data_files)
     engine_path()
@@ -288,7 +288,7 @@ def _load(needs: Needs, arms: dict[str, Arm], listener: Listener, sentences: set
 
 
 def _take_certificate(study: StudyDirectory, listener: Listener) -> None:
-    """Keeps the certificate of this machine with the study, or tells why the report will name none."""
+    """Stores the certificate of this machine with the study, or tells the user why the report will name none."""
     try:
         take_certificate(study)
     except StoreError as error:

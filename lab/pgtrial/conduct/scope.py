@@ -1,6 +1,6 @@
-"""The scope of a verdict: its hosts, what was swapped by the coin, what each arm has as its own, and the declared
-differences of the arms, as keys of facts. The audit reports all other differences.
-"""
+"""The scope of a verdict in words: the hosts on which it holds, what was swapped between the arms at random, and what
+each arm had as its own. Also the differences between the arms that the study declares, as names of facts; the audit
+reports all other differences."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from pgtrial.verdict.units import FEWEST
 
 
 def scope_of(spec: StudySpec, blocks: int, one_server: Collection[str] = (), *, statistics: str | None = None) -> str:
-    """Returns the scope of so many blocks in words, e.g. `this host, a fresh copy of the data for every trial`.
+    """Returns the scope of a verdict after `blocks` blocks in words, e.g. `this host, a fresh copy of the data for
+    every trial`.
 
-    `one_server` has the arms that have turned out to be one given server by several names. `statistics` is the value
-    that the plan has; None for the one that the study asks for.
+    `one_server` has the arms that have turned out to be one given server by several names. `statistics` says how the
+    planner's statistics are made, as in the plan; None takes the value of the study.
     """
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     given = [server for server in servers.values() if isinstance(server, Given)]
@@ -179,7 +180,8 @@ def _given_host(server: Given) -> ServerHost:
 
 
 def differing_keys(server: Server, base: Server) -> list[str]:
-    """Returns the facts in which one resolved set-up differs from another by its keys, e.g. `settings.work_mem`."""
+    """Returns the names of the facts that differ between two set-ups because of their keys, e.g.
+    `settings.work_mem`."""
     values = ((key, getattr(server, name, key.absent), getattr(base, name, key.absent)) for name, key in KEYS.items())
     return list(
         dict.fromkeys(fact for key, mine, theirs in values if mine != theirs for fact in key.shown(mine, theirs))

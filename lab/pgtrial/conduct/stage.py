@@ -1,4 +1,5 @@
-"""The server of an arm on which the load is rehearsed, and what all kinds of load do there with their files."""
+"""The server of an arm on which the load is rehearsed, and the steps with the files of a load that all kinds of load
+share."""
 
 from __future__ import annotations
 
@@ -125,7 +126,8 @@ class Stage:
         return RehearsalFailure(f"{origin}: {words}", cure_of(self.spec, failure, self.target.owner))
 
     def parse(self, point: LoadPoint) -> list[RehearsalFailure]:
-        """Lets a given server parse the scripts, if their tables are there. Returns what it refuses."""
+        """Lets a given server parse the scripts, without executing them, if their tables are there. Returns a failure
+        for each script that the server refuses. Raises StudyError for a query that would change data."""
         failures = []
         if not self.has_all():
             return []

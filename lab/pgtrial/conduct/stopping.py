@@ -27,7 +27,8 @@ _LONGER_TO_FIRST_LOOK_S = 180.0
 look, all its time would be spent for nothing."""
 
 _FAILED_BLOCKS = 2
-"""After this many blocks without a completed trial the study ends; one may be a passing fault of the machine."""
+"""The number of blocks at the beginning of a study after which it ends if none of their trials completed. A single
+block may have met a passing fault of the machine."""
 
 _FEWEST_MEASURED = 2
 """The fewest blocks from which the time of a block is estimated; one may be slow by chance."""
@@ -35,7 +36,7 @@ _FEWEST_MEASURED = 2
 
 @dataclass(frozen=True)
 class Stop:
-    """The study ends here, for this reason."""
+    """The decision that the study ends, with the reason."""
 
     reason: str
     blocks_to_look: int = 0
@@ -79,10 +80,11 @@ def next_step(
     *,
     stop_asked: bool = False,
 ) -> Step:
-    """Returns the next planned trial, or why there is none. Verdicts are looked at only at the planned looks.
+    """Returns the next planned trial, or the reason for which the study ends. Only at a planned look is it checked
+    whether the verdicts end the study.
 
-    `regimes` is called when a verdict may end the study: it takes two verdicts where regimes change. With `stop_asked`
-    the study ends before its next block.
+    `regimes` is called when the verdicts may end the study: with a change of regime within trials, a comparison has two
+    verdicts. With `stop_asked` the study ends before its next block.
     """
     done = {trial.index for trial in stored}
     missing = next((planned for planned in plan.due if planned.index not in done), None)
@@ -105,7 +107,8 @@ def next_step(
 
 
 def _cut_short(plan: Plan, budget_s: float, complete: Sequence[Trial], *, stop_asked: bool) -> Stop | None:
-    """Returns why the study ends before the next block although its comparisons are undecided; None if it does not."""
+    """Returns the reason if the study has to end before the next block although its comparisons are undecided; None if
+    it does not."""
     blocks = len({trial.block for trial in complete})
     if stop_asked:
         return Stop(f"stopped on request after {plural(blocks, 'block')}; run it again to go on")

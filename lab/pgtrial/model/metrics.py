@@ -13,7 +13,7 @@ FEWEST_SLOWER = 100
 """A percentile is reported only if every trial has at least this many transactions beyond it."""
 
 PERCENTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
-"""The share of transactions that do not exceed a percentile, by the percentile's name."""
+"""The share of transactions whose response time does not exceed a percentile, by the percentile's name."""
 
 Kind = Literal["speed", "percentile", "cost", "price", "job", "capacity"]
 

@@ -162,11 +162,9 @@ def _server_name(dsn: str) -> str:
 
 
 def with_arms(texts: Sequence[str], *, again: bool = False) -> Change:
-    """Returns a change of a study file: these arms in place of its own, the baseline first.
-
-    A text is the name of an arm of the file, or a set-up of the command line, whose paths are relative to the current
-    directory. With `again` the baseline comes once more as the last arm.
-    """
+    """Returns a function that changes the keys of a study file: it puts these arms in place of the file's, the baseline
+    first. A text is the name of an arm of the file, or a set-up of the command line, whose paths are relative to the
+    current directory. With `again` the baseline is repeated as the last arm."""
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
         own = data.get("arms")
@@ -188,8 +186,8 @@ _AGAIN = " again"
 
 
 def with_setups(setups: Sequence[tuple[str, Mapping[str, Any]]]) -> Change:
-    """Returns a change of a study file: arms with these names and the set-ups of another study, in place of its own
-    arms."""
+    """Returns a function that changes the keys of a study file: it puts arms with these names, and with the set-ups of
+    another study, in place of the file's arms."""
 
     def change(data: dict[str, Any]) -> dict[str, Any]:
         arms: dict[str, Any] = {}

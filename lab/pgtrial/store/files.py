@@ -149,7 +149,8 @@ def make_folder(path: Path, option: str = "--results", mode: int = 0o777) -> Non
 
 
 def check_place(path: Path, option: str = "--results") -> None:
-    """Raises StoreError if pgtrial runs as root and would write where another account could exchange what it writes."""
+    """Raises StoreError if pgtrial runs as root and is about to write into a directory in which another account could
+    replace the files."""
     with writing(path, option):
         check_exchangeable(path)
 

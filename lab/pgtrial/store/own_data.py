@@ -21,7 +21,7 @@ _DUMPS = "dumps"
 DUMP_ENDINGS = (".dump", ".part")
 """The endings of a dump, and of a dump that is being written."""
 _SIZE = ".size"
-"""The ending of the file with the size of a dumped database, which stays when the dump is removed."""
+"""The ending of the file with the size of a dumped database. This file is kept when the dump is removed."""
 
 
 def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:

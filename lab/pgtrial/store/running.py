@@ -1,5 +1,5 @@
-"""The lab that runs a study: makes sure that only one runs it, tells whether one does, and passes on the request to
-stop after a block."""
+"""The lock of a running study, and requests to it. A lab that runs a study locks its directory, so that no other lab
+runs it. Other processes can find out whether a lab does, and can ask it to stop after the block in progress."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ _EXAMPLE = "write for example --set load.interleave=250ms"
 
 
 def with_keys(texts: Sequence[str]) -> Change:
-    """Returns a change of a study file: these keys are added to it, each as `PATH=VALUE`.
+    """Returns a function that adds these keys to those of a study file. Each text is `PATH=VALUE`. The path names
+    section and key as TOML writes dotted keys; the value is written as in TOML, or is a text without quotes.
 
-    A path names the section and the key as TOML writes dotted keys; a value is one of TOML, or a text without quotes.
-    Raises StudyError for a text of another form, and, in the change, for a key that is there already.
+    Raises StudyError for a text of another form. The function raises StudyError for a key that is already there.
     """
     given = [_read(text) for text in texts]
     paths = [path for path, _ in given]

@@ -245,10 +245,8 @@ class _Damaged(StoreError):
 
 
 def _read_shared(path: Path, kind: type[_Shared], writer: str) -> _Shared:
-    """Returns the record; an empty one if there is none. Raises StoreError if it is damaged or newer.
-
-    `writer` is the name, for the message, of what replaces a damaged record by a new one.
-    """
+    """Returns the record; an empty one if there is none. Raises StoreError if it is damaged or newer. `writer` names,
+    for the message, the command or study that replaces a damaged record."""
     try:
         data = from_json(read_bytes(path))
         version = data.get("format") if isinstance(data, dict) else None

@@ -124,8 +124,8 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), tex
 
 
 def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:
-    """Returns the study with a fleet, or with these keys of its fleet changed; None leaves a key as it is. Raises
-    StudyError."""
+    """Returns the study with a fleet that has these keys. Keys that are None keep the values of the fleet that the
+    study has. Raises StudyError."""
     keys = {} if spec.fleet is None else spec.fleet.model_dump()
     try:
         fleet = FleetSection(**{**keys, **{key: value for key, value in given.items() if value is not None}})
@@ -206,7 +206,8 @@ def _check_arms(spec: StudySpec, source: str, text: str) -> None:
 
 
 def _objections(spec: StudySpec) -> Iterator[tuple[Location, str]]:
-    """Yields what is wrong although each key by itself is right, with the place where it is written."""
+    """Yields the contradictions between keys that are right each by itself: where the contradiction is written, and a
+    sentence."""
     if len(spec.arms) < spec.load.kind.fewest_arms:
         yield ("arms",), _TWO_ARMS
     if (objection := objection_to_metrics(spec)) is not None:

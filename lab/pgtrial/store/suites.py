@@ -87,8 +87,8 @@ def find_suite(workload: str, folder: Path, source: str) -> FoundSuite:
 
 
 def with_suite_files(load: LoadSection, found: FoundSuite, source: str) -> LoadSection:
-    """Returns the load with the number of queries, the limit and the scale that follow from the suite's files. Raises
-    StudyError for keys that do not go with them."""
+    """Returns the load with those values that the suite's files decide: the number of queries, the limit, and the
+    scale. Raises StudyError for keys of the load that contradict the files."""
     _check(load, found, source)
     update = {"queries": len(found.queries), "limit": load.suite.limit or found.suite.limit}
     scale = {"scale": [_SCALE]} if found.suite.data is not None and not load.scale_is_set else {}

@@ -21,7 +21,7 @@ _KINDS: dict[Any, pl.DataType] = {int: pl.Int64(), float: pl.Float64(), float | 
 
 
 def _columns(row: type[Record]) -> dict[str, pl.DataType]:
-    """Returns the columns of rows that a record describes: numbers and words."""
+    """Returns the columns of a table whose rows are instances of a record type: numbers and texts."""
     return {name: _KINDS.get(field.annotation, pl.String()) for name, field in row.model_fields.items()}
 
 

@@ -135,8 +135,8 @@ def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str])
 def _with_beside(
     load: LoadSection, folder: Path, source: str, texts: dict[str, str], origins: dict[str, str]
 ) -> LoadSection:
-    """Returns the load with the path that the script beside its job has in the study; adds the text of the script to
-    `texts`."""
+    """Returns the load in which the script that runs at the same time as its job is named by the path of its copy in
+    the study. Adds the text of the script to `texts`."""
     path = load.job.beside
     if path is None or path in WORKLOADS:
         return load
@@ -154,8 +154,8 @@ def _with_beside(
 
 
 def _with_job(named: str, folder: Path, source: str, texts: dict[str, str], origins: dict[str, str]) -> str:
-    """Returns the workload with the path that the file of a job has in the study; adds the text of the file to
-    `texts`."""
+    """Returns the workload of a job that names the SQL file by the path of its copy in the study. Adds the text of the
+    file to `texts`."""
     path = named.removeprefix(JOB)
     if not path:
         return named
@@ -166,7 +166,7 @@ def _with_job(named: str, folder: Path, source: str, texts: dict[str, str], orig
 
 
 def _check_own(load: LoadSection, packs: Mapping[str, FoundPack], source: str) -> None:
-    """Raises StudyError for keys of own data that do not go with the workloads."""
+    """Raises StudyError for keys about the user's own data that contradict the workloads."""
     for pack in packs.values():
         if load.data:
             raise StudyError(
@@ -264,7 +264,7 @@ class FoundPack:
 
     name: str
     mix: str | None
-    """The mix that the study asks for; None for the first mix."""
+    """The mix of the pack that the study names; None for the pack's first mix."""
     files: dict[str, str]
     """The text of each file, by its name in the folder."""
     pack: Pack

@@ -1,4 +1,4 @@
-"""The lab's work beside the load of a trial and the rehearsals of loads, with one module for each kind of load."""
+"""What the lab does while the load of a trial runs, and how loads are rehearsed; one module for each kind of load."""
 
 from __future__ import annotations
 

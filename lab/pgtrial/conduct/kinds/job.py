@@ -173,7 +173,7 @@ def command_of(point: LoadPoint) -> list[str] | None:
 
 
 def beside_of(point: LoadPoint) -> BesideLoad | None:
-    """Returns the load that runs beside a job; None if there is none."""
+    """Returns the load that runs at the same time as a job; None if there is none."""
     return point.job.beside if point.job is not None else None
 
 
@@ -218,7 +218,7 @@ class JobRehearsal(LoadRehearsal):
         return [*stage.parse(point), *(_find_program(stage, point) if command_of(point) is not None else [])]
 
     def on_copy(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
-        """Runs the load beside a job, then the job."""
+        """Runs the script of the load that is to run at the same time as the job, then the job."""
         beside = [name for name in point.kind.scripts_beside if name in stage.spec.scripts]
         failures = [failure for name in beside if (failure := stage.run_script(point, name)) is not None]
         with stage.target.for_load.connect() as session:

@@ -1,4 +1,4 @@
-"""The rehearsal of a load: each of its scripts is run once."""
+"""The rehearsal of a load: before the first trial, each of its scripts is run once."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class LoadRehearsal:
     its rehearsal differs."""
 
     def rehearsed(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
-        """Rehearses a load point. Returns what fails. Raises StudyError, TrialError and psycopg.OperationalError."""
+        """Rehearses a load point. Returns the failures. Raises StudyError, TrialError and psycopg.OperationalError."""
         return self.on_given(stage, point) if isinstance(stage.arm.setup, Given) else self.on_copy(stage, point)
 
     def on_given(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
-        """Lets a given server parse what the load would send. Returns what fails."""
+        """Lets a given server parse what the load would send. Returns the failures."""
         return stage.parse(point)
 
     def on_copy(self, stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
-        """Runs the load on a copy of the data. Returns what fails."""
+        """Runs the load once on a copy of the data. Returns the failures."""
         files = sql_files(stage.spec, point)
         if files is not None:
             check(files, stage.target, "in the rehearsal")

@@ -14,7 +14,7 @@ connections."""
 
 
 class ReplayWatch(LoadWatch):
-    """The lab's part of a replay."""
+    """What the lab does in a trial that is a replay: it reports why the engine refused the capture, if it did."""
 
     def __init__(self, course: Course) -> None:
         self._course = course

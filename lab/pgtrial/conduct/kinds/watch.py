@@ -1,4 +1,5 @@
-"""The lab's part of a load while it runs: which process makes it, and what the lab does beside it."""
+"""What the lab does around a load: how the process that makes the load is started, and what the lab reads and does
+before, during and after it."""
 
 from __future__ import annotations
 

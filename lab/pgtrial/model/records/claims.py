@@ -175,8 +175,8 @@ class Claim(Record):
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result so far of comparing an arm with the baseline in one series of blocks; it holds all that the loop of a
-    study needs."""
+    """The result so far of comparing an arm with the baseline in one series of blocks. It has everything that decides
+    whether a running study goes on."""
 
     arm: str
     regime: When | Side | None

@@ -12,7 +12,8 @@ from pgtrial.model.units import plural
 
 
 class BesideLoad(Record):
-    """A pgbench load at a given rate that runs beside a job, from before its start to after its end."""
+    """A pgbench load at a given rate that runs at the same time as a job. It begins before the job and ends after
+    it."""
 
     script: str = Field(description="A script of pgbench's own, or the file name of one of the study's.")
     clients: int

@@ -48,7 +48,7 @@ class PointKind:
     is_timed: ClassVar[bool] = False
     """True if the result of a trial is its time from beginning to end."""
     is_watched_beside: ClassVar[bool] = False
-    """True if the response times of a trial are those of another load, which runs beside this one."""
+    """True if the response times of a trial are those of another load, which runs at the same time as this one."""
     reports_progress: ClassVar[bool] = False
     """True if the server reports the progress of the load."""
     counts_blocks_of_parts: ClassVar[bool] = False
@@ -87,7 +87,7 @@ class PointKind:
 
     @property
     def scripts_beside(self) -> list[str]:
-        """Returns the scripts of the loads that run beside this one."""
+        """Returns the names of the scripts of a load that runs at the same time as this one, as it may with a job."""
         return []
 
     @property

@@ -1,4 +1,4 @@
-"""The load point of a study: what runs in a trial, and what its claims compare."""
+"""The load point of a study: the load that its trials run, and what claims at this load point compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A load that is what the client programs of the arms do."""
+"""The type of a load that the client programs of the arms make."""
 
 from __future__ import annotations
 

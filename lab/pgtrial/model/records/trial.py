@@ -340,7 +340,8 @@ class Trial(Record):
 
     @property
     def served(self) -> Phase | None:
-        """Returns the measured part of the load whose response times count; for a job that is the load beside it."""
+        """Returns the measured part of the load whose response times are compared. For a job, that is the load that
+        runs at the same time."""
         if self.load_point.kind.is_watched_beside:
             return self.job.beside if self.job is not None else None
         return self.measured

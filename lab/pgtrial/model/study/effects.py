@@ -29,7 +29,7 @@ KINDS = {
     "sources": "builds of source code, whose own scripts run",
     "files": "files of this machine that are read",
 }
-"""The kinds of things that a study may do, by the word with which the user allows each."""
+"""The kinds of effects that a study may have, by the word with which the user allows each."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ def effects_of(spec: StudySpec) -> list[Effect]:
 
 
 def effects_of_setups(setups: Mapping[str, SetUp]) -> list[Effect]:
-    """Returns the effects of servers alone, in the order of `effects_of`; their load comes from another study."""
+    """Returns the effects of these servers, in the order of `effects_of`. The effects of a load are left out, since the
+    load comes from another study."""
     found = dict.fromkeys(_of_setups(setups))
     return sorted(found, key=lambda effect: list(KINDS).index(effect.kind))
 

@@ -26,7 +26,7 @@ def _known_address(address: str) -> str:
 
 
 MachineLoss = Annotated[str, BeforeValidator(partial(policy, others=["continue", "stop"], example="wait 2min"))]
-"""The policy for a lost machine: `continue`, `stop`, or `wait` and a duration."""
+"""What happens when a machine of the fleet is lost: `continue`, `stop`, or `wait` and a duration."""
 
 
 class FleetSection(Record):

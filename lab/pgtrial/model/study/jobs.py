@@ -13,7 +13,8 @@ from pgtrial.model.tokens import without_tokens
 from pgtrial.model.units import Seconds
 
 JOB = "job:"
-"""The prefix of the name of such a workload. The path of an SQL file follows it, or nothing if the job is a command."""
+"""The prefix of the name of a workload that is a job. The path of an SQL file follows it, or nothing if the job is a
+command."""
 
 NOT_FOR_JOBS = {
     "values": "its statements are run once, as they are written",
@@ -106,7 +107,8 @@ def is_job(workload: str) -> bool:
 
 
 def objections_to_job(workloads: list[str], section: JobSection) -> Iterator[str]:
-    """Yields what is wrong with a load that is a job or has keys of one, each as the rest of a sentence."""
+    """Yields an objection, as the rest of a sentence, for each contradiction in a load that is a job, or that has keys
+    for a job without being one."""
     if not any(map(is_job, workloads)):
         if section != JobSection():
             yield "job is for the workload job:FILE.sql; set it, or remove job"

@@ -1,5 +1,5 @@
-"""The properties of an arm's key beside its name, type and text: the facts in which it shows, and its effect on the
-machine."""
+"""What the declaration of an arm's key says in addition to name, type and description: the facts that differ if arms
+differ in the key, and the effect of the key on the machine."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ Facts = Sequence[str]
 
 @dataclass(frozen=True)
 class Key:
-    """The declaration of an arm's key, which stands beside the type of a field of SetUp."""
+    """What pgtrial must know about a key of an arm. It is declared as an annotation of the field in SetUp, next to the
+    type."""
 
     shows: Facts | Callable[[Any, Any], Facts] = ()
     """The names of the facts that differ between two arms whose values of the key differ. The audit takes such

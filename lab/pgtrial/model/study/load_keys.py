@@ -162,7 +162,7 @@ class LoadKeys(Record):
 
     @property
     def is_mixed(self) -> bool:
-        """True if the scripts have weights, and together are one load."""
+        """True if the scripts in `workload` have weights, so that they are one load and not several."""
         return any(weight_of(workload)[1] is not None for workload in self.workload)
 
     @property

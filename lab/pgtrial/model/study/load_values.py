@@ -61,7 +61,7 @@ def distinct(values: list[Any]) -> list[Any]:
 
 
 AUTO: Literal["auto"] = "auto"
-"""The value of a length that pgtrial is to choose."""
+"""The value of `warmup` or `duration` with which pgtrial chooses the length."""
 
 
 def _length(value: Any) -> Any:

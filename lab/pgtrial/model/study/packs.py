@@ -72,8 +72,8 @@ class PackSection(Record):
 
 
 class Defaults(Record):
-    """The pack's defaults for keys of `[load]`. They hold if the pack is the study's only workload and the study leaves
-    the keys out."""
+    """The pack's defaults for keys of `[load]`. A default applies if the pack is the only workload of the study and the
+    study does not set the key."""
 
     scale: int | None = Field(None, ge=1)
     clients: int | None = Field(None, ge=1)
@@ -174,10 +174,9 @@ def pack_files(name: str, scripts: Mapping[str, str]) -> dict[str, str]:
 
 
 def pack_load(workload: str, scripts: Mapping[str, str], section: PackSection) -> PackLoad | None:
-    """Returns the load of a workload that is a pack, or None if it is no pack. Raises StudyError.
-
-    The workload is as a study holds it: `scripts/queue`, or with a mix `scripts/kv/A`.
-    """
+    """Returns the pack, with its chosen mix, that a workload of a planned study names; None if the workload is no pack.
+    Such a workload is a path in the study directory: `scripts/queue`, or with a mix `scripts/kv/A`. Raises
+    StudyError."""
     _, name, named_mix = (*PurePosixPath(workload).parts, "", "", "")[:3]
     mix = named_mix or None
     if f"{name}/{MANIFEST}" not in scripts:

@@ -13,7 +13,7 @@ from pgtrial.model.study.keys import Key
 from pgtrial.model.tokens import without_tokens
 
 PROGRAMS = "client-programs"
-"""The name of the workload."""
+"""The value of `[load] workload` for a study whose arms have client programs."""
 
 NOT_FOR_PROGRAMS = {
     "clients": "a program opens its own connections; give their number in its command",

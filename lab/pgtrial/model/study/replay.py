@@ -11,7 +11,7 @@ from pgtrial.model.records.replay import ReplayFiles
 from pgtrial.model.units import Share, as_arguments
 
 REPLAY = "replay:"
-"""The prefix of the name of such a workload."""
+"""The prefix of the name of a workload that is a replay. The path of the capture follows it."""
 
 NOT_FOR_REPLAYS = {
     "scale": "its data are those of replay.data",

@@ -56,7 +56,7 @@ class Given(Server):
 
     @property
     def deployments(self) -> list[Given]:
-        """Returns each deployment as a server of its own."""
+        """Returns the deployments of a given server, each as a given server with one connection string."""
         return [self.model_copy(update={"dsn": [dsn]}) for dsn in self.dsn]
 
 
@@ -231,8 +231,8 @@ def _without_host(table: SetUp) -> Iterator[str]:
 
 
 def _made_alone(table: SetUp) -> Iterator[str]:
-    """Yields an objection to keys that only a server made by pgtrial can have. For a given server they would be
-    ignored."""
+    """Yields an objection if the table of a given server has keys that only a server made by pgtrial can have. They
+    would have no effect."""
     if asked := _present(table, _OF_MADE):
         them = "them" if " and " in asked else "it"
         yield (

@@ -98,13 +98,13 @@ class Storage(Volume):
 
 
 def facts_of_storage(place: Storage | None, base: Storage | None) -> list[str]:
-    """Returns the facts in which two places of data differ, as far as the study file tells."""
+    """Returns the names of the facts that differ between two storages, as far as the study file tells."""
     return [*_facts("", place, base), *_facts("wal_", place and place.wal, base and base.wal)]
 
 
 def _facts(prefix: str, volume: Volume | None, base: Volume | None) -> list[str]:
-    """Returns the facts in which two volumes differ. With another file system all of its options count as different,
-    otherwise only those that are not the same."""
+    """Returns the names of the facts that differ between two volumes. If the volumes have different file systems, all
+    options of the file system count as different; otherwise only those that are not equal."""
     if volume == base:
         return []
     if volume is None or base is None or (volume.fs, volume.on) != (base.fs, base.on):

@@ -20,7 +20,7 @@ from pgtrial.model.study.manifests import manifest
 from pgtrial.model.units import Seconds, as_list, nearest
 
 SUITE = "suite:"
-"""The prefix of the name of such a workload."""
+"""The prefix of the name of a workload that is a suite. The name or the path of the suite follows it."""
 
 SUITE_FILE = "suite.toml"
 

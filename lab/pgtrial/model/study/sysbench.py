@@ -49,7 +49,7 @@ _PREPARING = ("auto_inc", "create_secondary", "secondary", "pgsql_variant")
 
 
 def is_sysbench(workload: str) -> bool:
-    """True if a workload is a test of sysbench: one of its own, or a Lua script."""
+    """True if a workload is a test of sysbench: one that comes with sysbench, or a Lua script."""
     return workload in SYSBENCH_TESTS or workload.endswith(".lua")
 
 

@@ -11,7 +11,7 @@ from pgtrial.model.records import Record
 from pgtrial.model.units import Seconds, as_arguments
 
 APP_TASKS = "app-tasks"
-"""The name of the workload."""
+"""The value of `[load] workload` for a load of tasks on connection pools."""
 
 AT_ONCE = "at-once"
 _RANDOM = "poisson:"

@@ -29,7 +29,8 @@ def is_script(workload: str) -> bool:
 
 
 def stands_alone(workload: str) -> bool:
-    """True if a workload has a kind of load of its own, and no rate or clients that a study chooses."""
+    """True if a workload is a job, a replay, a suite, tasks or client programs. These decide by themselves how many
+    clients they have and at which rate they run."""
     return workload in (APP_TASKS, PROGRAMS) or _has_prefix(workload)
 
 

@@ -24,7 +24,7 @@ from pgtrial.model.study.load_keys import LoadKeys
 from pgtrial.model.study.servers import Given
 
 _WITH_BESIDE = "p99"
-"""The metric of the load beside a job that is compared if the study declares no metrics."""
+"""The metric of the load that runs at the same time as a job. It is compared if the study declares no metrics."""
 
 _NOT_FOR_JOBS = f"not for a job; write {', '.join(name for name, metric in METRICS.items() if metric.is_for_jobs)}"
 

@@ -27,7 +27,7 @@ _Load = TypeVar("_Load", bound=LoadKeys)
 
 
 class Asked(Protocol):
-    """The parts of a study that a kind of load looks at."""
+    """The parts of a study that the rules of a kind of load depend on."""
 
     @property
     def load(self) -> LoadKeys:
