@@ -83,17 +83,18 @@ Measure = Callable[[Bench], Iterator[Figure]]
 
 
 def at_most(limit: float) -> Goal:
-    """Ours is not above a number."""
+    """Returns the goal that the median of our program is at most a number."""
     return Goal(f"<= {round(limit, 3):g}", lambda values: OURS in values and median(values[OURS]) <= limit)
 
 
 def at_least(limit: float) -> Goal:
-    """Ours is not below a number."""
+    """Returns the goal that the median of our program is at least a number."""
     return Goal(f">= {round(limit, 3):g}", lambda values: OURS in values and median(values[OURS]) >= limit)
 
 
 def ratio_to(other: str, low: float | None = None, high: float | None = None) -> Goal:
-    """Ours by the other's within each round; its median is not below `low`, not above `high`."""
+    """Returns the goal that the median, over the rounds, of our program's value divided by the other program's is at
+    least `low` or at most `high`."""
 
     def met(values: Values) -> bool:
         if other not in values or OURS not in values:
@@ -111,5 +112,5 @@ def both(first: Goal, second: Goal) -> Goal:
 
 
 def ratios(values: Values, other: str) -> list[float]:
-    """Ours by the other's, within each round."""
+    """Returns our program's value divided by the other program's, for each round."""
     return [mine / theirs for mine, theirs in zip(values[OURS], values[other], strict=True)]

@@ -26,7 +26,8 @@ _SLEEP_S = 30.0
 _WARMUP_S = 5
 
 Words = Callable[[Target, int], list[str]]
-"""A command that reaches a server; of a run with its seconds, of a load with the connections."""
+"""A function that returns a command line for a server. Its number is the seconds of a run, or the connections of a load
+of the tables."""
 
 
 @dataclass(frozen=True)

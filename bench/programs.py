@@ -76,7 +76,7 @@ class Program:
     scale: int
 
     def select_only(self, clients: int, *limit: str) -> list[str]:
-        """Arguments for prepared select-only transactions; the limit is `-t N` or `-T SECONDS`."""
+        """Returns the arguments for prepared select-only transactions; the limit is `-t N` or `-T SECONDS`."""
         if self.name == FLOOR:
             return ["-a", str(self.scale * ROWS_PER_SCALE), "-c", str(clients), *limit]
         if self.name == SYSBENCH:
@@ -86,7 +86,7 @@ class Program:
         return [*pgbench_options("select-only", clients), *limit]
 
     def run(self, target: Target, args: Sequence[str], *before: str, check: bool = True) -> Ran:
-        """Run it to its end, under the program `before` if one is given. Raises Failed."""
+        """Runs the program to its end, under the program `before` if one is given. Raises Failed."""
         return execute(self.name, [*before, *self.command, *self._address(target), *args], target, check=check)
 
     def _address(self, target: Target) -> list[str]:

@@ -34,7 +34,7 @@ _PLANS = (18, 27, 40)
 _STUDIES = 20_000
 _STUDIES_OF_POWER = 1_000
 _GOES_ON = {"ends for good": 0, "goes on once": 1, "goes on twice": 2, "goes on for ever": 8}
-"""The number of looks after the plan's end, by name of the case."""
+"""The number of looks by which a study goes on after the end of its plan, by the name of the case."""
 _SHORTENED = {10: 0.9, 12: 0.8, 18: 0.7, 27: 0.55, 40: 0.4}
 """The plans by P8: the number of blocks, and the planted difference in spreads of a block's log-ratio."""
 

@@ -94,7 +94,7 @@ def memory(bench: Bench) -> Iterator[Figure]:
 
 
 def _contestants(bench: Bench, target: Target, test: str, args: list[str]) -> dict[str, Callable[[], Ran]]:
-    """Ours and sysbench with the same words."""
+    """Returns functions that run our program, its earlier build and sysbench with the same arguments, by name."""
     same = [*sysbench_address(target), *args]
 
     def ours(name: str) -> Callable[[], Ran]:

@@ -60,7 +60,7 @@ class _Maker:
         self._manual = {f"man/man1/{name}.1": page.encode() for name, page in pages.items()}
 
     def make(self, target: Target) -> None:
-        """The wheel, and the Debian package where there is one. Raises DistributionError."""
+        """Makes the wheel of a platform, and its Debian package if it has one. Raises DistributionError."""
         built = engine.build(target, self._work) if target.triple else engine.stripped(engine_path(), self._work)
         shared = {**self._manual, **completions(engine_path())}
         made = make_wheel(self._lab, built, shared, target, self._work / "wheel")

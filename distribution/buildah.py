@@ -29,18 +29,19 @@ class Buildah:
         return run(self.command(*arguments), env=self._environment).strip()
 
     def command(self, *arguments: str | Path) -> list[str]:
-        """Returns the command line of a call."""
+        """Returns the command line of buildah with these arguments."""
         return list(map(str, ["buildah", *self._options, *arguments]))
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment variables of a call."""
+        """The environment variables that a call of buildah gets."""
         return {**os.environ, **self._environment}
 
 
 @contextmanager
 def buildah_in(storage: Path) -> Iterator[Buildah]:
-    """buildah whose containers and images are below `storage`, a directory that does not exist yet and is removed."""
+    """Yields buildah with its containers and images below `storage`, a directory that does not exist yet and is removed
+    at the end."""
     storage.mkdir(parents=True)
     try:
         yield Buildah(storage)

@@ -67,7 +67,7 @@ def sources_of(release: str) -> list[str]:
 
 
 def _index_targets() -> list[tuple[str, str, str]]:
-    """Address, suite and component of each list of packages that apt has from a network."""
+    """Returns the address, suite and component of each list of packages that apt gets from a network."""
     listed = run(["apt-get", "indextargets", "--format", _INDEXES, "Created-By: Packages"]).splitlines()
     rows = (line.rsplit(" ", 2) for line in listed if not line.startswith("cdrom:"))
     return list(dict.fromkeys((address, suite, component) for address, suite, component in rows))

@@ -15,7 +15,8 @@ from pgtrial.cli import COMMANDS, application
 
 
 def manual_pages(engine: Path) -> dict[str, str]:
-    """Returns the text of each page by its name. The engine is asked for its manual."""
+    """Returns the text of each manual page by its name. The options of the engine are those that the engine prints
+    itself."""
     manual = engine_manual(engine)
     names = [front_end.name for front_end in manual.front_ends]
     overview = [

@@ -35,7 +35,7 @@ def paragraph(words: str) -> list[str]:
 
 
 def verbatim(lines: Iterable[str]) -> list[str]:
-    """Lines as they are."""
+    """Returns the lines as a block without wrapping."""
     return [".PP", ".nf", *map(_text, lines), ".fi"]
 
 

@@ -74,7 +74,7 @@ def _load(campaign: Campaign, attack: Attack, target: Target, more: list[str]) -
 
 
 def _check_sums(attack: Attack, events: list[dict[str, Any]]) -> None:
-    """The seconds of each phase add up to its summary."""
+    """Checks that the reports of all seconds of a phase add up to the phase's summary."""
     end = events[-1] if events else {"event": "nothing"}
     if end["event"] != "done":
         attack.defect(f"the events end with {end['event']}")

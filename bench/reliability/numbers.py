@@ -22,7 +22,7 @@ _SHARE = 0.15
 """The number of attacks of this kind, as a share of the option `--kills`."""
 _NUMBER_S = 6.0
 _MOMENT_S = 3.0
-"""The lab is killed so long after its server began, at most."""
+"""The longest time from the start of a server until the lab is killed, seconds."""
 
 
 def _run(campaign: Campaign) -> Iterator[Figure]:

@@ -252,7 +252,8 @@ def _run(ground: Ground, words: tuple[object, ...]) -> Iterator[tuple[object, ..
 
 
 def _named(ground: Ground, variables: Mapping[str, str]) -> Iterator[str]:
-    """The account that owns a directory of the environment exchanges all that root makes there."""
+    """Runs commands of the victim while the account that owns a directory of the environment, such as TMPDIR, exchanges
+    all that root makes there."""
     _enemy(ground)
     _repository(ground)
     archive = stranger(ground, Study("", ""))

@@ -107,7 +107,8 @@ def _unpacked(ground: Ground) -> Iterator[str]:
 
 
 def _marked(ground: Ground) -> Iterator[str]:
-    """The seal of a study that the victim made is no seal of another one."""
+    """Copies the seal of a study that the victim made into another study, which must not count as made by the
+    victim."""
     mine = ground.work / "mine"
     _written(mine, Study("", ""), ground)
     stranger(ground, _STUDIES[0])

@@ -69,7 +69,8 @@ def _typed(ground: Ground, words: tuple[object, ...]) -> Iterator[str]:
 
 
 def _set(ground: Ground, major: int, name: str, text: str) -> Iterator[str]:
-    """The facts, the report and the bundle of a study on the server hold no such value."""
+    """Sets a setting of the server to a value with a secret. The facts, the report and the bundle of a study on the
+    server must not contain the secret."""
     target = _database(ground, major)
     with closing(_session(target)) as session:
         where = "DATABASE shop" if "." in name else "SYSTEM"  # before 16 a server has no names of others' settings
@@ -92,7 +93,8 @@ def _set(ground: Ground, major: int, name: str, text: str) -> Iterator[str]:
 
 
 def _inherited(ground: Ground) -> Iterator[str]:
-    """The processes of made servers have no variable that holds the secret."""
+    """Yields a sentence if a process of a server that pgtrial started has the secret in its environment, or if no
+    server was seen."""
     environment = {**os.environ, "PGPASSWORD": SECRET, "AWS_SECRET_ACCESS_KEY": SECRET, "GH_TOKEN": SECRET}
     words = ["compare", *_ARMS, "--workload", "select-only", "--scale", "1", *map(str, _SHORT)]
     seen: set[str] = set()
@@ -256,7 +258,7 @@ def _kill(
 
 
 def _files(ground: Ground) -> Iterator[str]:
-    """A file that no pgtrial wrote is replaced by no result."""
+    """Checks that results do not replace files that pgtrial did not write."""
     stranger(ground, Study("", ""))
     (ground.work / "s.toml").write_text('[load]\nworkload = "select-only"\n')
     mine: dict[str, Path] = {

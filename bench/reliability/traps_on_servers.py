@@ -154,7 +154,8 @@ def objects(major: int) -> Iterator[Trap]:
 
 
 def _met(ground: Ground, major: int, one: _Object) -> Iterator[str]:
-    """Let a superuser's study meet the objects; a superuser by hand shows first that they would work."""
+    """Runs a superuser's study on the attacker's objects. The same query by hand shows first that the objects would do
+    their work."""
     target = _database(ground, major)
     _as_attacker(target, f"{_FUNCTIONS.format(mark=ground.mark)}; {one.sql}")
     with closing(_superuser(target)) as session:

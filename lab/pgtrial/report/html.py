@@ -28,10 +28,11 @@ from pgtrial.store.state import kept
 from pgtrial.verdict.rules import title
 
 _MOST_ROWS = 500
-"""The number of rows of a folded table that stand in the page as they are; the rows of a longer one are packed."""
+"""The largest number of rows of a folded table that the page holds as plain HTML; a longer table is stored
+compressed."""
 
 _LONG = 2**18
-"""The size of charts above which they are packed, bytes."""
+"""The size from which the page stores its charts compressed, bytes."""
 
 _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", "withheld": "!"}
 
@@ -140,10 +141,8 @@ def _numbers(claim: Claim) -> list[float]:
 
 
 def strip(claim: Claim, margin: float) -> dict[str, float] | None:
-    """Positions, in percent of its width, of the strip that draws a claim's interval against zero and the margin.
-
-    None where the interval has no bounds.
-    """
+    """Returns the positions of an interval, of zero and of the margin in the strip that draws them, in percent of its
+    width. None if the interval has no bounds."""
     if claim.difference is None or claim.difference.low is None:
         return None
     low, value, high = _numbers(claim)
@@ -178,7 +177,8 @@ def vega() -> Markup:
 
 
 def specs(parts: Sequence[Section]) -> Markup:
-    """Returns the script element with the charts: JSON that cannot end it, packed where that is long."""
+    """Returns the script element with the charts, as JSON in which no text can end the element; long JSON is
+    compressed."""
     by_key = {f"{part.topic.key}-{i}": figure.spec for part in parts for i, figure in enumerate(part.figures)}
     text = json.dumps(by_key, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     kind, content = "json", printable_json(text).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -164,7 +164,8 @@ class _Shares:
     """The logarithm of share / (1 - share), for the share of slower transactions that the promise allows."""
 
     def best(self, low: float, high: float) -> tuple[float, float]:
-        """Returns the most likely crossing between these bounds, and the slope."""
+        """Returns the logarithm of the most likely rate, between these bounds, at which the promise is just kept, and
+        the slope of the odds there."""
         first, last = low, high
         for _ in range(_FINER):
             places = np.linspace(low, high, _PLACES)

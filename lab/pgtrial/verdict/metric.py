@@ -102,5 +102,6 @@ class Metric:
         return None if compared is None else max(-self.scale.worst, min(self.scale.worst, compared))
 
     def is_known(self, arm: float | None, baseline: float | None) -> bool:
-        """True if two values determine how their block counts, even if it counts as one in which both arms failed."""
+        """True if it is known how the block of these two values counts: both values are known, or a missing value
+        counts as that of a failed trial."""
         return self.missing == "worst" or (arm is not None and baseline is not None)

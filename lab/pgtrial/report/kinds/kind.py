@@ -1,4 +1,5 @@
-"""Describes the load of a study in plans and reports; the words here are those of transactions."""
+"""Describes the load of a study in plans and reports. The class here has the words for loads of transactions; other
+kinds of load replace them."""
 
 from __future__ import annotations
 

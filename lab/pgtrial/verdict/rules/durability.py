@@ -127,7 +127,8 @@ def unequal_durability(case: Case) -> Iterator[Concern]:
 
 
 def _how(key: str) -> str:
-    """Returns how a study declares a difference that no key of its own makes, as the end of a sentence."""
+    """Returns the end of a sentence that tells to declare a difference by `less_durable`, if no other key of the study
+    file declares it; else an empty text."""
     by_key = key in (_UNLOGGED, "settings.synchronous_commit")
     return ": less_durable = true in the table of the arm" if by_key else ""
 
@@ -184,7 +185,7 @@ def unequal_flush(case: Case) -> Iterator[Concern]:
 
 
 def _on_one_volume(case: Case, arm: str) -> bool:
-    """True if both arms flush the same volume of the lab's machine, which is equal to itself whatever was measured."""
+    """True if both arms flush the same volume of the lab's machine. Unequal measurements of it are then only noise."""
     base, other = (
         [_commit_fact(case, of, "storage", name) for name in ("source", "mount_point", "mount_options")]
         for of in (case.baseline, arm)

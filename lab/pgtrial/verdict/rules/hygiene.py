@@ -136,7 +136,8 @@ def fixed_layout(case: Case) -> Iterator[Concern]:
 
 @rule("not_permitted", "the server did not permit some steps", over_trials=True)
 def not_permitted(case: Case) -> Iterator[Concern]:
-    """Finds steps that a server did not permit: one concern for each step, with all arms that had to do without it."""
+    """Finds steps of pgtrial, such as a checkpoint before the measured part, that a server did not permit: one concern
+    for each step, with all arms whose trials ran without it."""
     for thing in sorted({thing for trial in case.trials for thing in trial.not_permitted}):
         arms = [arm for arm in case.plan.arms if any(thing in trial.not_permitted for trial in case.completed(arm))]
         if arms:

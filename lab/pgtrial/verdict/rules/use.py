@@ -230,7 +230,7 @@ def _in_trials(case: Case, arm: str) -> LoadUse | None:
 
 
 def _are_all_seen(trials: Sequence[Trial]) -> bool:
-    """True if no statement that takes a notable part of the time can be without a known plan."""
+    """True if the plans of all statements that take a notable part of the time are known."""
     if any(trial.statements_left_out or trial.load_point.of_arms for trial in trials):
         return False  # plans of statements that only one arm sends do not show a difference between servers
     sampled = [trial.sessions_seen for trial in trials if trial.sessions_seen]
