@@ -253,8 +253,8 @@ def example() -> Iterator[Example]:
 
 @pytest.fixture(scope="session", autouse=True)
 def state_root(pytestconfig: pytest.Config) -> Iterator[Path]:
-    """Yields a state root of the tests' own, short enough for sockets and open to the servers' account. All processes
-    of a run share the script of the charts and the templates in it.
+    """Yields the state root of this process of the tests. Its path is short enough for sockets, and the servers'
+    account can reach it. The state roots of all processes share the script of the charts and the templates.
     """
     shared = _shared(pytestconfig)
     path = shared / os.environ.get("PYTEST_XDIST_WORKER", "alone")

@@ -26,8 +26,8 @@ FILES = {
 
 
 def write_pack(folder: Path, **changed: str | None) -> Path:
-    """Writes a workload folder with these files in place of the usual ones, `pack_toml=...`, and returns it; None omits
-    a file.
+    """Writes a workload folder and returns it. Keywords such as `pack_toml=...` replace the usual content of a file;
+    None leaves the file out.
     """
     folder.mkdir(parents=True, exist_ok=True)
     named = {".".join(name.rsplit("_", 1)): text for name, text in changed.items()}
@@ -79,7 +79,7 @@ DO $$ BEGIN ALTER SEQUENCE numbers RENAME TO figures; END $$;
 
 
 def write_pack_of_objects(folder: Path) -> Path:
-    """Writes a workload folder that makes these objects, and an extension, and returns it."""
+    """Writes a workload folder whose schema has objects of many kinds and needs an extension, and returns it."""
     manifest = f'server = 15\nextensions = ["pg_trgm"]\n{MANIFEST.lstrip()}'
     data = "INSERT INTO counters (id, value) SELECT i, 0 FROM generate_series(1, 10 * :scale) AS i;\n"
     return write_pack(folder, pack_toml=manifest, schema_sql=OBJECTS, data_sql=data)

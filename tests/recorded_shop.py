@@ -52,8 +52,8 @@ def browse(session: Session, draw: random.Random, own: int, of: int) -> None:
 
 
 def history(session: Session, draw: random.Random, own: int, of: int) -> None:
-    """Looks at the latest orders of a customer for whom no other session orders: its rows depend on no other
-    session.
+    """Reads the latest orders of a customer. No other session makes orders for this customer, so that the result is the
+    same in every replay.
     """
     session.execute(HISTORY.replace("$1", "%s"), (_customer(draw, own, of),))
 

@@ -27,9 +27,8 @@ def called(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 
 def private_names_set(module: ast.Module) -> list[str]:
-    """Returns the lines that set a private name: by `x._y = 1`, or by `setattr`, also of a name that only a run tells.
-
-    A test that needs such a line has no other way in. What it changes should be an argument, a file or a machine.
+    """Returns the lines that set a private name with `x._y = 1` or `setattr`, also where the name is known only at run
+    time. A test that needs such a line should set an argument, a file or a machine instead.
     """
     found = []
     for name, call in called(module):

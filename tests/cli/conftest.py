@@ -1,4 +1,6 @@
-"""Fixtures of the tests of commands. Output depends on what a command knows about its terminal: tests give it none."""
+"""Fixtures of the tests of commands. What commands print depends on their terminal, so that the tests give them
+none.
+"""
 
 import os
 from collections.abc import Iterator

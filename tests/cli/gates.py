@@ -1,4 +1,4 @@
-"""Gates whose studies need no server, and what is read from the JUnit files that gates write."""
+"""Helpers for tests of gates: a gate whose studies need no server, and readers of the JUnit files that gates write."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def pgtrial(commands):
 
 @pytest.fixture
 def study(tmp_path, example):
-    """Returns a study directory `s`, as it was before it was bundled."""
+    """Returns a study directory `s`, unpacked from a bundle and without the bundle's own file."""
     shutil.copytree(example(NAME).path, tmp_path / "s")
     (tmp_path / "s" / "bundle.json").unlink()
     return tmp_path / "s"

@@ -139,7 +139,7 @@ def test_a_gate_that_fails_on_worse_alone_asks_for_one_side(folder, measured, op
 
 @pytest.mark.parametrize("option", FILES)
 def test_a_file_that_no_gate_has_written_stays(folder, measured, option):
-    """Neither the study file nor somebody's bundle is overwritten."""
+    """A gate overwrites neither its study file nor a JUnit file or a bundle that no gate has written."""
     measured(1.0)
     run_gate("jit=on", "jit=off")
     Path("gate.xml").unlink()
@@ -163,8 +163,8 @@ def test_a_step_summary_that_cannot_be_written_costs_no_result(folder, measured,
 
 
 def told_of_tries(capsys) -> tuple[int, str, int, list[int]]:
-    """Returns status, measured, try and earlier statuses from the last gate's JSON; summary and JUnit file must have
-    the same try.
+    """Returns what the JSON of the last gate says of its tries: its status, whether it was measured now, the number of
+    the try, and the statuses of earlier tries. The JUnit file and the summary must name the same try.
     """
     of_gate = json.loads(capsys.readouterr().out)["gate"]
     assert property_in("gate.xml", "try") == str(of_gate["try"])

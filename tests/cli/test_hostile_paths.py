@@ -178,7 +178,9 @@ class Hostile:
             os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
 
     def state(self) -> list[tuple[object, ...]]:
-        """Returns owner, mode and content of each place that the account, or a link of its, could make root change."""
+        """Returns owner, mode and content of the files of root's and of the account's that a command of root must not
+        change.
+        """
         seen = []
         for path in (self.victim, self.home, *self.victim.rglob("*"), *self.home.rglob("*")):
             found = path.lstat()
@@ -400,7 +402,7 @@ def test_root_makes_no_directory_there(hostile):
 
 
 def test_root_goes_on_with_no_study_that_another_account_can_write(pgtrial, hostile, example):
-    """Otherwise root would carry out what the account wrote into study.toml."""
+    """A study.toml can name programs, which root would run for the account that wrote it."""
     stored = hostile.home / "stored"
     shutil.copytree(example("app-tasks").path, stored)
     for path in (stored, *stored.rglob("*")):

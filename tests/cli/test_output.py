@@ -31,7 +31,9 @@ ARM, OTHER = "a[/b]", "b[red]<script>alert(1)"
 
 
 def obeyed(text: str) -> list[str]:
-    """Returns the characters of a text that a terminal obeys, or that reorder what is read."""
+    """Returns the characters of a text that control a terminal, or that change the order in which a reader sees the
+    text.
+    """
     return [
         character
         for character in text
@@ -82,7 +84,9 @@ def test_what_is_drawn_is_no_markup_and_holds_no_commands(capsys):
 
 @pytest.fixture
 def study(tmp_path) -> StudyDirectory:
-    """Returns a study whose question, arms, facts, findings and failures were written by somebody who means no good."""
+    """Returns a study whose question, arms, facts, findings and failures contain texts that an attacker could have
+    written.
+    """
     arms = {ARM: {}, OTHER: {"settings": {"work_mem": "8MB"}}}
     asked = {"study": {"question": EVIL[:-1]}, "arms": arms, "verdict": {"blocks": 8}}
     spec = build_study(asked, "test", tmp_path)

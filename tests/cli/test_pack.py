@@ -26,7 +26,7 @@ def pgtrial(commands):
 
 
 def refused(done) -> str:
-    """Returns the message of a command that ended with an error of the workload folder."""
+    """Returns the one line that a command printed when it refused a workload folder."""
     assert done.returncode == 3, done.stdout + done.stderr
     (line,) = done.stderr.splitlines()
     return line

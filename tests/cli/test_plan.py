@@ -52,8 +52,8 @@ on_machine_loss = "wait 2min"
 
 @pytest.fixture
 def planned(tmp_path, monkeypatch, capsys):
-    """Returns a function that returns the lines of a plan without their padding, or the plan as JSON; no address may be
-    looked up.
+    """Returns a function that returns the lines of a plan without their padding, or the plan as JSON. It fails if the
+    plan looks up an address or connects to one.
     """
 
     def refuse(*address):

@@ -23,8 +23,8 @@ def study(tmp_path, example):
 
 @pytest.fixture(scope="module")
 def refusal():
-    """Yields a function that runs a command as an account to which file modes apply, and returns its refusal. Root
-    gives up the right to bypass modes.
+    """Yields a function that runs a command without the right to ignore file modes, and returns its refusal. Where the
+    tests run as root, the command gives up that right.
     """
     plain = ()
     if os.geteuid() == 0:

@@ -60,8 +60,8 @@ blocks = 1
 
 
 def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path(), **sections: Any) -> StudyDirectory:
-    """Returns a study, in a new directory, of two arms that differ in jit, with trials of a second one after the other;
-    `folder` has the scripts.
+    """Makes a study directory at `path`. Its two arms differ in jit, and its trials take a second each and do not
+    alternate. `folder` has the scripts of the load, and `sections` change or add keys.
     """
     data: dict[str, Any] = {
         "load": {
@@ -90,7 +90,7 @@ def run_one(study: StudyDirectory, planned: PlannedTrial, arm: Arm, listener: Li
 
 
 def once(wanted: Callable[[ProgressEvent], bool], act: Callable[[], None]) -> Callable[[ProgressEvent], None]:
-    """Returns a listener that acts on the first event that is wanted."""
+    """Returns a listener that calls `act` once, on the first event for which `wanted` is true."""
     done: list[ProgressEvent] = []
 
     def hear(event: ProgressEvent) -> None:

@@ -37,8 +37,8 @@ def study(tmp_path):
 
 @pytest.fixture
 def found(monkeypatch):
-    """Returns the state of a replaced `collect`: the facts it returns or the error it raises, and for each call whether
-    probes were requested.
+    """Replaces `collect` and returns an object that controls it: `facts` is what it returns, `error` what it raises,
+    and `measured` records for each call whether it should run probes.
     """
     state = SimpleNamespace(facts=FACTS, error=None, measured=[])
 
@@ -53,7 +53,9 @@ def found(monkeypatch):
 
 
 def _run(study, block):
-    """Runs the study from this block on and returns the findings on changes."""
+    """Collects the facts of three trials from this block on and returns the findings about arms that changed during the
+    study.
+    """
     facts = ArmFacts(study, study.spec, lambda event: None)
     for arm in (BASE, OTHER, BASE):
         facts.collect(block, arm, TARGET, None)

@@ -98,7 +98,7 @@ def test_an_engine_that_hangs_is_killed_after_its_time_and_the_study_completes(t
 
 
 def engine_of_the_second_trial(lab, directory):
-    """Returns the engine of the second trial once it runs, with the first trial stored."""
+    """Waits until the first trial is stored and the second one runs; returns the second trial's engine."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         assert lab.poll() is None, lab.communicate()
@@ -114,7 +114,9 @@ def engine_of_the_second_trial(lab, directory):
 
 
 def stop_in_the_second_trial(directory, number):
-    """Sends a lab the signal; returns its exit status, its messages, and the engine that ran then."""
+    """Starts a lab and sends it the signal in its second trial; returns its exit status, its messages, and that trial's
+    engine.
+    """
     lab = start_lab(directory)
     engine = engine_of_the_second_trial(lab, directory)
     lab.send_signal(number)

@@ -37,7 +37,7 @@ def _folder(tmp_path, monkeypatch, workspace):
 def measured(
     load: dict[str, Any], arms: dict[str, Any], folder: str = "results", **sections: Any
 ) -> tuple[StudyDirectory, StudyResult]:
-    """Returns a study of loads of a second."""
+    """Runs a study of 8 blocks with trials of a second, and returns it with its result."""
     short = {"warmup": "100ms", "duration": "1s", "interleave": "auto", **load}
     verdict = {"allow_busy_client": True, "stop_early": False, **sections.pop("verdict", {})}
     study = small_study(Path(folder), BLOCKS, load=short, arms=arms, verdict=verdict, **sections)

@@ -165,7 +165,7 @@ def test_a_statement_that_takes_too_long_is_counted_by_its_sqlstate(tmp_path: Pa
 
 
 def study_through(network: Proxy, folder: Path, duration: str, **load: str) -> StudyDirectory:
-    """Returns a study of a given server behind a network, whose first trial has four clients."""
+    """Returns a study of a given server that is reached through the proxy `network`, with four clients at 400/s."""
     dsn = f"host=127.0.0.1 port={network.port} user=postgres dbname=postgres"
     arms = {"A": {"dsn": dsn, "reset": "none"}, "B": {"dsn": dsn, "reset": "none"}}
     lengths = {"clients": 4, "rate": 400, "warmup": "0s", "duration": duration}

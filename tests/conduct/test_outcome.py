@@ -1,4 +1,4 @@
-"""Tests of the outcomes of the engine that are failed trials, and of what is kept of them."""
+"""Tests of the outcomes of the engine for which a trial fails, and of the measurements that a failed trial keeps."""
 
 import pytest
 from hdrh.histogram import HdrHistogram

@@ -1,4 +1,6 @@
-"""Tests of the record of noise: what a study knows from it before it begins, and what is kept for the next study."""
+"""Tests of the record of noise: what pgtrial predicts of a study from it, and what a study adds to it for later
+studies.
+"""
 
 from __future__ import annotations
 

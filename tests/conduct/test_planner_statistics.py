@@ -40,8 +40,9 @@ ALTER TABLE numbers ADD PRIMARY KEY (id), {
 CREATE INDEX of_an_expression ON numbers ((id % 1000));
 ALTER INDEX of_an_expression ALTER 1 SET STATISTICS 1;
 """
-"""ANALYZE keeps the least and the greatest of 300 sampled values of each column. The greatest is a matter of luck, and
-with it the number of rows that a query is expected to find: the join is a hash join, or a nested loop.
+"""A table whose plans depend on the sample of ANALYZE, which keeps the minimum and the maximum of 300 sampled values of
+each column. The maximum is random, and the expected number of rows follows from it, so that a join is a hash join or a
+nested loop.
 """
 
 LATE = """CREATE FUNCTION late(number int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$

@@ -39,7 +39,9 @@ def commit(home, tag):
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """Returns a repository with two versions that load and one that does not, and the script of the load."""
+    """Returns a folder with the script of the load, and with a repository of an extension of which two versions load
+    and one does not.
+    """
     require_engine()
     require_server(18)
     path = tmp_path_factory.mktemp("versions")
@@ -57,7 +59,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def bisected(home):
-    """Returns the directory of a bisection of the two commits whose one study was too short."""
+    """Returns the directory of a bisection of two commits. Its only study had one block, too few for a verdict."""
     (home / "s.toml").write_text(STUDY)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)

@@ -20,7 +20,7 @@ from tests.verdict.studies import findings_over
 pytestmark = pytest.mark.server
 
 CALM = {"rate": 100}
-"""A rate for loads, which at full speed would take the processors from the tests beside these."""
+"""A rate for loads, which at full speed would take the processors from tests that run at the same time."""
 
 
 def test_a_role_without_rights_has_its_trials_and_is_told_what_they_did_without(start_cluster, tmp_path):

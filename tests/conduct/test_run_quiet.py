@@ -22,7 +22,9 @@ OF_THE_MACHINE = {
     "noisy_host",
     "suspicious_durability",
 }
-"""The findings that the tests' machine may cause; `noisy_host` sees the tests that run beside this one."""
+"""The findings that the tests' machine may cause. For example, `noisy_host` finds the tests that run at the
+same time.
+"""
 
 DIFFERENCES = [*sorted({rule.name for rule in RULES} - OF_THE_MACHINE), "carry_over"]
 

@@ -48,7 +48,9 @@ def shop(start_cluster, tmp_path) -> Path:
 
 
 def study_of(folder: Path, blocks: int, arms: object = None, **replay: object) -> StudyDirectory:
-    """Returns a study that replays the capture of a folder, one session after the other as fast as possible."""
+    """Returns a study that replays the folder's capture on one connection, one session after the other, without
+    pauses.
+    """
     asked = {"data": str(DATA), "speed": "as-fast-as-possible", "max_connections": 1, **replay}
     data = {
         "load": {"workload": "replay:capture", "replay": asked, "observe": False},

@@ -32,7 +32,9 @@ busy machine.
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory, workspace):
-    """Returns a study after one block, read from disk: one arm does its tasks at once, one sleeps in each."""
+    """Returns a study after one block, read from disk. The tasks of one arm end at once, and those of the other arm
+    sleep.
+    """
     require_engine()
     require_server(18)
     spec = build_study(

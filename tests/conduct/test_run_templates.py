@@ -36,7 +36,9 @@ def state(fresh_state, state_root, monkeypatch):
 
 
 def _run(path, hear=None, **sections):
-    """Runs a study of one block; returns its messages, without those on checking the set-ups, and its statuses."""
+    """Runs a study of one block. Returns its messages, except those about checking the set-ups, and the status of each
+    trial.
+    """
     study = small_study(path, blocks=1, **{"load": SHORT, **sections})
     said = []
 

@@ -66,7 +66,7 @@ def study_of(queries, load=None, blocks=1, server=None) -> StudyDirectory:
 
 
 def run(study):
-    """Runs a study and returns the texts of its preparation, before the first trial."""
+    """Prepares a study and returns the messages that it printed before the first trial."""
     said, begun = [], []
     run_study(study, lambda event: (begun if isinstance(event, StudyBegins) else said).append(event))
     assert each_once(study)
@@ -75,7 +75,7 @@ def run(study):
 
 
 def rehearsed(queries, load=None, server=None):
-    """Rehearses a study alone and returns the texts that stay on the terminal."""
+    """Rehearses a study without running it, and returns the messages that are not overwritten on the terminal."""
     shutil.rmtree("results", ignore_errors=True)
     study, said = study_of(queries, load, server=server), []
     rehearse_alone(spec_of(queries, load, server=server), study.plan, said.append)

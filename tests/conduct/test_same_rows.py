@@ -43,7 +43,7 @@ def _folder(tmp_path, monkeypatch, workspace):
 
 
 def run(arms, spec_load):
-    """Runs a study of one block; returns it and the texts that came before it began, and while it ran."""
+    """Runs a study of one block; returns it, and its messages before it began and while it ran."""
     Path("read.sql").write_text(READ)
     load = {**CALM, "workload": "read.sql", **spec_load}
     server = {"settings": {}} if "dsn" in next(iter(arms.values())) else {}

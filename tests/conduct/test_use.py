@@ -1,4 +1,6 @@
-"""Tests, on real servers, if a load used what its arms differ in: by counters, statements and their plans."""
+"""Tests on real servers of whether a load used what its arms differ in, judged by counters, statements and
+their plans.
+"""
 
 from __future__ import annotations
 

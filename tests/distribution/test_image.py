@@ -50,7 +50,7 @@ class Image:
     """The files in the directory for temporary files after the build, and mounts in it."""
 
     def blob(self, described: dict[str, Any]) -> Any:
-        """Returns the JSON that a descriptor names."""
+        """Returns the JSON document to which a descriptor of the image points."""
         return json.loads(self.layout.joinpath("blobs", *described["digest"].split(":")).read_bytes())
 
     @property

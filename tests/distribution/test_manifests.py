@@ -28,7 +28,7 @@ def of_containerfile(instruction: str) -> str:
 
 
 def refusals(manifest):
-    """Returns the objections of each version of Kubernetes to an object: unknown keys, wrong types, missing keys."""
+    """Returns what each version of Kubernetes objects to in a manifest: unknown keys, wrong types, missing keys."""
     require(importlib.util.find_spec("kubernetes_validate"), "kubernetes-validate (the extra dev)")
     import kubernetes_validate  # noqa: PLC0415
 

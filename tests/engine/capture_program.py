@@ -26,7 +26,7 @@ def captured(directory: Path, *args: object) -> Capture:
 
 
 def refused(*args: object, typed: bytes | None = None) -> str:
-    """Returns the one line by which a capture is refused."""
+    """Returns the one line with which the program refuses a capture."""
     done = capture(*args, typed=typed)
     line = done.stderr.decode()
     assert (done.returncode, done.stdout, line.count("\n")) == (3, b"", 1), line
@@ -37,7 +37,7 @@ PACKINGS = ("gzip", "xz", "zstd")
 
 
 def packed(packing: str, text: bytes) -> bytes:
-    """Writes a text as a file of this form."""
+    """Returns a text compressed with gzip, xz or zstd."""
     if packing == "gzip":
         return gzip.compress(text, 1)
     if packing == "xz":

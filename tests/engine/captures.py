@@ -53,12 +53,12 @@ class Capture:
     sessions: list[Session]
 
     def of(self, application: str) -> Session:
-        """Returns the one session of an application."""
+        """Returns the only session that had this application_name."""
         (session,) = [session for session in self.sessions if session.application == application]
         return session
 
     def left_out(self) -> dict[str, int]:
-        """Returns the numbers of statements that were left out, by reason."""
+        """Returns the number of statements that the capture left out, by the reason."""
         return {entry["reason"]: entry["count"] for entry in self.about["left_out"]}
 
 
@@ -152,7 +152,7 @@ def _statements(body: _Bytes, begin: int, templates: list[dict[str, Any]]) -> li
 
 
 def _joined(template: dict[str, Any], values: list[str | None]) -> tuple[str, tuple[str | None, ...]]:
-    """Returns the text with its literals, and the bound parameters."""
+    """Returns a statement's text with its literals put in, and the values of its bound parameters."""
     places = template.get("places", [])
     if not places:
         return template["text"], tuple(values)

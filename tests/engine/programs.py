@@ -103,17 +103,17 @@ def ended(process: subprocess.Popen[str], typed: str | None = None) -> Ended:
 
 
 def original() -> Program:
-    """Returns pgbench 18, or skips the test."""
+    """Returns pgbench 18 as a program to run, or skips the test."""
     return Program("original", (str(original_path()),))
 
 
 def original_path() -> Path:
-    """Returns the program pgbench 18, or skips the test."""
+    """Returns the path of pgbench 18, or skips the test."""
     return client_program("pgbench")
 
 
 def ours() -> Program:
-    """Returns the engine as pgbench, or skips the test."""
+    """Returns the engine's front end for pgbench, or skips the test."""
     return Program("ours", (str(require_engine()), "pgbench"))
 
 

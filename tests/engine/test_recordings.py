@@ -120,7 +120,7 @@ def test_the_digest_of_a_program_follows_its_bytes(tmp_path):
 
 
 def function(path, body: str) -> FunctionType:
-    """Returns a function of a module of these tests, `test`, which a text defines."""
+    """Returns the function `test` of this Python source, as if it were defined in a module of these tests."""
     path.write_text(body)
     names: dict[str, object] = {"__name__": f"{__package__}.{path.stem}"}
     exec(compile(body, str(path), "exec"), names)

@@ -46,7 +46,9 @@ def _mortal(workspace: Workspace) -> Iterator[Cluster]:
 
 @pytest.fixture
 def mortal(_mortal: Cluster) -> Cluster:
-    """Returns a cluster of these tests' own, which runs, whatever happened to it in the test before."""
+    """Returns a cluster that only these tests use. If the test before left it stopped or broken, it is started
+    again.
+    """
     try:
         _mortal.target.connect_as_user().close()
     except psycopg.OperationalError:

@@ -88,5 +88,5 @@ def test_sysbench_leaves_describe_out_if_asked_to(fresh, tmp_path):
 
 
 def executions(sent: str) -> list[str]:
-    """Returns the parts of a connection's messages that end with Sync and execute something."""
+    """Returns the types of a connection's messages, split after each Sync; parts without an Execute are left out."""
     return [part for part in sent.rstrip("X").replace("S", "S ").split() if "E" in part]

@@ -16,7 +16,9 @@ MODES = ("simple", "extended", "prepared")
 
 
 def rows(target: Target) -> dict[str, list[tuple[object, ...]]]:
-    """Returns all rows of the four tables in a fixed order; the history in that of its insertion, without its times."""
+    """Returns all rows of pgbench's four tables in a fixed order. Rows of the history are in the order of their
+    insertion, without times.
+    """
     queries = {
         "accounts": "SELECT * FROM pgbench_accounts WHERE abalance <> 0 ORDER BY aid",
         "untouched": "SELECT count(*), sum(aid), sum(bid), min(filler), max(filler) FROM pgbench_accounts "

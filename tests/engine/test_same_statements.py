@@ -57,7 +57,7 @@ SELECT :n, :default_seed;
 
 @pytest.fixture
 def logging_database(fresh, clusters) -> tuple[Target, Path]:
-    """Returns a loaded database whose server logs every statement, and the log."""
+    """Returns a loaded database whose server logs every statement, and the path of that log."""
     target = fresh()
     with target.connect_as_user() as connection:
         connection.execute(f"ALTER DATABASE {target.dbname} SET log_statement = 'all'")

@@ -47,7 +47,7 @@ def tasks() -> Program:
 
 @pytest.fixture
 def target(fresh) -> Target:
-    """Returns a loaded database with tables for what scripts draw, and table_a."""
+    """Returns a loaded database with empty tables, into which scripts write what they drew, and with table_a."""
     made: Target = fresh(18)
     with made.connect_as_user() as connection:
         connection.execute("CREATE TABLE drawn (client int, value bigint, hashed bigint, place bigint, seed bigint)")

@@ -84,8 +84,8 @@ def configured(cluster: Cluster, **settings: str) -> Iterator[None]:
 
 @pytest.fixture
 def attempt(sealed, tmp_path):
-    """Returns a function that runs ours, or the server's own pgbench, and returns the state of the encryption or the
-    error.
+    """Returns a function that runs our engine, or the server's own pgbench, and returns how the connection was
+    encrypted, or the error.
     """
     script = tmp_path / "ssl.sql"
     script.write_text(SCRIPT)

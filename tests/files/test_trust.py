@@ -22,7 +22,9 @@ pytestmark = pytest.mark.machine
 
 @pytest.fixture
 def root(monkeypatch):
-    """Yields a directory of root's in /tmp, whose bit keeps others from exchanging it."""
+    """Yields a directory in /tmp that belongs to root. The sticky bit of /tmp keeps other accounts from
+    replacing it.
+    """
     require_root()
     monkeypatch.delenv("SUDO_UID", raising=False)
     path = public_directory()

@@ -39,8 +39,8 @@ def many_types(order):
 
 @pytest.fixture
 def database(clusters):
-    """Yields a function that returns a new database on the server of a version, with the settings that differ most from
-    those of the comparison.
+    """Yields a function that makes a database on the server of a version and returns it. Its settings differ as much as
+    possible from those that the comparison of rows sets.
     """
     made = []
 

@@ -1,4 +1,4 @@
-"""A machine whose kernel is in the hands of a test: some of its files lie in a folder."""
+"""A machine on which files of a folder stand for files of the kernel, so that a test controls them."""
 
 from __future__ import annotations
 

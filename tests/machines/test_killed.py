@@ -66,8 +66,8 @@ for line in sys.stdin:
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(lab, 0)[1]), flush=True)
 """
-"""A program that runs labs which die at the step that each line names; they are forked, since their imports take longer
-than what they do.
+"""A program that runs labs. Each line of its input names the step at which the next lab dies. Labs are forked, since
+their imports would take longer than their work.
 """
 
 _VOLUMES = """
@@ -91,7 +91,9 @@ with volumes.Volumes("A", Storage(fs="tmpfs", size="16MB"), changes).made() as p
 
 @pytest.fixture(autouse=True)
 def _own_state(fresh_state, monkeypatch):
-    """Uses a state directory of its own, since other tests make and remove templates meanwhile."""
+    """Gives the test a state directory of its own, since other tests make and remove templates in the shared one at the
+    same time.
+    """
     monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
 
 

@@ -1,4 +1,4 @@
-"""Tests of the effects of a study as a person reads them before a stranger's study runs."""
+"""Tests of the list of a study's effects on this machine, which a person reads before running a stranger's study."""
 
 from __future__ import annotations
 

@@ -168,7 +168,9 @@ def grid(path: Path) -> StudyDirectory:
 
 
 def long(path: Path) -> StudyDirectory:
-    """A study of so many trials that the page holds their rows and its charts packed."""
+    """A study of so many trials that its HTML report contains the rows of the trials and the charts in
+    compressed form.
+    """
     plan = make_plan(("a", "b", "c"), points=POINTS[:2], blocks=150)
     return write_study(path, plan, run(plan, noisy({"b": 1.02})), Audit(findings=[]), "Is b faster?")
 
@@ -245,7 +247,7 @@ def failing(path: Path) -> StudyDirectory:
 
 
 def interleaved(path: Path) -> StudyDirectory:
-    """A study whose arms take turns; one of them is slower after the other, and one trial failed."""
+    """A study with alternating arms. The arm `off` is slower in slices after `on`, and one trial failed."""
     plan = interleaved_plan(blocks=12, points=POINTS[3:5])
     rng = np.random.default_rng(4)
 

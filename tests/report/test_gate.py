@@ -126,7 +126,9 @@ def test_a_pass_that_is_slower_within_the_margin_says_so():
 
 
 def of_one_side(tps, blocks=12, **known) -> StudyData:
-    """Returns a study that asks only whether HEAD is worse, as a gate plans it; it ends at the look that decides."""
+    """Returns a study that asks only whether HEAD is worse, as a gate plans it. The study ends at the first look that
+    decides.
+    """
     plan = make_plan(PAIR, blocks=blocks, **known)
     spending = Spending(end=blocks, kept=0.0, worse=p9.ONE_SIDED)
     plan = plan.model_copy(update={"looks": p9.looks(blocks, 1, 0.0), "spending": spending})

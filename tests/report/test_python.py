@@ -29,7 +29,7 @@ BUNDLE = EXAMPLES / "postgres-versions.tar.xz"
 
 @pytest.fixture(scope="module")
 def demo(studies, tmp_path_factory):
-    """Returns a copy of the demo, with latencies beside two of its trials."""
+    """Returns a copy of the study `demo`, in which two trials have files with latencies."""
     path = tmp_path_factory.mktemp("python") / "demo"
     shutil.copytree(studies("demo").path, path)
     for trial, latencies in ((1, [100, 200]), (2, [5000])):

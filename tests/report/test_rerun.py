@@ -1,4 +1,6 @@
-"""Tests of the agreement of two runs of a study: the same truth is not called different, and another one is."""
+"""Tests of the agreement of two runs of a study. Two runs of the same truth must not be called different; runs of
+different ones must.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from tests.servers.given import PASSWORD
 
 @pytest.fixture
 def given(start_cluster):
-    """Returns a server of somebody else's."""
+    """Returns a running server that pgtrial did not start, as a given server of a study."""
     return start_cluster()
 
 

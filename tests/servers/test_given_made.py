@@ -42,7 +42,7 @@ def pack(tmp_path):
 
 @pytest.fixture
 def others(given):
-    """Makes objects of somebody else in the database: a function, an extension, a schema and a table."""
+    """Makes objects in the database that do not belong to pgtrial: a function, an extension, a schema and a table."""
     execute(
         given,
         "CREATE EXTENSION citext",

@@ -35,8 +35,8 @@ _SHADOWS = (
 
 @pytest.fixture
 def shadowed(given):
-    """Returns the dsn of a role whose search path has a schema before pg_catalog with tables and functions of its
-    names.
+    """Returns the connection string of a role whose search path begins with a schema of tables and functions that have
+    the names of those in pg_catalog.
     """
     execute(given, *_SHADOWS, "CREATE ROLE bob LOGIN SUPERUSER")
     execute(given, "ALTER ROLE bob SET search_path = mine, pg_catalog, public")

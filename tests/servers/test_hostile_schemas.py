@@ -53,7 +53,9 @@ def cluster(request, start_cluster):
 
 @pytest.fixture
 def trap(cluster, path):
-    """Returns a database, as a superuser reaches it, whose owner has set traps in it, all of which work."""
+    """Returns a target with which superusers connect to a database whose owner has set traps in it. The traps have been
+    seen to work.
+    """
     trap = lie_in_wait(cluster, path)
     with trap.connect_as_user() as session:
         session.execute("SELECT to_json(d) FROM pg_catalog.pg_database d")
@@ -64,7 +66,7 @@ def trap(cluster, path):
 
 
 def read_all(target):
-    """Reads all that the lab reads of a server before, during and after a trial."""
+    """Reads everything from a server that the lab reads before, during and after a trial."""
     with target.connect() as session:
         for data in DATA:
             assert not data.find(session)

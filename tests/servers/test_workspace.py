@@ -217,7 +217,9 @@ class TestStateOfOthers:
 
     @pytest.fixture
     def open_state(self, fresh_state):
-        """Returns a state directory as umask 000 made it before modes were explicit."""
+        """Returns a state directory with modes that allow everything, as early versions of pgtrial made it under umask
+        000.
+        """
         require_root()
         for path in (fresh_state / "state", fresh_state / "state/runs", fresh_state / "state/templates"):
             path.mkdir()

@@ -24,7 +24,9 @@ Probe = Callable[[float], Reading]
 
 
 def one_server(random: np.random.Generator, rate: float) -> Reading:
-    """Returns a probe of M/M/1 with 100 slower transactions at its capacity, after ten limits of settling."""
+    """Returns a probe of an M/M/1 queue, so long that at the capacity 100 transactions are slower than the limit. Its
+    measurement begins after ten times the limit.
+    """
     settling_s, end_s = 10 * LIMIT_S, 10 * LIMIT_S + 10_000 / CAPACITY
     arrivals = np.sort(random.random(random.poisson(rate * end_s))) * end_s
     worked = np.cumsum(services := random.exponential(SERVICE_S, len(arrivals)))

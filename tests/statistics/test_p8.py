@@ -161,7 +161,9 @@ def test_zeros_and_ties_make_the_rule_more_cautious_never_less():
 
 
 def _nasty_traces(trials: int) -> dict[str, np.ndarray]:
-    """Returns log tps of all-A runs: noise under which tests of means, or of seconds, call identical arms different."""
+    """Returns the logarithms of tps of equal arms. The noise is such that tests of means, or tests that use single
+    seconds, find differences.
+    """
     rng = np.random.default_rng(20261120)
     innovations = rng.standard_normal(trials)
     ar1 = np.zeros(trials)

@@ -117,7 +117,7 @@ def test_a_throughput_that_does_not_follow_the_law_is_said_not_to(rng, truth):
 
 
 def plateau(n: float) -> float:
-    """Returns a throughput that grows with the clients up to eight of them, and then stays."""
+    """Returns a throughput that grows with the number of clients up to eight and does not change with more."""
     return 1000.0 * n / (1 + (n / 8) ** 4) ** 0.25
 
 

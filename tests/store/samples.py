@@ -10,7 +10,7 @@ from pgtrial.store.directory import StudyDirectory
 
 
 def completed_trial(study: StudyDirectory, planned: PlannedTrial) -> Trial:
-    """Returns the record of a planned trial that went well; not stored."""
+    """Returns the record of a planned trial that completed; it is not written to the store."""
     return Trial(
         index=planned.index,
         block=planned.block,

@@ -87,7 +87,9 @@ def read(tmp_path):
 
 @pytest.fixture(autouse=True)
 def unpacked(tmp_path_factory, monkeypatch):
-    """Replaces the directory in which bundles are unpacked; after the test nothing is left there or beside it."""
+    """Makes bundles unpack into a directory of the test, and asserts afterwards that nothing is left in it or beside
+    it.
+    """
     around = tmp_path_factory.mktemp("around")
     (around / "in").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(around / "in"))
@@ -383,7 +385,7 @@ def test_tables_that_are_damaged_otherwise_end_no_reader(tmp_path):
 
 
 def bundled_with(study, tmp_path, name, content):
-    """Returns a bundle of the study in which one file of the first trial is another one."""
+    """Returns a bundle of the study in which one file of the first trial has another content."""
     made = tmp_path / "made"
     shutil.copytree(study.path, made)
     copy = StudyDirectory.open(made)

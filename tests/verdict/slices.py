@@ -75,7 +75,7 @@ Study = tuple[list[Trial], dict[int, list[SliceRow]]]
 
 
 def alternate(plan: Plan, tps: Callable[[Turn], float]) -> Study:
-    """Returns the trials and their slices; every client is active for exactly the slice."""
+    """Returns the trials and their slices. In each slice all clients are active from its begin to its end."""
     slices: dict[int, list[SliceRow]] = {planned.index: [] for planned in plan.trials}
     for block in turns(plan):
         for turn in block:
@@ -106,7 +106,7 @@ def slice_row(number: int, begin_s: float, client_s: float, transactions: int, e
 
 
 def _trial(plan: Plan, planned: PlannedTrial, rows: list[SliceRow]) -> Trial:
-    """Returns a trial as it is stored: its start and end are those of all trials that alternate."""
+    """Returns a trial as it is stored: its start and its end are those of the whole group of alternating trials."""
     measured = [row for row in rows if row.phase == "measure"]
     trial = make_trial(plan, planned, sum(row.transactions for row in measured) / (SLICE_S * len(measured)))
     at_once = [each for each in plan.trials if (each.block, each.load_point) == (planned.block, planned.load_point)]

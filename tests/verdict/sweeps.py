@@ -26,8 +26,8 @@ def points(clients: Sequence[int] = (8,), scales: Sequence[int] = (10,)) -> list
 def sweep(
     at: Sequence[LoadPoint], speed: Speed, *, blocks: int = 11, sd: float = 0.02, reads: Speed | None = None, seed=5
 ) -> tuple[Plan, list[Trial]]:
-    """Returns a sweep of the arms `a` and `b`; each trial has noise of its own, and `reads` gives buffers read per
-    transaction.
+    """Returns a sweep of the arms `a` and `b`. The noise of each trial is independent, and `reads` returns the buffers
+    read per transaction.
     """
     plan = make_plan(("a", "b"), blocks=blocks, points=at)
     rng = np.random.default_rng(seed)

@@ -28,7 +28,9 @@ BLOCKS = 18
 
 @dataclass(frozen=True)
 class Tasks:
-    """The tasks of a trial: median response time, failed tasks and how long they waited, and tasks under 5 s."""
+    """What happens to the tasks of a trial: the median response time, the number of failed tasks and how long those
+    waited, and the number of completed tasks that took longer than 5 s.
+    """
 
     median_s: float = 1.0
     failed: int = 0

@@ -45,8 +45,8 @@ def study(levels: Levels, *, blocks: int = 12, plan: Plan | None = None, seed: i
 
 
 def both(planned: PlannedTrial) -> np.ndarray:
-    """Returns levels: `off` is twice as fast until its credits are gone, sooner than those of `on`, and then half as
-    fast.
+    """Returns a function of levels. The arm `off` is twice as fast as `on` until its credits are used up, which is
+    earlier than for `on`, and then half as fast.
     """
     return steps(4000, 25, 500) if planned.arm == "off" else steps(2000, 35, 1000)
 

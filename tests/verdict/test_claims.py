@@ -1,4 +1,6 @@
-"""Tests of the way from stored trials to verdicts: what counts, what is void, what is told first, and the words."""
+"""Tests of the way from stored trials to verdicts: which trials count, which verdicts are withheld, which are reported
+first, and their texts.
+"""
 
 from __future__ import annotations
 

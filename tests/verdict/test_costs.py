@@ -1,4 +1,4 @@
-"""Tests of the costs of a transaction: whether they differ, and whether that fits the verdict."""
+"""Tests of the costs of a transaction: whether the arms' costs differ, and whether the difference fits the verdict."""
 
 from __future__ import annotations
 

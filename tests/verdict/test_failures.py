@@ -23,7 +23,7 @@ def by_p9(plan: Plan, claims: int = 1) -> Plan:
 
 
 def with_failures(trial: Trial, code: str, failed: int) -> Trial:
-    """Returns the trial with so many failed transactions beside those that it committed."""
+    """Returns the trial with `failed` transactions in addition to its committed ones."""
     return trial.model_copy(update={"measured": trial.measured.model_copy(update={"failures": {code: failed}})})
 
 

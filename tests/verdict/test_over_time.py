@@ -1,4 +1,4 @@
-"""Tests of what a study reached in the time that it took."""
+"""Tests of the precision that a study had reached after each part of its time."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_a_plan_for_all_values_is_not_the_plan_for_the_values_of_each_execution(
 
 
 def told(plans, chosen=("custom", "custom"), speed=1.4, texts=(ONE,), planning_ms=None):
-    """Returns the result and its short form for a study whose arms have these plans."""
+    """Returns the result of a study whose arms have these plans, and the short form of the result."""
     plan = make_plan()
     trials = [
         trial.model_copy(

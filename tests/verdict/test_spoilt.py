@@ -108,8 +108,8 @@ LATE = ClientWarning(
 
 
 def late_starts(metrics: list[str]) -> StudyResult:
-    """Returns the result of a study with a rate whose engine started transactions 1.03 ms late. The p50 is near 2 ms,
-    and the p95 near 4 ms.
+    """Returns the result of a study with a rate whose engine started transactions 1.03 ms late. The response times have
+    a p50 near 2 ms and a p95 near 4 ms.
     """
     plan, trials = at_rate()
     slow = [

@@ -1,4 +1,4 @@
-"""Tests of the place where each piece of a study ran, and of the machine of a fleet that is slow."""
+"""Tests of the list of the machines on which each part of a study ran, and of finding a slow machine of the fleet."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_two_loads_have_the_same_rows_but_for_the_time(order_entry, copy, fresh)
 
 
 def test_the_tables_equal_those_of_an_independent_loader_in_counts_and_sums(copy):
-    """The other loader's tables are one warehouse of sysbench-tpcc, recorded in independent.json."""
+    """The other loader is sysbench-tpcc, whose tables for one warehouse independent.json describes."""
     theirs = json.loads(independent.RECORD.read_text())
     with copy(1).connect_as_user() as connection:
         ours = independent.look(connection, dict(zip(independent.TABLES, independent.TABLES, strict=True)))

@@ -41,7 +41,7 @@ def output(seed: Values | int, number: Values | int) -> Values:
 
 
 class Draws:
-    """The random values of the columns of some rows of a table."""
+    """Draws the random values of a table's columns, for these rows."""
 
     def __init__(self, table: int, rows: Values, seed: int = 1) -> None:
         self._seeds = output(output(seed, table), rows)

@@ -43,7 +43,9 @@ def sides() -> tuple[Side, Side]:
 
 @pytest.fixture(scope="session")
 def server(workspace: Workspace) -> Iterator[Cluster]:
-    """Yields a server of the comparison's own; it counts statements, and asks the role `asked` for a password."""
+    """Yields a server that only this comparison uses. It has pg_stat_statements, and the role `asked` needs a
+    password.
+    """
     with serving(workspace, 18, PASSWORD_RULE, _SETTINGS) as cluster:
         with cluster.target.connect_as_user() as connection:
             connection.execute("CREATE ROLE asked SUPERUSER LOGIN PASSWORD 'correct horse'")

@@ -23,18 +23,18 @@ class Side(Program):
 
 
 def original() -> Side:
-    """Returns sysbench 1.0.20, or skips the test. Its default driver is another database's."""
+    """Returns sysbench 1.0.20 with its PostgreSQL driver, which is not its default, or skips the test."""
     require(SYSBENCH.exists(), f"{SYSBENCH} (Debian's package sysbench)")
     return Side("original", (str(SYSBENCH), "--db-driver=pgsql"))
 
 
 def ours() -> Side:
-    """Returns the engine as sysbench, or skips the test."""
+    """Returns the engine's front end for sysbench, or skips the test."""
     return Side("ours", (str(require_engine()), "sysbench"))
 
 
 def _in_place(match: re.Match[str]) -> str:
-    """Returns `#` in place of a number at the right end of its column, in as many characters."""
+    """Returns a `#` in place of a right-aligned number, with blanks before it so that the column keeps its width."""
     return match[1] + "#".rjust(len(match[2]))
 
 

@@ -1,4 +1,4 @@
-"""Tests of the Lua states: how many there are, and which of a script's functions run in which of them, how often."""
+"""Tests of the number of Lua states, and of how often each function of a script runs in which of them."""
 
 from __future__ import annotations
 

@@ -41,17 +41,17 @@ class PlayedMachine:
         return Done(0, self._said[tool], "") if tool in self._said else Done(127, "", f"{tool}: not found")
 
     def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
-        """Returns no files."""
+        """Returns an empty dictionary, since the played host has no files."""
         del paths
         return {}
 
     def exists(self, path: Path) -> bool:
-        """Returns False: there are no files."""
+        """Returns False, since the played host has no files."""
         del path
         return False
 
     def resolve(self, path: Path) -> Path:
-        """Returns the path unchanged: there are no links."""
+        """Returns the path unchanged, since the played host has no links."""
         return path
 
     def __getattr__(self, name: str) -> Any:

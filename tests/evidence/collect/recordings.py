@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def recorded(name: str) -> str:
-    """Returns a recorded output without its head."""
+    """Returns the recorded output of this name, without the comment lines at its top."""
     lines = (Path(__file__).parent / "recorded" / name).read_text().splitlines()
     return "\n".join(dropwhile(lambda line: line.startswith("#"), lines)) + "\n"

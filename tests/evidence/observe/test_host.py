@@ -40,7 +40,7 @@ class Saying:
 
 
 def served_by(process: int) -> Any:
-    """Returns a session as the sampler sees it."""
+    """Returns a stand-in for a session, of which the sampler needs only the number of its server process."""
     return SimpleNamespace(info=SimpleNamespace(backend_pid=process))
 
 

@@ -22,8 +22,8 @@ VALUES = [["2", "7"], ["0", "9"], ["1", "7"]]
 
 @pytest.fixture(params=[15, 18])
 def asked(request, start_cluster):
-    """Yields a function that plans a statement on a server of a version with partitioned tables, under a
-    plan_cache_mode.
+    """Yields a function that plans a statement with this plan_cache_mode, on a server with partitioned tables. The
+    tests run once for each of several versions.
     """
     require_server(request.param)
     cluster = start_cluster(request.param)

@@ -1,4 +1,4 @@
-"""Tests of what a sampler sees of a real server, what it must not see, and that it harms no server that it watches."""
+"""Tests on a real server of what a sampler observes, what it must not observe, and that it does not harm the server."""
 
 from __future__ import annotations
 

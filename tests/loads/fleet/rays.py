@@ -18,7 +18,7 @@ PATIENCE_S = 120.0
 
 
 def ray_of_this_machine() -> Any:
-    """Returns Ray's class of a cluster whose nodes are all here, or skips the test."""
+    """Returns the class with which Ray starts a cluster whose nodes are all on this machine, or skips the test."""
     try:
         from ray.cluster_utils import Cluster  # noqa: PLC0415
     except ImportError:

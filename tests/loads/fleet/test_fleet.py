@@ -1,4 +1,4 @@
-"""Tests of what is found out about a fleet's machines before they make a load, and of studies that lose a machine."""
+"""Tests of the checks of a fleet's machines before they make a load, and of studies that lose a machine."""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ _OTHERS = 65534
 
 @pytest.fixture
 def noted(tmp_path, monkeypatch) -> Path:
-    """Returns Ray's directory as Ray makes it, open to all accounts, with a note of this account's."""
+    """Makes Ray's directory open to all accounts, as Ray does, with this account's file on the current cluster; returns
+    the file.
+    """
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     (tmp_path / "ray").mkdir()

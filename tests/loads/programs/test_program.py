@@ -29,7 +29,7 @@ def program(tmp_path: Path):
 
 
 def says(line: str) -> str:
-    """Returns a program that answers every token with this expression."""
+    """Returns the source of a client program that answers every token with the value of this Python expression."""
     return f"{LOOP}    print({line}, flush=True)\n"
 
 

@@ -25,7 +25,9 @@ SPEC = StudySpec.model_validate({"arms": {"A": {}, "B": {}}})
 
 
 def _above_the_verdict(a, b, trials=None):
-    """Returns the findings above information of a study of these two servers: the message of each rule."""
+    """Returns the message of each rule that found something above the severity `info` in a study of these two
+    servers.
+    """
     plan = plan_of()
     facts = {name: collect(name, each.target, each.data_directory) for name, each in (("A", a), ("B", b))}
     trials = run(plan, noisy({})) if trials is None else trials
