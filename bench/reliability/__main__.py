@@ -62,7 +62,7 @@ FUZZ_MINUTES, LOAD_MINUTES, ORDERS_MINUTES = 30.0, 10.0, 5.0
 
 
 def main() -> int:
-    """Runs the kinds of attacks that are asked for; each figure is stored as soon as it is there."""
+    """Runs the kinds of attacks that the command line names, and stores each figure as soon as it is known."""
     given = _arguments()
     wanted = [kind for kind in KINDS if not given.only or kind.name in given.only.split(",")]
     if (sys.platform != "linux" or os.geteuid() != 0) and any(kind.needs_root for kind in wanted):

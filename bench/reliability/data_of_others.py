@@ -23,7 +23,7 @@ from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
 
 _SHARE = 0.25
-"""The number of times that this attack kills the lab, as a share of the option `--kills`."""
+"""The number of times that this attack ends the lab by a signal, as a share of the option `--kills`."""
 _MOMENT_S = 9.0
 _WHOLE_S = 150.0
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)

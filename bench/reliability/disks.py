@@ -172,7 +172,7 @@ def _last(said: str) -> str:
 
 @contextmanager
 def _small_disk(path: Path, kib: int) -> Iterator[Path]:
-    """Yields a file system in memory of so many KiB, unmounted at the end."""
+    """Yields a file system in memory of the given size in KiB, which is unmounted at the end."""
     path.mkdir(exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kib}k,mode=755", "pgtrial-reliability", path], check=True)
     try:

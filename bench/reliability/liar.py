@@ -26,7 +26,7 @@ class Closed(Exception):
 
 
 class Stalled(Exception):
-    """Raised to send nothing more while the connection stays open."""
+    """Raised by an attack that sends nothing more and keeps the connection open."""
 
 
 Fault = Callable[[bytes, Random], bytes]

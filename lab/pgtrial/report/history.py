@@ -27,7 +27,7 @@ from pgtrial.statistics.change_points import FEWEST, change_points
 from pgtrial.verdict.series import as_difference
 
 _COMMIT = re.compile(r"git:.*@([0-9a-f]{40}(?:[0-9a-f]{24})?)", re.DOTALL)
-"""A source in a frozen study. Where its repository lies makes no other study."""
+"""Matches a source in a frozen study. Studies that differ only in the place of the repository count as the same."""
 
 
 class Change(Record):

@@ -143,8 +143,9 @@ class Decision:
 
 
 def open_ended_looks() -> Iterator[Look]:
-    """Yields all possible looks without end. First come those of the table LOOKS; each later look comes after half as
-    many blocks again as the look before it, and may spend half of that look's error."""
+    """Yields all possible looks without end. First come those of the table LOOKS. Each later look comes after half as
+    many blocks again as the look before it; the first of them may spend `_OPEN_END_ALPHA`, and each further one half as
+    much as the one before."""
     yield from map(Look, LOOKS, ALPHAS)
     blocks = LOOKS[-1]
     for step in count():

@@ -92,7 +92,7 @@ _MOST_NAMED = 5
 
 
 def _share(text: str, plan: PlanInTrials) -> str:
-    """Returns words such as `Hash Join in 7 of 12 trials (304 ms)`; only suites have the time of each statement."""
+    """Returns text such as `Hash Join in 7 of 12 trials (304 ms)`; only suites have the time of each statement."""
     times = [time_ms for trial in plan.trials if (time_ms := _time_ms(trial, text)) is not None]
     time = f" ({median(times):,.3g} ms)" if times else ""
     return f"{plan.node} in {len(plan.trials)} of {plan.of} trials{time}"
