@@ -100,14 +100,12 @@ def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: No
 
 def measured_lengths(spec: StudySpec, plan: Plan, block: PreliminaryBlock, noise: Noise | None) -> TrialLengths:
     """Returns the lengths that follow from the preliminary block. Raises StudyError if none fit the budget."""
-    trials = _trials(spec)
     if spec.load.kind.stored.time_is_unknown:
         chosen = Lengths(wanted_warmup_s=0.0, expected_s=block.wall_s, preliminary=block)
-        return TrialLengths(block.load_s, 0.0, 0.0, trials, block.overhead_s, chosen, block.wall_s)
-    slices = _slices(spec, plan.interleaving)
-    together = len(spec.arms) if slices else 1
+        return TrialLengths(block.load_s, 0.0, 0.0, _trials(spec), block.overhead_s, chosen, block.wall_s)
     budget_s = spec.verdict.budget
-    known = _Known(budget_s, trials, block.overhead_s, block.wall_s, _steps(spec, slices), together, block, noise)
+    known = _known(spec, _slices(spec, plan.interleaving), block.overhead_s, block.wall_s)
+    known = replace(known, block=block, noise=noise)
     for held_s in (budget_s, OVERRUN * budget_s, longest_planned(budget_s)):
         if (lengths := _choose(spec, replace(known, budget_s=held_s))) is not None:
             return lengths
@@ -235,6 +233,11 @@ def _of_unknown_end(spec: StudySpec, trials: int, overhead_s: float) -> TrialLen
 def _before(spec: StudySpec, overhead_s: float, slices: Sequence[float]) -> _Known:
     """Returns what is known before the preliminary block."""
     preliminary_s = overhead_s + _trials(spec) * sum(preliminary_lengths(spec, SLICE_S))
+    return _known(spec, slices, overhead_s, preliminary_s)
+
+
+def _known(spec: StudySpec, slices: Sequence[float], overhead_s: float, preliminary_s: float) -> _Known:
+    """Returns what is known of a study whose trials alternate in these slices; none: they do not alternate."""
     together = len(spec.arms) if slices else 1
     return _Known(spec.verdict.budget, _trials(spec), overhead_s, preliminary_s, _steps(spec, slices), together)
 

@@ -150,7 +150,7 @@ class Course:
         parent = commit.parents[0] if commit.parents else self.known.good
         # if only one commit is between the ends, their study has already compared it with its parent
         part: Part = "ends" if len(self.search.commits) == 1 else "culprit"
-        step = self._step(part, commit, parent, half, times=self._left_for_culprit())
+        step = self._step(part, commit, parent, half, times=max(1, self._studies_left()))
         if step.mark != "bad" or step.difference is None:
             return Answer(
                 "open",
@@ -168,8 +168,14 @@ class Course:
         for step in self.known.steps:
             if (step.part, step.commit, step.against, step.attempt) == (part, commit.id, against, attempt):
                 return step
-        base: dict[str, Any] = {"part": part, "commit": commit.id, "subject": commit.subject, "against": against}
-        base |= {"attempt": attempt, "times": times}
+        base: dict[str, Any] = {
+            "part": part,
+            "commit": commit.id,
+            "subject": commit.subject,
+            "against": against,
+            "attempt": attempt,
+            "times": times,
+        }
         try:
             margin = half.margin if half is not None else None
             judged = self.judge(Order(part, commit, against, margin, attempt, times))
@@ -190,12 +196,6 @@ class Course:
         """Returns the commits between the ends that were skipped since their latest study leaned to neither side."""
         latest = {step.commit: step for step in self.known.steps if step.part == "search"}
         return {commit for commit, step in latest.items() if (step.mark, step.verdict) == ("skip", "undecided")}
-
-    def _left_for_culprit(self) -> int:
-        """Returns how many times the budget of one study the study of the found commit and its parent may take: all of
-        the time that is left, and at least one budget."""
-        of_culprit = sum(step.times for step in self.known.steps if step.part == "culprit")
-        return max(1, self._studies_left() + of_culprit)
 
     def _studies_left(self) -> int:
         return self.known.studies - sum(step.times for step in self.known.steps if step.study is not None)

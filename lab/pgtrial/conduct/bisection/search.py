@@ -26,14 +26,16 @@ class Search:
 
     def marked(self, commit: str, mark: Mark) -> Search:
         """Returns the search after a commit got this mark."""
-        following = Search(self.commits, {**self.marks, commit: mark})
-        vars(following)["_reached"] = self._reached  # the history is the same
-        return following
+        return self._with({**self.marks, commit: mark})
 
     def reopened(self, commits: Collection[str]) -> Search:
         """Returns the search without the marks of these commits, so that they can be compared once more."""
-        following = Search(self.commits, {commit: mark for commit, mark in self.marks.items() if commit not in commits})
-        vars(following)["_reached"] = self._reached
+        return self._with({commit: mark for commit, mark in self.marks.items() if commit not in commits})
+
+    def _with(self, marks: Mapping[str, Mark]) -> Search:
+        """Returns the search in the same history with these marks."""
+        following = Search(self.commits, marks)
+        vars(following)["_reached"] = self._reached  # which commits reach which follows from the history alone
         return following
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from pgtrial.loads.command_lines.command_line import Asked, CommandLine
+from pgtrial.loads.command_lines.command_line import Asked, CommandLine, UnlistedLine
 from pgtrial.loads.command_lines.job import JobLine
 from pgtrial.loads.command_lines.pgbench import OrderEntryLine, PgbenchLine
 from pgtrial.loads.command_lines.replay import ReplayLine
@@ -70,4 +70,6 @@ def engine_options(
 
 def short_options(load: LoadSection, point: LoadPoint, seed: int, script: Path | None) -> list[str]:
     """Returns the options of a short run of one client, for a load that is no script of pgbench, suite or replay."""
-    return command_line(point).short_options(Asked(load, point, seed, script))
+    line = command_line(point)
+    assert isinstance(line, UnlistedLine), "files list the statements of the others, or nobody asks for them"
+    return line.short_options(Asked(load, point, seed, script))

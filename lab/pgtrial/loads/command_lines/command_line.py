@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ class Asked:
         return ["--random-seed", str(self.seed)]
 
 
-class CommandLine:
+class CommandLine(abc.ABC):
     """The command lines of a kind of load."""
 
     front_end: ClassVar[FrontEnd]
@@ -43,13 +44,9 @@ class CommandLine:
     lists_statements: ClassVar[bool] = False
     """True if files list the statements that the load sends."""
 
+    @abc.abstractmethod
     def options(self, asked: Asked) -> list[str]:
         """Returns the options for the load of a trial. They describe the whole load."""
-        raise NotImplementedError
-
-    def short_options(self, asked: Asked) -> list[str]:
-        """Returns the options of a short run of one client, for a load whose statements no file lists."""
-        raise NotImplementedError
 
     def sessions(self, asked: Asked) -> int:
         """Returns how many connections the threads of an engine share."""
@@ -63,6 +60,14 @@ class CommandLine:
         """Returns the threads of an engine: as the study says, else one for 16 connections and at most its CPUs."""
         usual = min(math.ceil(self.sessions(asked) / 16), asked.machine.cpus)
         return min(self.most_threads(asked), asked.load.threads or max(1, usual))
+
+
+class UnlistedLine(CommandLine):
+    """The command lines of a kind of load whose statements no file lists: a short run shows them."""
+
+    @abc.abstractmethod
+    def short_options(self, asked: Asked) -> list[str]:
+        """Returns the options of a short run of one client."""
 
 
 SHORT_RUN = 100

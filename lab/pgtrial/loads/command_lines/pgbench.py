@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgtrial.loads.command_lines.command_line import SHORT_RUN, Asked, CommandLine
+from pgtrial.loads.command_lines.command_line import SHORT_RUN, Asked, CommandLine, UnlistedLine
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.pack import PackLoad
 from pgtrial.model.units import patience_s
@@ -23,7 +23,7 @@ class PgbenchLine(CommandLine):
         return ["-n", *scripts, *drawn, *closed_loop(asked, self.threads(asked)), *turns]
 
 
-class OrderEntryLine(CommandLine):
+class OrderEntryLine(UnlistedLine):
     """The command line for the transactions of order entry."""
 
     front_end = "order-entry"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from pgtrial.loads.command_lines.command_line import SHORT_RUN, Asked, CommandLine
+from pgtrial.loads.command_lines.command_line import SHORT_RUN, Asked, UnlistedLine
 from pgtrial.loads.engine import refusal_by_sysbench
 from pgtrial.loads.process import lua_environment
 from pgtrial.model.errors import StudyError
@@ -15,7 +15,7 @@ from pgtrial.model.study.sysbench import is_sysbench
 _SHORT_RUN_S = 5
 
 
-class SysbenchLine(CommandLine):
+class SysbenchLine(UnlistedLine):
     """The command line for a test of sysbench, by clients that repeat it."""
 
     front_end = "sysbench"

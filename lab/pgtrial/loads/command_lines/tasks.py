@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pgtrial.loads.command_lines.command_line import Asked, CommandLine
+from pgtrial.loads.command_lines.command_line import Asked, UnlistedLine
 
 _EXECUTIONS = 6
 """The number of executions after which PostgreSQL has chosen the kind of plan of a prepared statement."""
 
 
-class TasksLine(CommandLine):
+class TasksLine(UnlistedLine):
     """The command line for all tasks on their pools; each application is on one thread."""
 
     front_end = "tasks"

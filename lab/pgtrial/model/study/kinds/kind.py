@@ -3,6 +3,7 @@ and what planning must know about it. The base class has those of transactions."
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -61,7 +62,7 @@ class OwnEnd(Protocol):
         """Returns the longest time that the load may take, seconds."""
 
 
-class LoadKind:
+class LoadKind(abc.ABC):
     """A kind of load that a study may have: the keys that it refuses, its load points, and what planning must know
     about it."""
 
@@ -153,9 +154,9 @@ class LoadKind:
         """True if the number of transactions is given, so that the server's speed does not change it."""
         return bool(load.rate)
 
+    @abc.abstractmethod
     def points(self, study: Asked) -> list[LoadPoint]:
         """Returns the load points of a study."""
-        raise NotImplementedError
 
     def may_do_without_tables(self, study: Asked) -> bool:
         """True if the load may run without pgbench's tables, so that a scale which the study does not set has no
