@@ -45,7 +45,8 @@ class MeasuredLoad:
         self._measured_since: float | None = None
         self._sampler: Watching = NotWatching()
         self._timed = ExitStack()
-        self._watch = watch_of(course, arm, self._session)
+        self.watch = watch_of(course, arm, self._session)
+        """The part that the lab has in a load of this kind."""
         self._run: LoadRun | None = None
         self._stack = stack
 
@@ -55,8 +56,8 @@ class MeasuredLoad:
         course, arm, target = self._course, self._arm, self._target
         self._make_ready(load)
         self._sampler = load.enter_context(observed(course, arm, target))
-        self._watch.begin(load, target)
-        run = load.enter_context(self._watch.started(course, arm, target))
+        self.watch.begin(load, target)
+        run = load.enter_context(self.watch.started(course, arm, target))
         load.callback(self._timed.close)
         self._timed.enter_context(timed(course.timings, "load"))
         self._sampler.load_begins(run.pid)
@@ -76,7 +77,7 @@ class MeasuredLoad:
         course, target = self._course, self._target
         _check_conditions(course, target, "before")
         _make_ready(course, self._session, self._arm, self._checkpoint, target)
-        self._watch.prepare()
+        self.watch.prepare()
         course.round_trip_us = median_round_trip(self._session)
         self._others = count_clients(self._session)
         hold = None if course.point.pack is None else course.point.pack.hold
@@ -92,9 +93,9 @@ class MeasuredLoad:
         course.notes += run.notes
         course.note(course.outcome.overrun())
         check_script(course, run)
-        self._watch.check_begun(run)
+        self.watch.check_begun(run)
         course.reason = run.trouble or course.outcome.failure(status, run.last_words(), run.maker)
-        self._watch.ended(status, run.last_words())
+        self.watch.ended(status, run.last_words())
 
     def measure_begins(self) -> None:
         """Reads the server's counters, if this trial reads them."""
@@ -129,8 +130,8 @@ class MeasuredLoad:
                 # the lab's own sessions must not take memory, nor be lost with the server
                 self._checkpoint.close()
                 self._session.close()
-                self._watch.restart(self._run)
-            case _ if self._watch.hear(event):
+                self.watch.restart(self._run)
+            case _ if self.watch.hear(event):
                 return
             case {"event": "tick", "phase": phase} if phase in PHASES:
                 course.listener(Second(course.planned.arm, phase, event["second"], course.outcome.tps_of(event)))
@@ -140,7 +141,7 @@ class MeasuredLoad:
         course, checkpoint, session = self._course, self._checkpoint, self._session
         with timed(course.timings, "collect"):
             checkpoint.close()
-            if session.closed and self._watch.restarts:
+            if session.closed and self.watch.restarts:
                 session = self._session = self._stack.enter_context(self._target.connect())
             course.checkpoint_s = checkpoint.duration_s
             course.note(checkpoint.note(self._measured_since))
@@ -148,7 +149,7 @@ class MeasuredLoad:
             try:
                 if not course.shared_server:
                     wait_for_clients_to_leave(session, self._others)
-                self._watch.end()
+                self.watch.end()
                 if self._before is not None:
                     course.deltas |= views.deltas(self._before, self._counters())
                 course.relations = views.read_relations(session, course.data.relations(session))

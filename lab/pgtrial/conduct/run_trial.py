@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from pgtrial.conduct.course import Course, sentence
-from pgtrial.conduct.kinds import job
 from pgtrial.conduct.measured_load import MeasuredLoad
 from pgtrial.conduct.progress import Preparing
 from pgtrial.conduct.trial_record import record, write_measurements
@@ -87,7 +86,7 @@ class RunningTrial:
             return
         with self._loading():
             if isinstance(event, TrialError):
-                raise job.overrun(self.course, event)
+                raise self._measured.watch.reported(event)
             if event is not None:
                 self._measured.hear(event)
                 return
@@ -126,7 +125,7 @@ class RunningTrial:
             with self._server:
                 with course.failing():
                     self.arm.fetch_log(self._log)
-                if (taken := job.name_taken(course)) is not None:
+                if self._measured is not None and (taken := self._measured.watch.name_taken()) is not None:
                     raise taken
                 # the log is read here, before the lab's own stop of the server adds to it
                 course.server_said += server_log.last_lines(self._log, course.log_read)

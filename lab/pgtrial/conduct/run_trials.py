@@ -15,7 +15,6 @@ from pathlib import Path
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.interleaving import SLICE_S, check_slices, may_lengthen
-from pgtrial.conduct.kinds.job import beside_of
 from pgtrial.conduct.leftovers import remove
 from pgtrial.conduct.load_statements import statements_of
 from pgtrial.conduct.outcome import PHASES
@@ -169,7 +168,7 @@ def _run(
                     started=now(),
                     turn=Turn(number, len(planned), slice_s),
                     shared_server=study.plan.shares_server,
-                    beside_script=study.script_called(beside.script) if (beside := beside_of(point)) else None,
+                    beside_script=next(map(study.script_called, point.kind.scripts_beside), None),
                     pack=sql_files(study.spec, point),
                     values=values or {},
                     statements=statements_of(study, due, values) if is_own else in_common,

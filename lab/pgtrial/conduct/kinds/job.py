@@ -30,7 +30,6 @@ from pgtrial.loads.script_commands import run_once, script_commands
 from pgtrial.loads.target import Session, Target
 from pgtrial.machines.cpus import running_on
 from pgtrial.model.errors import NameTaken, StudyError, TrialError
-from pgtrial.model.records.job import BesideLoad
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.trial import JobSummary, Phase
 from pgtrial.model.units import format_duration
@@ -67,7 +66,8 @@ class JobWatch(LoadWatch):
         load.callback(self._shown_at.unlink, missing_ok=True)
         self._size = database_size(self._session)
         load.enter_context(self._memory)
-        if (beside := beside_of(self._course.point)) is not None:
+        job = self._course.point.job
+        if job is not None and (beside := job.beside) is not None:
             self._beside = load.enter_context(LoadBeside(self._course, target, beside))
         self._wal = wal_position(self._session)
 
@@ -120,6 +120,24 @@ class JobWatch(LoadWatch):
         if self._beside is not None:
             self._served = self._beside.end()
 
+    def reported(self, error: TrialError) -> TrialError:
+        """Names the limit of a job that was ended at it."""
+        job = self._course.point.job
+        if job is None or not isinstance(error, NotInTime):
+            return error
+        limit = format_duration(job.limit_s)
+        return TrialError(f"the job had not ended after {limit}, its limit ([load.job] limit), and was ended")
+
+    def name_taken(self) -> NameTaken | None:
+        reason, refused = self._course.reason, self._course.outcome.refused
+        if reason is None:
+            return None
+        if command_of(self._course.point) is None:
+            is_taken = refused is not None and refused.get("sqlstate") in _TAKEN
+        else:
+            is_taken = "already exists" in reason
+        return NameTaken(reason) if is_taken else None
+
     def end(self) -> None:
         self._course.job = JobSummary(
             wal_bytes=self._written,
@@ -156,15 +174,6 @@ def database_size(session: Session) -> float:
     return float(row[0]) if row is not None else 0.0
 
 
-def overrun(course: Course, error: TrialError) -> TrialError:
-    """Returns the error message of a job that went wrong. If the job was ended at its time limit, the message names the
-    limit."""
-    if course.point.job is None or not isinstance(error, NotInTime):
-        return error
-    limit = format_duration(course.point.job.limit_s)
-    return TrialError(f"the job had not ended after {limit}, its limit ([load.job] limit), and was ended")
-
-
 def command_of(point: LoadPoint) -> list[str] | None:
     """Returns the command line of a job that is a program, split into words; None for a job that is an SQL file, and
     for any other load."""
@@ -172,25 +181,8 @@ def command_of(point: LoadPoint) -> list[str] | None:
     return shlex.split(command) if command is not None else None
 
 
-def beside_of(point: LoadPoint) -> BesideLoad | None:
-    """Returns the load that runs at the same time as a job; None if there is none."""
-    return point.job.beside if point.job is not None else None
-
-
 _TAKEN = frozenset(("42P06", "42P07", "42701", "42710", "42723"))
 """SQLSTATEs of statements that were refused because they create an object whose name is taken."""
-
-
-def name_taken(course: Course) -> NameTaken | None:
-    """Returns the failure of a job that makes what is there already, which is somebody else's; None otherwise."""
-    if course.point.job is None or course.reason is None:
-        return None
-    refused = course.outcome.refused
-    if command_of(course.point) is None:
-        is_taken = refused is not None and refused.get("sqlstate") in _TAKEN
-    else:
-        is_taken = "already exists" in course.reason
-    return NameTaken(course.reason) if is_taken else None
 
 
 def refusal(course: Course, status: int, last_words: str) -> str | None:

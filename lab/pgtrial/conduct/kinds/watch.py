@@ -10,6 +10,7 @@ from pgtrial.conduct.start_load import start_engine
 from pgtrial.loads.engine import EngineRun
 from pgtrial.loads.load_run import Event, LoadRun
 from pgtrial.loads.target import Target
+from pgtrial.model.errors import NameTaken, TrialError
 from pgtrial.servers.arm import Arm
 
 
@@ -48,6 +49,16 @@ class LoadWatch:
     def ended(self, status: int, last_words: str) -> None:
         """Takes the exit status of the process that made the load, and the last line that it printed. Raises
         TrialError."""
+
+    def reported(self, error: TrialError) -> TrialError:
+        """Returns the error to report for the one that ended the load."""
+        return error
+
+    def name_taken(self) -> NameTaken | None:
+        """Returns the failure of a load that makes an object which is there already, and is somebody else's; None:
+        the load did not fail so.
+        """
+        return None
 
     def end(self) -> None:
         """Reads the counters that the load has changed. Raises psycopg.Error."""
