@@ -119,7 +119,7 @@ def _row_of_build(build: KeptBuild) -> tuple[str, ...]:
 
 
 def _kept(templates: Sequence[KeptTemplate]) -> str:
-    """Returns how much room the templates take, and how they are removed."""
+    """Returns a line that says how much space the templates take on the disk, and how to remove them."""
     root = state_root()
     if not templates:
         return f"No template is kept in {root}: the first study that needs data loads it, and later ones share it."

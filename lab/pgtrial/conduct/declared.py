@@ -26,7 +26,8 @@ def least_duration(spec: StudySpec) -> float:
 
 
 def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
-    """Yields what the user should know about the declared metrics, one sentence each."""
+    """Yields warnings and notes about the declared metrics that the user should read before the study begins, one
+    sentence each."""
     if repeated := plan.repeated_metrics:
         yield (
             f"a closed loop makes {' and '.join(repeated)} follow from the throughput; give the load a rate ([load] "

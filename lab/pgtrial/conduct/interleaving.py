@@ -103,7 +103,8 @@ def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]]:
 
 
 def why_not(spec: StudySpec) -> str | None:
-    """Returns why the arms' servers cannot run side by side, or why their loads cannot alternate; None if they can."""
+    """Returns the reason why the arms' servers cannot run at the same time, or why their loads cannot alternate; None
+    if there is none."""
     return next(_obstacles(spec), None)
 
 

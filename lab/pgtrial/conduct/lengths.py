@@ -231,7 +231,7 @@ def _of_unknown_end(spec: StudySpec, trials: int, overhead_s: float) -> TrialLen
 
 
 def _before(spec: StudySpec, overhead_s: float, slices: Sequence[float]) -> _Known:
-    """Returns what is known before the preliminary block."""
+    """Returns the facts from which lengths are chosen before the preliminary block has run."""
     preliminary_s = overhead_s + _trials(spec) * sum(preliminary_lengths(spec, SLICE_S))
     return _known(spec, slices, overhead_s, preliminary_s)
 

@@ -138,7 +138,7 @@ def declared(spec: StudySpec, arm: str) -> list[str]:
 
 
 def warnings(spec: StudySpec, plan: Plan) -> list[str]:
-    """Returns what the user should know before the first trial, one sentence each."""
+    """Returns warnings that the user should read before the first trial, one sentence each."""
     sentences = list(equal_arms(spec))
     floor = fewest_blocks(spec, plan)
     if plan.max_blocks < floor:
@@ -276,7 +276,8 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
 
 
 def announcement(plan: Plan, stored: Sequence[Trial]) -> str:
-    """Returns what the last extension will do, in words for people."""
+    """Returns a sentence that announces the last extension: how many blocks it adds, how long they take, and after
+    which of them a look comes."""
     step = plan.extensions[-1]
     blocks = step.end - step.after
     looks = [look for look in plan.looks if step.after < look <= step.end]

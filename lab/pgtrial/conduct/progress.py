@@ -14,11 +14,13 @@ from pgtrial.model.records.trial import Trial
 
 @dataclass(frozen=True)
 class Preparing:
-    """A step outside of trials has begun, such as loading a template, or a person should know something."""
+    """A message for the user: a step outside of trials has begun, such as loading a template, or something was
+    noticed."""
 
     text: str
     stays: bool = False
-    """True if a person should still read it afterwards: the live display prints it above itself, where it stays."""
+    """True if the message must stay readable after the step: the live display prints it above itself and does not
+    replace it by the next one."""
 
 
 @dataclass(frozen=True)

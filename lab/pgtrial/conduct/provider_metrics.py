@@ -52,7 +52,7 @@ def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], no
     with study.locked():
         wanting = [trial for trial in study.trials() if not study.has_provider_metrics(trial)]
         for arm, wanted in arms.items():
-            # the metrics of a trial that never came to its measured part have no time axis
+            # seconds count from the measured part, so a trial that never reached it can have no metrics
             begun = [(t, since) for t in wanting if t.arm == arm and (since := _measured_since(study, t)) is not None]
             settled = [
                 trial_begun for trial_begun in begun if moment - datetime.fromisoformat(trial_begun[0].ended) >= SETTLED

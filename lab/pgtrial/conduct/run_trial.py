@@ -58,7 +58,7 @@ class RunningTrial:
     def begin(self) -> None:
         """Starts the server and the engine of the load. Raises ArmError, StudyError and StoreError."""
         course = self.course
-        if course.reason is not None:  # the shared server did not start
+        if course.reason is not None:  # for example, the shared server did not start
             self.ended = True
             return
         try:

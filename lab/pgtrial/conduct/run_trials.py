@@ -179,7 +179,7 @@ def _run(
                     notes=list(notes),
                 )
                 if study.plan.shares_server and under_way and under_way[0].ended:
-                    first = under_way[0].course  # the first trial starts the server of all, and has failed
+                    first = under_way[0].course  # it had to start the shared server, and failed
                     course.reason, course.start_failures = first.reason, first.start_failures
                 trial = RunningTrial(course, arms[due.arm], while_served)
                 under_way.append(trial)
@@ -201,7 +201,8 @@ def _run(
 def _end_unstored(
     study: StudyDirectory, under_way: Sequence[RunningTrial], error: BaseException, *, counts: bool
 ) -> None:
-    """Removes the files of trials that are not to be stored, and records trials that a signal ended if they count."""
+    """Removes the files of trials that are not to be stored. If a signal ended the trials and they would have counted,
+    records the interruption."""
     with suppress(StoreError):  # the next start removes them
         remove(trial.course.directory for trial in under_way)
     if counts and isinstance(error, KeyboardInterrupt):
@@ -209,7 +210,7 @@ def _end_unstored(
 
 
 def _give_start(trials: Sequence[RunningTrial]) -> None:
-    """Lets all engines that wait for it begin at one instant."""
+    """Sets one moment, soon, at which the loads of all these trials begin, and tells it to their engines."""
     waiting = [(trial.course, trial.run) for trial in trials if trial.run is not None]
     start_at = time.monotonic() + max((run.notice_s for _, run in waiting), default=0.0)
     for course, run in waiting:
@@ -218,7 +219,8 @@ def _give_start(trials: Sequence[RunningTrial]) -> None:
 
 
 def _hear_loads(trials: Sequence[RunningTrial], deadline: float, plan: Plan, longest_s: float | None) -> None:
-    """Passes on the events of all loads until they are over; engines that wait for their start get it together.
+    """Passes each event of the loads on to its trial until all loads are over. Engines whose loads alternate wait after
+    their preparation; when all of them are ready, they get one common time to begin.
 
     Raises SlicesTooShort if the first warm-up at this load point finds that slices are too short.
     """

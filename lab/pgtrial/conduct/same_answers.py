@@ -120,7 +120,7 @@ class SameAnswers:
         options = [*scripts_of(point, folder / point.workload), "-M", point.protocol]
         options += [f"--values={name}={path}" for name, path in values.items()]
         of_seeds: list[list[ScriptCommand]] = []
-        is_text = point.protocol == "simple"  # its values stand in the text of the statements
+        is_text = point.protocol == "simple"  # this protocol puts values into the text of statements
         takes_drawn = bool(self.drawn) and not is_text
         while sum(map(_listed, of_seeds)) < _MANY and len(of_seeds) < _MANY:
             seed = (self.seed + len(of_seeds)) % 2**62

@@ -134,7 +134,7 @@ def _schema_of_prewarm(session: Session, server: Server) -> str | None:
         return None if schema is None else str(schema)
     if value(session, "SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'") is None:
         return None
-    session.execute("CREATE EXTENSION pg_prewarm SCHEMA pg_catalog")  # this schema is there with any data
+    session.execute("CREATE EXTENSION pg_prewarm SCHEMA pg_catalog")  # this schema exists in every database
     return "pg_catalog"
 
 

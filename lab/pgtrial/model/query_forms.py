@@ -1,5 +1,5 @@
-"""The advice that ends a message when a user gave SQL where a set-up is expected: how two forms of a query or a schema
-are compared."""
+"""Advice for messages: what to write in order to compare two forms of a query or of a schema. Messages end with it if
+the user gave SQL where a set-up is expected."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ TWO_FORMS = (
     "all arms would run it; to compare two forms of a query or two scripts, give each arm its own: "
     "'old=query=SELECT ...' 'new=query=SELECT ...', or old=workload=old.sql new=workload=new.sql"
 )
-"""The end of a message: a clause of its own that tells how to give each arm its own query or script."""
+"""A clause at the end of a message. It says how to give each arm a query or script of its own."""
 
 OBJECTS = (
     "an index, a view or a function is compared by a study file in which an arm makes it by setup_sql:\n"
@@ -16,8 +16,7 @@ OBJECTS = (
     '  setup_sql = "CREATE INDEX ON orders (customer)"\n'
     "and two forms of a query by 'old=query=SELECT ...' 'new=query=SELECT ...'"
 )
-"""The end of a message about SQL that was given where a set-up is expected: a clause of its own, and lines for a study
-file."""
+"""A clause, and lines for a study file, at the end of a message about SQL that was given where a set-up is expected."""
 
 KEYS_OF_SCRIPTS = ("query", "workload")
-"""The keys of [load] and of an arm that say which script is run."""
+"""The keys of `[load]` and of an arm that name the script or the query to run."""

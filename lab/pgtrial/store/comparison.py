@@ -155,7 +155,7 @@ def _host(parts: Mapping[str, str]) -> str:
 def _server_name(dsn: str) -> str:
     parts = parts_of(dsn)
     if not parts:
-        # the check of the study reports this properly, and without the password
+        # a wrong connection string is reported later, when the study is checked, without its password
         return "server"
     port = f":{parts['port']}" if "port" in parts else ""
     return f"{_host(parts)}{port}/{parts.get('dbname', '')}".rstrip("/")

@@ -38,11 +38,11 @@ _REHEARSALS: Mapping[str, LoadRehearsal] = {
 
 
 def rehearsal_of(point: LoadPoint) -> LoadRehearsal:
-    """Returns how the load of a load point is rehearsed."""
+    """Returns the object that rehearses the load of a load point."""
     return _REHEARSALS.get(point.kind.key) or LoadRehearsal()
 
 
 def watch_of(course: Course, arm: Arm, session: Session) -> LoadWatch:
-    """Returns the lab's part of the load of a trial."""
+    """Returns the object with the work that the lab does around the load of a trial."""
     watch = _WATCHES.get(course.point.kind.key)
     return watch(course, arm, session) if watch is not None else LoadWatch()

@@ -84,7 +84,8 @@ class Figure(Record):
 
 
 class Claim(Record):
-    """A published result in words, with the arms that it compares, where a study may have the same ones."""
+    """A published result that is stated in words. `arms` and `baseline` have names by which a study may call the
+    set-ups that it compares."""
 
     text: str
     arms: list[str] = Field([])

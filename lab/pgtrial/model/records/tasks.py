@@ -45,7 +45,7 @@ class TaskLoad(PointKind, Record):
         return self.threads_in_table * self.rows
 
     def most_engines(self, clients: int) -> int:
-        return min(self.pool, self.tasks)  # each has a connection of each pool
+        return min(self.pool, self.tasks)  # each engine has at least one connection of each pool
 
     @property
     def details(self) -> str:

@@ -76,7 +76,8 @@ def weight_of(workload: str) -> tuple[str, int | None]:
 
 
 def objections_to_weights(workloads: list[str]) -> Iterator[str]:
-    """Yields what is wrong with a list of scripts of which some have weights, each as the rest of a sentence."""
+    """Yields an objection, as the rest of a sentence, for each fault in a list of scripts of which some have
+    weights."""
     weights = [weight_of(workload) for workload in workloads]
     if all(weight is None for _, weight in weights):
         return

@@ -102,7 +102,7 @@ def server_of(shared: SetUp, table: SetUp) -> Server:
     def value(key: str) -> Any:
         mine, ours = getattr(table, key), getattr(shared, key)
         match key:
-            case "settings":  # their names are case-insensitive
+            case "settings":  # names of settings are case-insensitive
                 own_names = {name.lower() for name in mine}
                 return {**{name: text for name, text in ours.items() if name.lower() not in own_names}, **mine}
             case "sysctl" | "environment":

@@ -204,5 +204,6 @@ def is_paced(spec: StudySpec) -> bool:
 
 
 def load_points(spec: StudySpec) -> list[LoadPoint]:
-    """Returns what trials run: one load point, or the crossing of the lists of the study file, in their order."""
+    """Returns the load points of the study: a single one, or each combination of the values that its lists have, in the
+    order of the study file."""
     return spec.load.kind.points(spec)

@@ -88,7 +88,8 @@ class SuiteSection(Record):
 
     @property
     def passes(self) -> int:
-        """Returns how often each query runs in a trial, with the unmeasured pass."""
+        """Returns how often each query runs in a trial. Unless the server restarts before queries, this includes an
+        unmeasured first run."""
         return self.runs if self.drops_caches else self.runs + 1
 
     @property

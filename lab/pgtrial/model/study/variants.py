@@ -1,14 +1,14 @@
 """Expands a study file: it chooses one of the profiles, and makes one arm for each server build of the machine. All
 functions are pure.
 
-A profile is an overlay on the keys that all of them share: `[profiles.NAME.SECTION]` holds what NAME changes of
-`[SECTION]`. Tables are merged key by key, to any depth; any other value, a list too, replaces the shared one. Arms are
-the exception: a profile that names arms names all of them, since the first one is the baseline and a mixture would have
-none that one can see.
+A profile changes keys that all profiles share: `[profiles.NAME.SECTION]` holds what NAME changes of `[SECTION]`. Tables
+are merged key by key, to any depth; any other value, a list too, replaces the shared one. Arms are the exception: a
+profile that names arms must name all of them. The first arm is the baseline, and if arms were merged, the study file
+would not show which one is first.
 
 With `postgres = "every"` an arm stands for one arm per build. The arms are written out when the study is read, so that
-its frozen form names them one by one and a resumed study has the same ones. The builds are handed in: a study knows
-nothing of how servers are found.
+its frozen form names them one by one and a resumed study has the same ones. The caller passes the builds, since this
+module does not know how servers are found.
 """
 
 from __future__ import annotations
