@@ -1,5 +1,5 @@
-//! The meaning of a server's message, as far as captures need it. Source: `src/backend/tcop/postgres.c` and
-//! `src/backend/utils/init/postinit.c` of PostgreSQL 9.6 to 18.
+//! Recognizes the messages of a server that captures need, such as statements and durations. Source:
+//! `src/backend/tcop/postgres.c` and `src/backend/utils/init/postinit.c` of PostgreSQL 9.6 to 18.
 
 use crate::format::Protocol;
 use crate::sql::tokens::{SqlToken, Tokens};
@@ -102,8 +102,9 @@ fn statement(text: &str, duration: Option<Micros>) -> Option<Said<'_>> {
     Some(Said::Statement { protocol, text, duration })
 }
 
-/// Takes the name of a statement from the front. A name may have a colon and a space in it: it ends where a command
-/// begins behind them, or at the first ones if that is nowhere so.
+/// Splits the name of a prepared statement off the front of a text. The name may contain a colon and a space, so it
+/// ends at the first such pair behind which an SQL command begins, or at the first pair if no command follows any of
+/// them.
 fn split_name(named: &str) -> Option<(&str, &str)> {
     let ends = memchr::memmem::find_iter(named.as_bytes(), b": ").take(MOST_COLONS);
     let begins_command =

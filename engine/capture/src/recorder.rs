@@ -32,8 +32,8 @@ pub struct Recorder {
     repeated: Vec<(Record, String)>,
 }
 
-/// The number of durations of the extended protocol that log_duration writes before that of the statement itself: the
-/// times to parse and to bind.
+/// The number of durations that log_duration writes in the extended protocol before the duration of the execution
+/// itself: those of parsing and of binding.
 const STEPS_BEFORE: u64 = 2;
 
 /// The time for which errors are kept that may be repeated by the leader of a parallel query, in microseconds.

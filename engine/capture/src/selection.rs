@@ -10,7 +10,8 @@ pub struct Selection {
     /// The names of applications: if there are any, statements of these alone are wanted.
     pub applications: Vec<String>,
     pub excluded_applications: Vec<String>,
-    /// The moment from which on statements are wanted, and the moment before which they are.
+    /// The moment from which on statements are captured, and the moment (`to`) from which on they are not captured any
+    /// more.
     pub from: Option<GivenMoment>,
     pub to: Option<GivenMoment>,
 }

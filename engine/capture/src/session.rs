@@ -22,7 +22,8 @@ pub struct OpenSession {
     pub free: Micros,
     /// The line of a statement that was bound and not executed yet.
     pub bound: Option<u64>,
-    /// The number of durations without a statement that came since the last one, and the line of the first.
+    /// The number of durations without a statement that the log has had since the session's last statement, and the
+    /// line of the first of them.
     pub durations: Option<(u64, u64)>,
     /// The log of the session's last record.
     pub source: String,
@@ -37,7 +38,7 @@ pub type Values = Vec<Option<String>>;
 pub struct Pending {
     pub statement: RecordedStatement,
     pub parameters: Values,
-    /// The hash of the text, by which an error finds its statement.
+    /// The hash of the statement's text, with which an error in the log is assigned to its statement.
     pub hash: u64,
 }
 
@@ -47,7 +48,7 @@ impl OpenSession {
         Self { session_id: record.session_id.clone(), ..Self::default() }
     }
 
-    /// Returns true if a record with the same process is of another session.
+    /// Returns true if a record cannot belong to this session although it has the same process number.
     pub fn is_another(&self, record: &Record) -> bool {
         let differ = |one: &str, other: &str| !one.is_empty() && !other.is_empty() && one != other;
         differ(&self.session_id, &record.session_id)

@@ -1,5 +1,5 @@
-//! Abbreviations of time zones as offsets, by the time zone database, so that a log over a change of the clock stays in
-//! order.
+//! Converts abbreviations of time zones to offsets, with the time zone database, so that a log that covers a change to
+//! or from daylight saving time stays in order.
 
 use std::collections::HashMap;
 
@@ -12,8 +12,8 @@ use crate::time::{Abbreviation, Timestamp, iso, signed_offset};
 
 /// The knowledge about the zone of the logs.
 ///
-/// Where several zones have an abbreviation, the distances between times are known all the same, as long as they are
-/// the same in each of these zones.
+/// If several time zones have the abbreviations of a log, the distances between the log's times are known all the same,
+/// provided that they are equal in all of these zones.
 #[derive(Debug, Clone, Default)]
 pub struct Zones {
     /// The zone that the user named.
@@ -137,7 +137,8 @@ impl Zones {
         Ok(offset)
     }
 
-    /// Returns the offset that keeps the distance to the times before; `None` if the candidates say different ones.
+    /// Returns the offset with which a time keeps its distance to the times before it; `None` if the possible zones
+    /// have different answers.
     fn offset_of(&mut self, one: &Candidate, found: &[Candidate]) -> Option<i64> {
         let is_one = found.iter().all(|other| (other.first, other.offset) == (one.first, one.offset));
         if (self.exact || self.others) && !is_one {
@@ -162,8 +163,8 @@ fn clock(time: Timestamp) -> Result<DateTime, Unplaced> {
     text.trim_end_matches('Z').parse().map_err(|_| Unplaced::NoTime(text))
 }
 
-/// Returns the zones that have an abbreviation on a clock that shows this time, each with its offset at the first
-/// abbreviation, if there was one before.
+/// Returns the zones in which clocks show this time with this abbreviation. Each has its offset then, and its offset at
+/// the log's first abbreviation, if there was one before.
 fn matching<'a>(
     zones: impl IntoIterator<Item = (&'a TimeZone, Option<i64>)>,
     abbreviation: &str,

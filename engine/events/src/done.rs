@@ -105,7 +105,8 @@ pub struct ResponseClasses {
     pub longer: Count,
 }
 
-/// The share of one machine in a merged run. Of a lost machine only what its seconds have is known.
+/// The part of one machine in a merged run. If the machine was lost, only the values that follow from its events of
+/// seconds are known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachineShare {
     pub machine: String,

@@ -138,7 +138,8 @@ impl EventLine {
     }
 }
 
-/// The keys that are read first, because a first line of another version may have other keys too.
+/// The keys by which the version of a file is recognized. They are read on their own, because the first line of a file
+/// of another version may have further keys.
 #[derive(Deserialize)]
 struct Head<'a> {
     #[serde(borrow)]

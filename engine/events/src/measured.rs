@@ -186,7 +186,8 @@ pub struct PoolTimeouts {
     pub waited_us: Option<Extent>,
 }
 
-/// The queue at the end of a second: what waits and what is under way. Used only with a rate.
+/// The transactions that wait for a client, and those that are being executed, at the end of a second. It is used only
+/// with a rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueRecord {
     /// Transactions whose scheduled start is past and that have no client.

@@ -22,7 +22,8 @@ pub struct QueryRecord {
     pub phase: Phase,
     /// The number of the run, counted from 1 in each phase.
     pub run: u32,
-    /// The time from sending to the end of the answer; the limit of a cancelled query, `None` after an error.
+    /// The time from sending the query to the end of its answer. If the query was cancelled, this is the time limit;
+    /// after an error it is `None`.
     pub time_us: Option<f64>,
     pub over_limit: bool,
     /// The number of rows that the last statement returned or changed.

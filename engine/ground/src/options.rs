@@ -20,9 +20,9 @@ pub struct OptionRow<T: 'static, E: 'static, G> {
 
 /// The effect of an option.
 pub enum Setter<T: 'static, E: 'static> {
-    /// An option without a value turns this on.
+    /// The option has no value and sets this flag to true.
     Switch(fn(&mut T) -> &mut bool),
-    /// An option without a value does this.
+    /// The option has no value and calls this function.
     Action(fn(&mut T) -> SetResult<E>),
     /// The value is stored here as it is.
     Text(fn(&mut T) -> &mut Option<String>),
@@ -159,7 +159,8 @@ impl<T, E, G: Copy> OptionRow<T, E, G> {
         Self { spec, group, help, set: Setter::Value(set) }
     }
 
-    /// Makes an option that several front ends have; its row is about a part of the options of this one.
+    /// Makes an option from a row that several front ends share; the row sets a field of `P`, which is a part of this
+    /// front end's options `T`.
     pub const fn part<P, H: Sync>(row: &'static OptionRow<P, E, H>, group: G, help: &'static str) -> Self
     where
         T: AsMut<P>,

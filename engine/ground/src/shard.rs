@@ -38,12 +38,13 @@ impl Shard {
         start(self.index as u64)..start(self.index as u64 + 1)
     }
 
-    /// Returns true if this engine has item `number`, counted from 0, of items that are dealt in turn.
+    /// Returns true if item `number`, counted from 0, belongs to this engine, if items are assigned to the engines
+    /// round-robin.
     pub fn has_turn(self, number: u64) -> bool {
         number % self.of as u64 == self.index as u64
     }
 
-    /// Returns how many of `total` items this engine has if they are dealt in turn.
+    /// Returns how many of `total` items belong to this engine, if items are assigned to the engines round-robin.
     pub fn turns(self, total: usize) -> usize {
         total / self.of + usize::from(self.index < total % self.of)
     }

@@ -112,7 +112,8 @@ fn with_return(line: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Tears a message off. In plain lines it is torn within a line: whether a message had a further line nobody can know.
+/// Tears a message off. In the plain format it is torn within a line and not between two lines, since nothing in the
+/// log shows how many lines a message had.
 fn tear(choices: &mut Choices<'_>, piece: &mut Piece) {
     let Some(form) = piece.form.filter(|_| !piece.bytes.is_empty() && !piece.is_mixed) else { return };
     let cut = choices.below(piece.bytes.len());

@@ -21,8 +21,9 @@ pub enum LogForm {
     },
 }
 
-/// Prefixes, of which the first ones are guessed rightly. None begins with a name or a process: where the message
-/// before was torn off in its name, nothing shows where the next one begins.
+/// Values of `log_line_prefix`. The first ones are those that a capture guesses correctly. None begins with a name or a
+/// process number: if the message before was torn off within its name, nothing would show where the next message
+/// begins.
 const PREFIXES: [&str; 15] = [
     "%m [%p] ",
     "%m [%p] %q%u@%d ",

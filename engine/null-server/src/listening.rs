@@ -87,7 +87,7 @@ fn is_abandoned(path: &Path) -> bool {
     UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// The way by which connections reach a thread.
+/// The channel through which a thread receives new connections, and the waker that tells the thread about them.
 pub struct Door {
     pub inbox: Sender<Accepted>,
     pub waker: Waker,

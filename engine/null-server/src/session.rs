@@ -1,5 +1,5 @@
-//! The session of one client: bytes in, bytes out. It uses neither sockets nor clocks: a statement that takes time ends
-//! the turn, and the caller continues when that time is over.
+//! The session of one client: bytes in, bytes out. It uses neither sockets nor clocks. When a statement takes time,
+//! [`ClientSession::answer`] returns, and the caller calls it again when that time is over.
 
 use ground::clock::Nanos;
 use ground::random::Random;

@@ -70,7 +70,7 @@ pub enum TablesError {
     OtherProcedure { signature: String, program: &'static str },
 }
 
-/// A table of somebody else in the place of one that a program makes.
+/// A table that this program has not made, under the name of one that it would make.
 #[derive(Debug)]
 pub struct Foreign {
     pub dbname: String,

@@ -1,8 +1,9 @@
-//! Marks: the comments by which is known what this program has made in a database, each with the place of its object.
+//! Marks: comments on database objects that identify what this program has made. Each mark names the place of its
+//! object.
 //!
-//! A place names the server, the database and the object. A restored dump and a copy of a database have the same
-//! comments on other objects, and an object that somebody has renamed is no longer where its mark says: neither was
-//! made here. The lab writes and reads the same form (`lab/pgtrial/loads/marks.py`).
+//! A place consists of the server, the database and the object. After a dump is restored, a database is copied or an
+//! object is renamed, the comment is the same, but its object is not in the place that the mark names: so this program
+//! did not make it. The lab writes and reads the same form (`lab/pgtrial/loads/marks.py`).
 
 use wire::session::Session;
 

@@ -45,7 +45,7 @@ pub struct Authentication {
 }
 
 impl Authentication {
-    /// Answers one request, of which `body` is what follows the message's length.
+    /// Answers one authentication request of the server; `body` is the message without its type and length.
     pub fn request(
         &mut self,
         body: &[u8],

@@ -232,7 +232,8 @@ impl<T: Transport> Connection<T> {
         Sent::Collected
     }
 
-    /// Notes that the request holds the text of `statement`.
+    /// Notes that the last request contains the text of `statement`, so that the text can be found if the server
+    /// rejects it.
     #[cold]
     fn expect_text(&mut self, statement: &Statement, mode: QueryMode, messages: &[u8]) {
         if mode == QueryMode::Prepared {
@@ -441,8 +442,8 @@ impl<T: Transport> Connection<T> {
         self.exchange.request.trim();
     }
 
-    /// Returns true if the server has ended the session of a connection that waits for no reply: no other error comes
-    /// unasked. The server closes the socket when it has tidied up, which may take long.
+    /// Returns true if the server has ended the session of a connection that waits for no reply: it sends an error
+    /// without a request only then. It closes the socket later, when it has cleaned up, which may take long.
     pub fn is_dismissed(&self) -> bool {
         self.exchange.has_error()
     }

@@ -98,7 +98,7 @@ pub trait Visitor {
     /// Takes one message. After [`Flow::Stop`] the reader keeps what follows.
     fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError>;
 
-    /// Takes one message that is not wanted, and whose body is left out because it was not complete at once.
+    /// Takes a message whose body is not wanted and was dropped, because it did not arrive in one piece.
     fn left_out(&mut self, kind: u8) -> Result<Flow, ConnectionError> {
         self.message(kind, &[])
     }
@@ -174,8 +174,8 @@ impl Reader {
         Ok(flow)
     }
 
-    /// Visits the messages in what was kept, followed by `bytes`. What is left stays where it is: a long message that
-    /// comes in many pieces is not copied for each.
+    /// Visits the messages in the bytes that were kept, followed by `bytes`. Bytes that are left over are kept in the
+    /// same buffer: a long message that arrives in many pieces is not copied for each piece.
     #[cold]
     fn take_joined<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<Flow, ConnectionError> {
         let mut joined = std::mem::take(&mut self.kept);
@@ -205,8 +205,8 @@ impl Reader {
         Ok((bytes.len() - rest.len(), Flow::Continue))
     }
 
-    /// Visits a message of which only the first `available` bytes are there, unless it has to be kept until it is
-    /// complete.
+    /// Begins a message of which only the first `available` bytes have arrived: the visitor gets it without its body,
+    /// unless the body has to be kept until it is complete.
     #[cold]
     fn begin_message<V: Visitor>(
         &mut self,

@@ -146,9 +146,9 @@ enum Next {
     GiveUp,
 }
 
-/// Returns the step of libpq after each kind of failure: it goes on to another server only where the first does not
-/// answer or is of the wrong kind, not where it refuses. `is_open` says whether the encryption is still open: nobody is
-/// authenticated.
+/// Returns the step that libpq takes after each kind of failure: it goes on to another server only if the first one
+/// does not answer or is of the wrong kind, not if it refuses the session. `is_open` is true as long as another attempt
+/// at the same address may be made with the other choice of encryption, since no authentication has been completed.
 fn next_attempt(route: &[Arc<Attempt>], at: usize, error: &ConnectionError, is_open: bool) -> Next {
     let failed = &route[at];
     let is_same_host = |next: &Attempt| next.endpoint == failed.endpoint;

@@ -49,8 +49,8 @@ pub enum QueryKind {
     Nothing,
 }
 
-/// Builds the [`Answered`] of [`Rows::Counted`], [`Rows::Hashed`] and [`Rows::Handed`]: the last of a request's
-/// results.
+/// Builds the [`Answered`] of [`Rows::Counted`], [`Rows::Hashed`] and [`Rows::Handed`], which describes the last result
+/// of a request.
 #[derive(Default)]
 pub struct Answering {
     /// The answer, once it is complete.
@@ -139,8 +139,8 @@ impl Answering {
         }
     }
 
-    /// Returns kind and row count of a result of which only the tag came. Without RowDescriptions, which the caller may
-    /// not ask for, a result with columns and no rows is recognized by the command's name.
+    /// Returns the kind and the number of rows of a result of which only the command tag was received. If the caller
+    /// has not asked for RowDescriptions, a result with columns but without rows is recognized by the command's name.
     fn kind_by_tag(&self, tag: &[u8]) -> (QueryKind, u64) {
         let tag = tag.strip_suffix(&[0]).unwrap_or(tag);
         let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();

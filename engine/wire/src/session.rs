@@ -24,8 +24,8 @@ const TOKEN: Token = Token(0);
 /// The longest time for which the end of a session is awaited; a server that is busy with it goes on alone.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// The longest time until an interrupt is noticed, and the pause between two cancel requests: a server process that was
-/// between two statements has not taken the first one.
+/// The longest time until an interrupt is noticed, and the pause between two cancel requests. A request is repeated
+/// because a server process that is between two statements ignores it.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The longest time that a server may take to cancel an interrupted statement; then it goes on alone, or does not

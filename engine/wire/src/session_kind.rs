@@ -3,7 +3,7 @@
 
 use crate::params::TargetSessionAttrs;
 
-/// The facts that are known so far; servers from 14 on tell both while the session starts.
+/// The facts about a server that are known so far. Servers from 14 on report both when the session starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionKind {
     /// The value of `default_transaction_read_only`.
@@ -29,7 +29,8 @@ impl SessionKind {
         self.read_only.get_or_insert(false);
     }
 
-    /// Returns the question that the server must be asked before it can be judged, if it has not said enough by itself.
+    /// Returns the query that has to be sent to find out the kind of the server; `None` if the server has reported
+    /// enough by itself.
     pub fn question(&mut self, wanted: TargetSessionAttrs) -> Option<&'static str> {
         use TargetSessionAttrs::*;
         let (is_open, sql) = match wanted {

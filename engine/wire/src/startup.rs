@@ -44,7 +44,7 @@ pub struct Startup {
     attempt: Arc<Attempt>,
     /// True if TLS is asked for.
     asks_tls: bool,
-    /// The session whose statement must be cancelled; `None`: a session is wanted.
+    /// The session whose statement a cancel request must cancel; `None` if this connection starts a session.
     cancels: Option<BackendKey>,
     /// The key by which the new session's statements can be cancelled, if the server said so.
     key: Option<BackendKey>,
@@ -152,8 +152,8 @@ impl Startup {
         }
     }
 
-    /// Returns true if the server may still be asked again with the other choice of encryption, as libpq does: not
-    /// after the end of authentication, nor where TLS broke after its handshake.
+    /// Returns true if, as in libpq, another attempt at the same server may be made with the other choice of encryption
+    /// after this error. That is not so once authentication is complete, nor if TLS broke after its handshake.
     pub fn may_change_encryption(&self, error: &ConnectionError) -> bool {
         let is_past_handshake = !matches!(self.state, State::Connecting | State::AwaitTlsAnswer | State::TlsHandshake);
         !(self.authentication.is_done || is_past_handshake && matches!(error, ConnectionError::Tls(_)))
@@ -164,7 +164,8 @@ impl Startup {
         self.state == State::Connecting
     }
 
-    /// Returns the file that holds the password, if that is what the server rejected.
+    /// Returns the password file from which the password was taken, if the server's error is that the password is
+    /// wrong.
     pub fn rejected_password_file(&self, error: &ConnectionError) -> Option<&Path> {
         match error {
             ConnectionError::Server(refusal)
@@ -275,8 +276,8 @@ impl Startup {
         Ok(())
     }
 
-    /// Takes a server's NegotiateProtocolVersion: the newest version that it has, and the options that it does not
-    /// know.
+    /// Checks a server's NegotiateProtocolVersion message, which has the newest version that the server supports and
+    /// the options that it does not know.
     fn negotiate(&self, body: &[u8]) -> Result<(), ConnectionError> {
         let refused = |reason: &str| ConnectionError::Protocol(reason.to_owned());
         let number = body.split_first_chunk::<4>().map(|(version, _)| u32::from_be_bytes(*version));

@@ -14,8 +14,8 @@ use crate::params::{Address, Endpoint, Given, Params, ParamsError, Password, Pro
 use crate::tls::{self, TlsFailure};
 use ground::random::{Random, entropy};
 
-/// The user of the program: functions that tell what servers and libpq say besides answers and errors, and that ask for
-/// a password.
+/// The user of the program, represented by functions that show notices of servers and warnings of libpq, show progress,
+/// and ask for a password.
 #[derive(Debug, Clone, Copy)]
 pub struct User {
     /// The function that gets notices and warnings, each without the last line's end.

@@ -1,6 +1,6 @@
-//! The usual replies to a thread's statements. The bytes around the rows of a reply are kept when they were judged;
-//! those of the next reply to the same statement are compared with them, which takes a fraction of the instructions of
-//! judging them.
+//! The usual replies to a thread's statements. When a reply was checked and found correct, its bytes before and behind
+//! the rows are kept. The next reply to the same statement is compared with them, which takes a fraction of the
+//! instructions of another check.
 
 use crate::frame::{self, Header};
 use crate::order::{Form, Order};
@@ -40,7 +40,8 @@ impl UsualReplies {
 /// The messages that all replies to a statement have in common: all except the rows. They were checked when they were
 /// stored.
 struct UsualReply {
-    /// The form by which the reply was judged: whether a reply is right depends on that and on its bytes only.
+    /// The form for which the reply was found correct. Whether a reply is correct depends on this form and on its bytes
+    /// only.
     form: Form,
     /// The messages before the rows and those behind them, up to the status.
     around: Box<[u8]>,

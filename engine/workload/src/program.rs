@@ -89,8 +89,8 @@ pub enum Action<'a, A: Actions = ScriptActions> {
     Request(A::Request<'a>),
     /// A step of programs of this mode only.
     Step(A::Step),
-    /// Go on when the other clients of the thread have had their turn. A run that is over ends here, in the middle of a
-    /// transaction that computes for long.
+    /// Let the other clients of the thread act, then go on. If the run is over, it ends here, in the middle of a
+    /// transaction that computes for a long time.
     Pause,
     /// Wait for a time.
     Sleep { command: usize, time: Duration },

@@ -10,7 +10,7 @@ pub struct Seeds {
     pub clients: Vec<Random>,
     /// The seed of hash functions that are given none.
     pub hashes: u64,
-    /// The generators of the arrivals of each application's tasks, from which all engines draw the same arrivals.
+    /// The generators of the arrival times of each application's tasks. All engines draw the same arrivals from them.
     pub arrivals: Vec<Random>,
     pub threads: Vec<ThreadSeeds>,
 }

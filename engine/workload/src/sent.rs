@@ -1,7 +1,7 @@
-//! The statements that the clients of a load send, told one by one.
+//! Passes each statement that the clients of a load send to a function.
 //!
-//! A workload is wrapped only where somebody asks for its statements, for example to explain them. The event loop and
-//! the programs of other runs do not know of it.
+//! A workload is wrapped for this only if its statements are needed, for example to explain them. Other runs do not use
+//! this module, so it costs them nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,8 @@ fn text(value: &Value) -> Option<String> {
 /// The function that is called with each statement before it is sent, by all threads of a load.
 pub type Listener = Arc<dyn Fn(SentStatement) + Send + Sync>;
 
-/// Returns a workload that does what another one does in this mode, and tells each statement before it is sent.
+/// Returns a workload that behaves like the given one in this mode, and calls `listener` with each statement before it
+/// is sent.
 pub fn told<A: Actions>(workload: Arc<dyn Workload<A>>, mode: QueryMode, listener: Listener) -> Arc<dyn Workload<A>> {
     Arc::new(ToldWorkload { workload, mode, listener })
 }

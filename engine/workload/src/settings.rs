@@ -39,7 +39,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Sets an option, whatever it was.
+    /// Sets the value of an option, and replaces a former value.
     pub fn set(&mut self, name: &str, value: OptionValue) {
         self.values.insert(name.replace('-', "_"), value);
     }

@@ -142,7 +142,7 @@ pub fn of_value(text: &str, take: &mut Take<'_>) {
     }
 }
 
-/// Cuts a value whose words stay; its digits do not.
+/// Cuts a value in which words are not replaced, but digits are.
 fn of_kept_words(text: &str, take: &mut Take<'_>) {
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -251,7 +251,8 @@ fn date_and_time(rest: &str, take: &mut Take<'_>) -> Option<usize> {
     Some(10 + length)
 }
 
-/// Returns the length of ` 08:00:00.123+00` behind a date, or 0.
+/// Returns the length of the time of day, such as ` 08:00:00.123+00`, at the beginning of the text that follows a date;
+/// 0 if there is none.
 fn time_length(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let is_time = matches!(bytes, [b' ' | b'T', a, b, b':', ..] if a.is_ascii_digit() && b.is_ascii_digit());
@@ -273,8 +274,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Cuts a text. Pieces that are replaced stand in brackets: `#` digits, `a` letters, `x` hexadecimal ones, `d` a
-    /// date.
+    /// Cuts a text into pieces and writes them in a row. Pieces that would be replaced are in brackets and begin with
+    /// their kind: `#` for digits, `a` for letters, `x` for hexadecimal digits, `d` for a date.
     fn cut(text: &str, of: fn(&str, &mut Take<'_>)) -> String {
         let mut all = String::new();
         of(text, &mut |piece| match piece {

@@ -208,7 +208,8 @@ impl Frame {
         Self { input, decoder, has_begun: false }
     }
 
-    /// Reads the header, behind frames that must be skipped; returns false at the end of the file.
+    /// Reads the header of the next compressed part, after frames that must be skipped; returns false at the end of the
+    /// file.
     fn begin(&mut self) -> io::Result<bool> {
         loop {
             match self.decoder.init(&mut self.input) {

@@ -20,8 +20,8 @@ pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureErro
     rows.finish(sink)
 }
 
-/// Makes records of lines. A row that was torn off, by a crash of the server or of its disk, is known by the row that
-/// begins before its last quote. Each line is looked at once.
+/// Assembles rows from lines, and makes records of them. A row that was torn off, by a crash of the server or a failure
+/// of its disk, is recognized when another row begins before its last quote. Each line is examined once.
 #[derive(Default)]
 struct Rows {
     /// The row so far.
@@ -70,8 +70,8 @@ impl Rows {
         if self.row.is_empty() { Ok(()) } else { self.give_up(why, sink) }
     }
 
-    /// Gives up the row up to the last row that begins within it, which may be whole or go on in the next line. Other
-    /// rows within it, and messages in another form, are counted as lost.
+    /// Gives up a torn row, up to the last row that begins within it; that row is kept, since it may be whole or
+    /// continue in the next line. Other rows within the torn one, and messages in another format, are counted as lost.
     fn take_last(&mut self, why: Unreadable, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         let begins: Vec<usize> = [0].into_iter().chain(rows_within(&self.row)).collect();
         let Some((last, torn)) = begins.split_last().filter(|(last, _)| **last > 0) else {
@@ -121,7 +121,8 @@ impl Rows {
     }
 }
 
-/// Returns the number of messages that may be in a row that was torn off, and in the lines that it seems to have.
+/// Returns the number of messages that a torn row may hold: the row itself, and the messages in lines that were taken
+/// for a part of it.
 fn messages_in(row: &[u8]) -> u64 {
     let counts = row.split(|c| *c == b'\n').map(|line| messages_of_another_form(&String::from_utf8_lossy(line)));
     counts.enumerate().map(|(line, count)| if line == 0 { count.max(1) } else { count }).sum()

@@ -64,7 +64,7 @@ impl Format {
         }
     }
 
-    /// Returns the prefix by which lines are read.
+    /// Returns the `log_line_prefix` with which the lines are read; `None` for formats without one.
     pub fn prefix(&self) -> Option<&Prefix> {
         match self {
             Self::Stderr(prefix) | Self::Cloud(prefix) => Some(prefix),
@@ -73,7 +73,8 @@ impl Format {
     }
 }
 
-/// Returns the prefix that lines have: the given one, or a guess.
+/// Returns the `log_line_prefix` of the lines: the given one, which at least one line must fit, or a guess if none is
+/// given.
 fn prefix_of(name: &str, lines: &str, given: Option<&Prefix>) -> Result<Prefix, CaptureError> {
     let log = || name.to_owned();
     let first = || stderr::shown(lines.lines().next().unwrap_or_default());

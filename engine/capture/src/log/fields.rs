@@ -56,13 +56,13 @@ pub struct Fields<'a> {
     pub user: &'a str,
     pub database: &'a str,
     pub application: &'a str,
-    /// True if the application's name ends at a space, which may be one of a name or what separates it from a further
-    /// field.
+    /// True if the application's name is followed by a space in the prefix. Such a space cannot be told from one within
+    /// the name, so that the name may have taken in a further field.
     pub is_application_last: bool,
     pub backend_type: &'a str,
     pub sqlstate: Option<[u8; 5]>,
-    /// True if another field stands in the place of a name: that of a further message, behind one that was torn off in
-    /// its prefix.
+    /// True if the text in the place of a name is another field, such as a time: it belongs to the next message, since
+    /// this one was torn off within its prefix.
     pub has_field_in_name: bool,
 }
 
@@ -153,7 +153,7 @@ fn ends_at_last(window: &str) -> impl Iterator<Item = usize> + '_ {
     last.into_iter().chain(window.match_indices('@').map(|(end, _)| end).filter(move |end| Some(*end) != last))
 }
 
-/// Returns the last boundary of characters that is not behind `most`.
+/// Returns the last offset up to `most` at which a character of the text begins or the text ends.
 fn floor_boundary(text: &str, most: usize) -> usize {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
@@ -199,8 +199,8 @@ fn epoch(text: &str) -> Option<Micros> {
     is_epoch.then(|| Some((number(seconds)? * 1000 + number(milliseconds)?) * 1000))?
 }
 
-/// Returns true if a text has more in it than the type of a process: types may have spaces, but no date and no
-/// session's identifier.
+/// Returns true if a text is not the type of a process alone. Such types may have spaces, but contain neither a date
+/// nor a session's identifier.
 fn is_no_type(text: &str) -> bool {
     let is_hex = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_hexdigit);
     let ends_in_session = |word: &str| {

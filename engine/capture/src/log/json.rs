@@ -1,5 +1,5 @@
-//! The format `jsonlog` of 15 and newer: an object on each line. CloudNativePG has the columns of csvlog in an object
-//! within that of its own log.
+//! The format `jsonlog` of PostgreSQL 15 and newer, with an object on each line. CloudNativePG writes a similar log: an
+//! object with the columns of csvlog within an object of its own.
 
 use serde::Deserialize;
 

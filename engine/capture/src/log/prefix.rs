@@ -113,7 +113,8 @@ impl Prefix {
         }
     }
 
-    /// Returns true if a text begins with the prefix, and with a message of which the word ends here.
+    /// Returns true if a text begins with the prefix and then the keyword of a message, such as `LOG`, and this keyword
+    /// ends at `word_end`.
     pub fn begins(&self, text: &str, word_end: usize) -> bool {
         let mut failed = HashSet::new();
         match_items(&self.items, text, 0, Fields::default(), take_part, &mut failed).is_some_and(

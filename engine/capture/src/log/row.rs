@@ -83,7 +83,8 @@ fn head_column(row: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Returns the places of rows that begin within a text, behind what is left of one that was torn off there.
+/// Returns the places at which rows begin within a text. Rows are looked for because an earlier row was torn off there,
+/// so that the next one stands in the middle of a line.
 pub fn rows_within(text: &[u8]) -> impl Iterator<Item = usize> + '_ {
     memchr::memchr_iter(b'-', text).filter_map(|dash| dash.checked_sub(4)).filter(|at| {
         let rest = &text[*at..];

@@ -12,8 +12,8 @@ use crate::error::CaptureError;
 /// The number of bytes of a log that decide its format.
 const HEAD: u64 = 256 << 10;
 
-/// The length from which on a line is no line of a server: it is read as one with a hole, and the rest of it is
-/// skipped.
+/// The length from which on a line cannot come from a server. Such a line is skipped, and counted like a line with lost
+/// data.
 const LONGEST_LINE: u64 = 256 << 20;
 
 /// A log that is read once, line by line.
@@ -110,7 +110,7 @@ impl LogLines {
     }
 }
 
-/// Reads a line with its end; returns its length. Of one that is too long a zero is left.
+/// Reads a line with its end; returns its length. A line that is too long is replaced by a zero byte.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
     let mut length = input.by_ref().take(LONGEST_LINE).read_until(b'\n', line)? as u64;
     if length == LONGEST_LINE && line.last() != Some(&b'\n') {

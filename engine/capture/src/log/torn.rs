@@ -19,16 +19,16 @@ pub fn messages_within(prefix: &Prefix, line: &str) -> u64 {
     count(prefix, line, |_| false)
 }
 
-/// Returns true if a message may begin within the zeros that a file system has put in the place of what it lost: a word
-/// of a message stands behind them, and one of another part of a message before them.
+/// Returns true if a message may begin within zero bytes that a file system has put in the place of lost data: the
+/// keyword of a message follows them, and the keyword of another message part stands before them.
 pub fn begins_in_hole(prefix: &Prefix, line: &str) -> bool {
     let Some((hole, _)) = line.char_indices().rfind(|(_, c)| *c == '\0') else { return false };
     let first = part_ends(&line[hole..], prefix.ends_in_field()).next();
     has_part(&line[..hole]) && first.is_some_and(|end| is_message(&line[hole..hole + end]))
 }
 
-/// Returns how many messages begin within the texts of a record and in its further parts. What a statement or a
-/// parameter quotes is no message.
+/// Returns how many messages begin within the texts of a record and its further parts because something was torn off
+/// there. Text that a statement or a parameter quotes is not counted.
 pub fn messages_within_texts(prefix: &Prefix, record: &Record, further: &str) -> u64 {
     let Record { message, detail, context, statement, .. } = record;
     let is_list = |list: Option<&str>| list.is_some_and(|list| parameters::parse(list).is_some());
@@ -72,7 +72,8 @@ fn count(prefix: &Prefix, text: &str, is_quoted: impl Fn(usize) -> bool) -> u64 
     ends.filter(|end| begins_before(prefix, text, *end)).count() as u64
 }
 
-/// Returns true if a message begins in a text whose first part has a word that ends here.
+/// Returns true if a message begins in a text before `end`, at which a keyword ends: its prefix and keyword are
+/// complete there.
 fn begins_before(prefix: &Prefix, text: &str, end: usize) -> bool {
     let line = text[..end].rfind('\n').map_or(0, |at| at + 1);
     let from = line.max(end.saturating_sub(LONGEST_PREFIX));

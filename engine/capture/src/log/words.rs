@@ -38,7 +38,8 @@ pub fn take_part(line: &str) -> Option<(Part, &str)> {
     Some((part(line[..word_end].trim_end())?, text))
 }
 
-/// Takes a word of capital letters from the front: that of a part in a language of which no words are known.
+/// Takes a word in capital letters and its colon from the front of a line: the keyword of a message part in a language
+/// that is not known.
 pub fn take_unknown_part(line: &str) -> Option<(Part, &str)> {
     let (word, text) = line.split_once(":  ").filter(|(word, _)| word.len() <= LONGEST_WORD)?;
     let is_word = word.chars().count() > 1 && word.chars().all(|c| c.is_alphabetic() && !c.is_lowercase());
@@ -48,7 +49,7 @@ pub fn take_unknown_part(line: &str) -> Option<(Part, &str)> {
 /// The greatest length of a word, in bytes. The longest one is Chinese.
 const LONGEST_WORD: usize = 60;
 
-/// Returns true if a part begins somewhere in a line, behind whatever prefix.
+/// Returns true if a message part, such as `LOG:` or `DETAIL:`, begins somewhere in a line.
 pub fn has_part(line: &str) -> bool {
     part_ends(line, false).next().is_some()
 }
@@ -60,7 +61,7 @@ pub fn part_ends(text: &str, may_follow_letter: bool) -> impl Iterator<Item = us
     colons.filter(move |colon| part_before(&text[..*colon], may_follow_letter).is_some())
 }
 
-/// Returns true if a text ends with the word of a message, before whose colon it was cut.
+/// Returns true if a text, which was cut before a colon, ends with the keyword of a message, such as `LOG`.
 pub fn is_message(text: &str) -> bool {
     matches!(part_before(text, true), Some(Part::Message(_) | Part::Foreign(_)))
 }

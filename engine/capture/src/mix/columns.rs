@@ -1,4 +1,4 @@
-//! The knowledge of pg_stats about columns, and values drawn from it.
+//! The statistics of columns in pg_stats, and values that are drawn according to them.
 
 use std::collections::HashMap;
 
@@ -32,13 +32,13 @@ struct Column {
     is_unique: bool,
     /// The common values with their shares, summed up.
     common: Vec<(f64, String)>,
-    /// The values between which there are equally many rows.
+    /// The bounds of the column's histogram: equally many rows lie between each two of them.
     bounds: Vec<String>,
     /// The last new number that was made.
     made: Option<i64>,
 }
 
-/// The form of values, as far as they are made and not chosen among known ones.
+/// The kind of values that are generated for a column if they are not chosen among the known ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TokenKind {
     Integer,

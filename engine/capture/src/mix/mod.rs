@@ -108,7 +108,7 @@ pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<
     Ok(vec![counted.source("pg_stat_statements"), known.source("pg_stats")])
 }
 
-/// Returns a statement that can be made, or why it cannot.
+/// Returns a statement whose parameters can be generated, or the reason for which that is not possible.
 fn normalized(query: &str, columns: &Columns) -> Result<Normalized, Reason> {
     if query == "<insufficient privilege>" {
         return Err(Reason::HiddenText);

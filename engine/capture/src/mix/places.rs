@@ -72,7 +72,8 @@ pub fn normalize(query: &str, columns: &Columns) -> Option<Normalized> {
     Some(found)
 }
 
-/// Turns values of one column that are compared from both sides into the ends of a range.
+/// Finds pairs of parameters that limit the same column from below and from above, and makes them the ends of one
+/// range.
 fn pair_ranges(meanings: &mut [(u32, Meaning)], parser: &Parser<'_, '_>) {
     let sides: Vec<Option<Side>> = parser.parameters().map(|at| parser.side(at)).collect();
     for low in 0..meanings.len() {
@@ -86,14 +87,14 @@ fn pair_ranges(meanings: &mut [(u32, Meaning)], parser: &Parser<'_, '_>) {
     }
 }
 
-/// The side of a parameter on which the column's values are.
+/// Whether a comparison, such as `column > $1`, asks for values of the column above or below the parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Above,
     Below,
 }
 
-/// A table of the statement, as its name in [`Columns`], with the name by which columns refer to it.
+/// A table that the statement names: the table's name in [`Columns`], and the alias that stands before its columns.
 struct Named {
     table: String,
     alias: String,

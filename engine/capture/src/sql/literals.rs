@@ -100,8 +100,8 @@ fn comment_text(token: &SqlToken<'_>) -> Option<Range<usize>> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Reads literals with commas between them up to a closing bracket. Returns them as one, and the tokens from the
-/// bracket on.
+/// Reads a list of literals with commas between them up to the closing bracket. Returns the range of the whole list,
+/// which becomes one literal, and the tokens from the bracket on.
 fn list(mut tokens: Tokens<'_>) -> Option<(Range<usize>, Tokens<'_>)> {
     let mut range: Option<Range<usize>> = None;
     let mut is_complete = false;
@@ -123,7 +123,8 @@ fn list(mut tokens: Tokens<'_>) -> Option<(Range<usize>, Tokens<'_>)> {
     }
 }
 
-/// The tokens that stand before a token, as far as they decide about it.
+/// The context of a token: the facts about the tokens before it that decide whether it is a literal and how it is
+/// replaced.
 #[derive(Default)]
 struct Scope<'a> {
     depth: u32,
@@ -213,7 +214,7 @@ impl<'a> Scope<'a> {
         self.in_type.is_some() || is_column
     }
 
-    /// Returns true if a list of values may begin here.
+    /// Returns true if the tokens before, `IN (` or `ARRAY[`, begin a list of values.
     fn begins_list(&self) -> bool {
         let [Some(bracket), Some(word), _] = &self.last else { return false };
         (bracket.is_symbol("(") && word.is_word("in")) || (bracket.is_symbol("[") && word.is_word("array"))

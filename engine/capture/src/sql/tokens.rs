@@ -1,5 +1,5 @@
-//! Tokens of SQL, as far as needed to tell values from the rest. Every text has tokens: what PostgreSQL would reject
-//! ends somewhere.
+//! Splits SQL into tokens, as far as that is needed to tell literals from the rest. Every text can be split: a token
+//! that PostgreSQL would reject, such as a string without an end, ends somewhere too.
 
 use ground::sql::{comment_end, dollar_quoted_end, escape_string_end, is_name, quoted_end};
 

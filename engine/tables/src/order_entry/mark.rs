@@ -1,4 +1,4 @@
-//! The marks by which tables and procedures are known as the program's own, and the options that they were made with.
+//! The marks that identify tables and procedures as this program's own, and the options that the tables were made with.
 
 use std::fmt;
 

@@ -70,8 +70,8 @@ pub fn make_procedures(session: &mut Session) -> Result<(), TablesError> {
     }
 }
 
-/// Makes the procedures that are missing. Returns the signature of a procedure that somebody else has made, where that
-/// is in the way.
+/// Makes the procedures that are missing. If a procedure that this program has not made prevents that, returns its
+/// signature.
 fn make_missing(session: &mut Session) -> Result<Option<String>, LoadError> {
     // What another engine has made while this one waited is seen, whatever the default isolation is.
     execute(session, "begin isolation level read committed")?;

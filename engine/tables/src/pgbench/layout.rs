@@ -123,8 +123,9 @@ fn field(row: &Row, index: usize) -> Option<&str> {
     row.get(index)?.as_deref()
 }
 
-/// Returns what an engine fills of tables that several engines share: the rows in the range `own`, over as many
-/// connections as are `wanted`. Nobody alters or empties such tables, so several connections can fill an ordinary one.
+/// Returns the parts of the tables that this engine fills, if several engines share the tables: the rows in the range
+/// `own`, divided among `wanted` connections. Shared tables are neither altered nor emptied while they are filled, so
+/// several connections can fill an ordinary table.
 fn own(tables: &[AccountsTable], own: &Range<u64>, wanted: usize) -> Vec<AccountsTable> {
     let tables = cut(tables, slice::from_ref(own));
     if tables.len() >= wanted {

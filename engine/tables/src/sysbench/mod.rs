@@ -113,7 +113,8 @@ fn prepare_bulk(test: &OltpTest, settings: &Settings, shard: Shard, target: &Arc
     Ok(())
 }
 
-/// Makes a table of `bulk_insert`. One that is marked must be new: a table that is there is somebody else's.
+/// Makes a table of `bulk_insert`. If tables are marked (`mark_by`), it is an error that the table exists: this program
+/// must not mark a table that it has not made.
 fn make_for_bulk(session: &mut Session, number: usize, mark_by: Option<&str>) -> Result<(), LoadError> {
     let create = create_for_bulk(number);
     if mark_by.is_none() {

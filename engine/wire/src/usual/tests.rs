@@ -14,7 +14,7 @@ const UPDATE: &[u8] = b"C\0\0\0\x0dUPDATE 1\0";
 const NO_DATA: &[u8] = b"n\0\0\0\x04";
 const READY: &[u8] = b"Z\0\0\0\x05I";
 
-/// Returns a statement of each kind: what was asked, and the messages of its reply.
+/// Returns replies of each kind, each with the form that was requested and its messages.
 fn replies() -> Vec<(Form, Vec<&'static [u8]>)> {
     let described = Form::Described;
     vec![
@@ -31,8 +31,8 @@ fn replies() -> Vec<(Form, Vec<&'static [u8]>)> {
     ]
 }
 
-/// Returns what has come of a reply: the last flow, the status, whether it is complete, the first error, and what is
-/// left.
+/// Describes the state after a reply was read: the last flow, the transaction status, whether the reply is complete,
+/// its first error, and what is left.
 fn outcome(pieces: &[&[u8]], form: Form, usual: Option<&mut UsualReplies>) -> String {
     let (mut reader, mut exchange) = (Reader::default(), Exchange::default());
     exchange.expect_of(0, Rows::Skipped, form);
@@ -62,8 +62,7 @@ fn known(form: Form, reply: &[u8]) -> UsualReplies {
     usual
 }
 
-/// Asserts that a reply has the same outcome with the usual replies at hand, whatever they are after it, as without
-/// them.
+/// Asserts that a reply has the same outcome whether it may be compared with these usual replies or not.
 fn assert_alike(pieces: &[&[u8]], form: Form, usual: &mut UsualReplies) {
     if frame::messages(&pieces.concat()).any(|(kind, _)| kind == b'N') {
         // It would be printed.
@@ -108,7 +107,7 @@ fn long_replies_are_judged_and_not_kept() {
     assert!(known(Form::Text, &reply).0[0].is_none());
 }
 
-/// Checks each reply with each usual reply at hand, as another statement of the text may have it.
+/// Checks that each reply is read correctly if the usual reply of its statement is of any other kind.
 #[test]
 fn replies_of_another_kind_are_judged() {
     for (form, messages) in replies() {
@@ -167,7 +166,7 @@ fn a_reply_in_two_pieces_is_judged() {
     }
 }
 
-/// Checks that a status is no result, however its bytes arrive.
+/// Checks that a ReadyForQuery message alone is not taken for a result, however its bytes arrive.
 #[test]
 fn a_status_alone_is_judged() {
     for (form, messages) in replies() {

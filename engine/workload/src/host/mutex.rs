@@ -11,7 +11,8 @@ use crate::settings::{OptionSpec, OptionValue, Settings};
 use crate::statistics::{Hooks, Introduction};
 use ground::random::Random;
 
-/// The number of steps of loops, locks included, that are done without a pause.
+/// The number of loop steps, those that take locks included, that an event does before the client returns to its event
+/// loop.
 const PART: u64 = 10_000_000;
 
 pub fn options() -> Vec<OptionSpec> {

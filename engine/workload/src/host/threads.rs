@@ -1,5 +1,5 @@
-//! `threads`: an event takes a lock, yields the processor and releases the lock, many times. Events take turns at the
-//! locks, so that threads meet at them.
+//! `threads`: an event takes a lock, yields the processor and releases the lock, many times. Successive events use the
+//! locks round-robin, so that threads compete for them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -74,7 +74,7 @@ pub struct LuaClient {
     bytes: Vec<u8>,
     /// The reason for which the client is aborted, once it is.
     aborted: AbortReason,
-    /// The reason for which the life has failed, as the life has returned it.
+    /// The message with which the coroutine ended, if it failed.
     failure: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl LuaClient {
         Ok(Self { generator: Some(generator), shared: Some(shared.clone()), ..client })
     }
 
-    /// Marks from now on what the client makes, if the options say by which query.
+    /// Makes the client mark what its statements make, if the options name a query for that.
     pub fn mark_by(&mut self, shared: &SharedStates) {
         self.marking = shared.mark_by.get().map(|query| Marking::new(query.clone()));
     }
@@ -132,7 +132,7 @@ impl LuaClient {
         Ok(())
     }
 
-    /// Returns true if the client's life is over.
+    /// Returns true if the client's coroutine has ended.
     pub fn is_finished(&self) -> bool {
         self.waiting == Some(CoroutineRequest::Finished)
     }

@@ -41,7 +41,7 @@ thread_local! {
 }
 
 impl Counters {
-    /// Counts what the event loop counts too.
+    /// Adds one to a counter for something that the event loop counts too.
     pub fn add(&mut self, counter: Counter) {
         self.0[counter as usize] += 1;
     }

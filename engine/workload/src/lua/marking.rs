@@ -186,7 +186,8 @@ impl Marking {
         }
     }
 
-    /// Handles the failure of the marks, or of the transaction around them: the statement has failed too.
+    /// Handles a failure of the marking statements, or of the transaction around them: the script is told that its own
+    /// statement has failed.
     fn fail(&mut self, answer: Answer, is_connected: bool) -> (Option<Answer>, Option<CoroutineRequest>) {
         let rolls_back = self.is_own && is_connected && matches!(self.stage, Stage::Ask | Stage::Mark);
         if rolls_back {

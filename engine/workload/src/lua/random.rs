@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::sb_rand::{Distributions, RandType};
 use ground::random::Random;
 
-/// The generator of a client.
+/// The random generator of a client, with the distributions from which it draws.
 pub struct Generator {
     pub random: Random,
     pub distributions: Arc<Distributions>,

@@ -1,4 +1,5 @@
-//! A script as the front end knows it: its declarations, and those of its functions that are called once.
+//! A script for the front end: the options and commands that it declares, and its functions that are called once for a
+//! run.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,8 +77,8 @@ impl LuaScript {
         self.declared.clone()
     }
 
-    /// Returns true if every client executes the command at once, false if one client does; `None` if the command is
-    /// not the script's own.
+    /// Returns true if the script's command is executed by every client, false if it is executed by one client only;
+    /// `None` if the script does not define the command.
     pub fn is_parallel(&self, name: &str) -> Option<bool> {
         let ask = |question: &str| -> mlua::Result<bool> {
             let cmdline: Table = self.sysbench()?.get("cmdline")?;

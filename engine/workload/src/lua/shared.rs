@@ -36,7 +36,7 @@ pub struct SharedStates {
     pub distributions: OnceLock<Arc<Distributions>>,
     /// The query of `--mark-by`, which scripts do not see.
     pub mark_by: OnceLock<String>,
-    /// True if any state has asked for a driver.
+    /// True if the script has called `sysbench.sql.driver` in any state, that is, if it uses a database.
     pub uses_sql: AtomicBool,
     pub uncounted: Uncounted,
 }

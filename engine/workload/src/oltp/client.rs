@@ -115,7 +115,7 @@ impl OltpClient {
         self.stage = Stage::Failed(AbortReason::Fatal(lines));
     }
 
-    /// Returns the lines about the statement that was sent last.
+    /// Returns the lines of the error message about the statement that was sent last.
     fn failed_query(&self, error: &SqlError) -> Vec<String> {
         let test = self.event.test.name;
         if self.event.mode == QueryMode::Prepared {

@@ -31,7 +31,7 @@ const FAILED: i32 = 7;
 /// megabyte.
 const LONGEST_QUERY: usize = 4096;
 
-/// Returns the last line: which function of the script could not go on, and why.
+/// Returns the last line of an error message, which says which function of the script failed, and why.
 pub fn function_failed(function: &str, test: &str, reason: &str) -> String {
     format!("`{function}' function failed: {test}: {reason}")
 }

@@ -60,7 +60,8 @@ pub fn random_ranges(count: usize) -> String {
     format!("        SELECT count(k)\n          FROM sbtest1\n          WHERE {ranges}")
 }
 
-/// Makes a statement from its text, with `?` for each of `slots`; strings in a text that is sent as it is have quotes.
+/// Makes a statement from its text, in which `?` stands for each of `slots`. If the statement is sent as text, strings
+/// are put in quotes.
 pub fn compile(id: usize, mode: QueryMode, text: &str, slots: &[StatementSlot]) -> Statement {
     let mut pieces: Vec<Vec<u8>> = text.split('?').map(|piece| piece.as_bytes().to_vec()).collect();
     if mode == QueryMode::Simple {

@@ -9,8 +9,8 @@ const LAST_NAME_MASK: i64 = 255;
 const CUSTOMER_MASK: i64 = 1023;
 const ITEM_MASK: i64 = 8191;
 
-/// The distance between the constants of last names of loading and of a run: from 65 to 119, but neither 96 nor 112
-/// (clause 2.1.6.1).
+/// The allowed distances between the constant for last names with which tables were loaded and the one of a run: from
+/// 65 to 119, except 96 and 112 (clause 2.1.6.1).
 const APART: std::ops::RangeInclusive<i64> = 65..=119;
 const NOT_APART: [i64; 2] = [96, 112];
 

@@ -68,7 +68,8 @@ const COUNT_LOW_STOCK: &str = "\
 SELECT count(DISTINCT s_i_id) FROM order_line JOIN stock ON s_w_id = {w} AND s_i_id = ol_i_id \
 WHERE ol_w_id = {w} AND ol_d_id = {d} AND ol_o_id >= {first_recent} AND ol_o_id < {order} AND s_quantity < {threshold}";
 
-/// The text of the ten statements that take stock, each with the district's column.
+/// The text of the statements that take items from stock, with `NN` for the number of the district, whose column it
+/// returns.
 const TAKE_STOCK: &str = "\
 UPDATE stock SET s_quantity = CASE WHEN s_quantity >= {quantity} + 10 THEN s_quantity - {quantity} \
 ELSE s_quantity - {quantity} + 91 END, s_ytd = s_ytd + {quantity}, s_order_cnt = s_order_cnt + 1, \
@@ -185,7 +186,7 @@ pub fn texts() -> Vec<String> {
     TEXTS.iter().map(|(_, text)| (*text).to_owned()).chain(of_districts).collect()
 }
 
-/// Makes the statement of a text; strings in a text that is sent as it is have quotes.
+/// Makes a statement from its text. If the statement is sent as text, strings are put in quotes.
 pub fn compile(number: usize, text: &str, mode: QueryMode) -> Statement {
     let (mut pieces, mut holes) = (Vec::new(), Vec::new());
     let mut parts = text.split('{');

@@ -167,7 +167,7 @@ pub struct Leg {
     /// The query's command, and its statement among the script's.
     pub command: usize,
     pub statement: usize,
-    /// The step after the query, and whether there is none.
+    /// The index of the step after the query, and (`is_last`) true if there is no such step.
     pub next: usize,
     pub is_last: bool,
 }

@@ -17,7 +17,7 @@ pub struct DrawnStatement {
     pub sent: SentStatement,
 }
 
-/// Returns the statements that the first client would send in so many transactions of one script.
+/// Returns the statements that the first client would send in the first `transactions` transactions of one script.
 ///
 /// Nothing is executed outside this process: shell commands are left out, pauses too, and a query returns no rows, so
 /// that the variables of `\setshell`, `\gset` and `\aset` have no values. A transaction ends where a command fails, for

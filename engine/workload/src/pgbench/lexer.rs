@@ -18,7 +18,7 @@ pub enum Ending {
 /// The number of a statement's first words that are needed to recognize `CREATE [OR REPLACE] {FUNCTION | PROCEDURE}`.
 const FIRST_WORDS: usize = 4;
 
-/// Scans a script; what is open (parentheses, bodies) stays open over backslash commands.
+/// Scans a script. Parentheses and function bodies that are open at a backslash command are still open behind it.
 #[derive(Debug)]
 pub struct Scanner<'a> {
     text: &'a [u8],

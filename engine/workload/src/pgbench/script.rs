@@ -1,4 +1,5 @@
-//! A script as it is read: statements and backslash commands, checked as far as that goes without other scripts.
+//! A script after parsing: its statements and backslash commands, checked as far as that is possible without the other
+//! scripts of a run.
 
 use super::error::ScriptError;
 use super::lexer::{Ending, Scanner};

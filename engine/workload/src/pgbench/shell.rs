@@ -48,7 +48,7 @@ enum ShellReason {
 /// A shell command with holes for variables.
 #[derive(Debug)]
 pub struct ShellCommand {
-    /// The first word as it is written, with which errors begin.
+    /// The command's first word as it is written in the script; error messages begin with it.
     name: String,
     parts: Vec<Part>,
 }

@@ -1,5 +1,5 @@
-//! The program of a client: it takes a session, connects when the session began, sends its statements in their order,
-//! leaves after the last one, and takes the next session.
+//! The program of a client of a replay. It takes a recorded session, connects at the time at which the session began,
+//! sends its statements in their order, disconnects after the last one, and takes the next session.
 
 use std::sync::Arc;
 

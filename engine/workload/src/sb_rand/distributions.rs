@@ -73,7 +73,7 @@ impl Distributions {
         })
     }
 
-    /// Returns the same distributions for one of several engines. No two engines draw the same unique number.
+    /// Returns the same distributions for one engine of several. Each engine draws other unique numbers.
     pub fn of_shard(self, shard: Shard) -> Self {
         Self { unique: self.unique.of_shard(shard), ..self }
     }

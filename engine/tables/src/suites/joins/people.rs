@@ -26,7 +26,7 @@ pub fn place_rows(_: Population) -> RowSource {
 /// Returns the rows of people: person_id, place_id (0, 1), birth_year (2), income (3), plan (4, 5), referrer_id (6 to
 /// 8), joined_on.
 ///
-/// Few places have most people. Those who are older earn more, and those who earn more have a better plan.
+/// Most people live in a few places. Older people earn more, and people who earn more have a better plan.
 pub fn people_rows(population: Population) -> RowSource {
     let (table, count) = (population.draws(PEOPLE), people(&population));
     numbered(count, move |id, out| {

@@ -1,5 +1,5 @@
-//! Sales, visits and reviews. The same people are frequent in all of them, and the same products. The draws' columns
-//! are named behind each field.
+//! Sales, visits and reviews. The same people and the same products are frequent in all three tables. Behind each field
+//! stand the numbers of the draws that it uses.
 
 use super::products::Assortment;
 use super::sizes::{COUPONS, DAYS, DEPARTMENTS_OF_SHOP, FIRST_DAY, day_in_order, people, reviews, sales, visits};

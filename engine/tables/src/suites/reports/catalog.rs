@@ -1,4 +1,4 @@
-//! Parts, and who offers them. The draws' columns are named behind each field.
+//! The parts, and the suppliers that offer them. Behind each field stand the numbers of the draws that it uses.
 
 use super::sizes::{OFFERS_OF_PART, parts, suppliers};
 use super::words::{CLASSES, DEPARTMENTS, FINISHES, MATERIALS, OBJECTS, PACKING_FORMS, PACKING_SIZES, write_remark};

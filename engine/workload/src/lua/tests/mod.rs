@@ -65,7 +65,7 @@ fn load(source: &str, command: &str) -> (Result<LuaScript, Fatal>, tempfile::Tem
     (LuaScript::load(ScriptOrigin::Path(path), &invocation, Arc::new(Silence), nobody()), directory)
 }
 
-/// A voice to which nobody listens.
+/// A voice that drops all output.
 struct Silence;
 
 impl Voice for Silence {

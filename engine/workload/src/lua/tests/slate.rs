@@ -1,4 +1,5 @@
-//! Tests of what goes over the slate and of what has no room there, and that LuaJIT compiles the way of an event.
+//! Tests of requests that fit on the slate and of requests that do not, and that LuaJIT compiles the code that an event
+//! runs.
 
 use super::*;
 
@@ -80,9 +81,9 @@ fn numbers_are_whole_ones_or_as_they_are_written() {
     }
 }
 
-/// Checks that events are compiled: an event then costs two thirds of what it costs otherwise. Behind each yield a
-/// trace of its own goes on, and each has to lead back to a trace that exists already: two thousand events of two
-/// statements need a handful.
+/// Checks that LuaJIT compiles events, which then cost two thirds of what they cost otherwise. After each yield a trace
+/// of its own continues, and each trace has to lead back to an existing one: two thousand events of two statements need
+/// a handful of traces.
 #[test]
 fn events_are_compiled_with_few_traces() {
     let mut hand = Hand::events(

@@ -65,7 +65,7 @@ fn sent_text(statement: &Statement, values: &[Value]) -> String {
 
 /// A query of an event.
 struct Query {
-    /// The statement as it is prepared, and as it is sent where it is not.
+    /// The statement's text as it is prepared, and (`sent`) as it is sent if statements are not prepared.
     parsed: String,
     sent: String,
     last: bool,

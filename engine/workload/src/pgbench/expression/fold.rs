@@ -8,7 +8,7 @@ use super::scalar::Scalar;
 use super::tree::{Expression, Syntax, Tree};
 use ground::random::Random;
 
-/// The knowledge about variables when scripts are linked.
+/// The variables that are known when scripts are linked, with which names in expressions are resolved.
 #[derive(Debug)]
 pub struct Resolver<'a> {
     pub symbols: &'a mut Symbols,
