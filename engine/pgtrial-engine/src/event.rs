@@ -22,14 +22,14 @@ use ground::output::{CouldNot, OutputFile};
 use ground::shard::ClientShare;
 pub use replay::{ReplayDescription, TemplateName};
 
-/// The destination of the events, as the option has it.
+/// The destination of the events that the option names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Events {
     Stdout,
     File(PathBuf),
 }
 
-/// The keys that ticks and summaries have besides those of every load.
+/// The optional keys of ticks and summaries, which only some loads have.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sections {
     /// Service times and schedule lags: the load has a rate or recorded times.
@@ -40,7 +40,7 @@ struct Sections {
     pools: bool,
 }
 
-/// The facts that the first event reports besides the moment.
+/// The facts about a run that its first event reports in addition to the time.
 pub struct RunDescription<'a> {
     pub frontend: &'static str,
     pub plan: &'a Plan,
@@ -51,7 +51,7 @@ pub struct RunDescription<'a> {
     pub server: Option<&'a str>,
     /// The description of the replay; only for a replay.
     pub replay: Option<&'a ReplayDescription>,
-    /// The exit status when something that was asked for could not be written, however the run ended.
+    /// The exit status if a file or stream that the options name could not be written, however the run ended.
     pub lost_status: u8,
 }
 
@@ -94,7 +94,7 @@ struct EventWriter {
     out: OutputFile,
     sections: Sections,
     clock: Clock,
-    /// True if nothing else is written.
+    /// True if the events are the only output of the run.
     is_only_output: bool,
 }
 
@@ -118,8 +118,8 @@ pub struct RunEvents<'a> {
 }
 
 impl<'a> RunEvents<'a> {
-    /// Makes the events of a run that `stop` ends, if the option was given, and writes the first one to where the
-    /// option says. What `complain` gets is a sentence.
+    /// If the option for events was given, opens their destination and writes the first event. `stop` is the flag that
+    /// ends the run early. `complain` is called with a whole sentence if an event cannot be written.
     pub fn open(
         option: Option<&Events>,
         clock: Clock,
@@ -204,7 +204,7 @@ fn done_event(
     }
 }
 
-/// The observer that writes events after the front end, which observes first, has seen them.
+/// The observer that writes events. It passes each report of the run to the front end's observer first.
 struct Beside<'e, 'a> {
     events: &'e mut RunEvents<'a>,
     observer: &'e mut dyn Observer,
@@ -323,7 +323,8 @@ fn script_event(script: &ScriptAccount) -> events::ScriptRecord {
     }
 }
 
-/// Returns the measurement of a second or a phase. Parts of the load without transactions are there, and empty.
+/// Returns the measurement of a second or a phase. Its sections exist even if they contain no transactions, so that
+/// every second has the same keys.
 fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measurement {
     let mut measurement = Measurement {
         counts: counts(&tally.counts),
@@ -347,7 +348,7 @@ fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measu
     measurement
 }
 
-/// Returns the record of a slice, as planned and as it was.
+/// Returns the record of a slice: its planned times, and the times in which clients really took part.
 fn slice_event(slice: Slice, turn: &Turn) -> events::SliceRecord {
     events::SliceRecord {
         round: slice.round,

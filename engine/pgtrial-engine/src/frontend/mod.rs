@@ -1,5 +1,5 @@
-//! Front ends: each reads one tool's options, builds a plan, and writes that tool's output. What they have in common is
-//! in `common`, and none of them knows another one.
+//! Front ends: each reads one tool's options, builds a plan, and writes that tool's output. Code that front ends share
+//! is in `common`, and no front end depends on another one.
 
 pub mod capture;
 pub mod common;
@@ -18,7 +18,7 @@ mod lines {
 
     use super::common::failure::Failure;
 
-    /// Returns what a line of options gives, or the mistake in it.
+    /// Parses a line of options, and returns the parsed options or the error.
     pub fn parsed<O>(line: &str, parse: fn(Vec<String>) -> Result<O, Stop<Failure>>) -> Result<O, Failure> {
         parse(line.split_whitespace().map(str::to_owned).collect()).map_err(|stop| match stop {
             Stop::Error(mistake) => mistake,

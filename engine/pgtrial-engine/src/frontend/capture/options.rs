@@ -23,10 +23,10 @@ pub const CAPTURE: FrontEnd = FrontEnd::new(NAME);
 #[derive(Debug, Default)]
 pub struct CaptureOptions {
     pub order: CaptureOrder,
-    /// The mix, which is used if its files are named.
+    /// The files of a workload mix to read; used only if such files are named.
     pub mix: Mix,
     pub directory: PathBuf,
-    /// True if the summary is `capture.json` without its files.
+    /// True if the summary is printed as `capture.json` without its list of files, and not as text.
     pub json: bool,
     pub quiet: bool,
 }

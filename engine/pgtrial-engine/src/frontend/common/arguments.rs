@@ -37,7 +37,7 @@ pub struct LoadArguments {
     pub settings: LoadSettings,
 }
 
-/// The options of the load that a run uses as they are given.
+/// Those options of the load whose values a run uses unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct LoadSettings {
     pub mode: QueryMode,
@@ -51,7 +51,7 @@ pub struct LoadSettings {
     /// The time for which clients that lost their connection try to get another one.
     pub wait_for_server: Option<Duration>,
     pub exit_on_abort: bool,
-    /// True if clients wait around their transactions; pgbench's never do.
+    /// True if clients wait before or after their transactions (keying and think times). Always false for pgbench.
     pub thinks: bool,
     pub start: Option<StartAt>,
 }
@@ -90,7 +90,7 @@ pub struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// Returns true if standard output belongs to the events: nothing else is written there.
+    /// Returns true if events are written to standard output, so that nothing else may be written there.
     pub fn has_only_events(&self) -> bool {
         self.events == Some(Events::Stdout)
     }

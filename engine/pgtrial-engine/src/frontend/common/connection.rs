@@ -36,7 +36,7 @@ pub fn session(target: &Arc<Target>, purpose: Purpose) -> Result<Session, Failur
     Session::open(target).map_err(|error| no_connection(error.message, purpose))
 }
 
-/// Returns the failure to make a connection; `purpose` is what it is for.
+/// Returns the error for a connection that could not be made. `purpose` names what the connection was needed for.
 pub fn no_connection(reason: impl Display, purpose: impl Display) -> Failure {
     Failure::error(reason).and(format_args!("could not create connection for {purpose}"))
 }

@@ -1,4 +1,5 @@
-//! The part of a run that is over, by its ticks, which shows when an interval of a report is full.
+//! The elapsed time of the measured part, counted by the run's ticks. Reports use it to find out when an interval is
+//! complete.
 
 use std::ops::RangeInclusive;
 
@@ -6,21 +7,21 @@ use drive::Tick;
 use drive::plan::Plan;
 use ground::clock::{Nanos, SECOND, seconds};
 
-/// The time since the beginning of the measured part, others' slices included.
+/// The time since the beginning of the measured part, including the slices of other engines.
 pub struct Elapsed {
-    /// The length of a round; only with slices.
+    /// The length of a round of slices; `None` if engines do not take turns.
     round: Option<Nanos>,
     time: Nanos,
 }
 
 impl Elapsed {
-    /// Makes the time at the beginning of the measured part of a run of `plan`.
+    /// Begins to count at the start of the measured part of a run with this plan.
     pub fn new(plan: &Plan) -> Self {
         Self { round: plan.slices.map(|slices| slices.round()), time: 0 }
     }
 
-    /// Adds a tick after the warm-up: a second, or a round of slices. Returns the numbers, from 1, of the seconds that
-    /// ended with it; what is left at the end of a run ends none.
+    /// Adds a tick of the measured part: a second, or a round of slices. Returns the numbers, counted from 1, of the
+    /// whole seconds that ended with the tick. The incomplete second at the end of a run is not counted.
     pub fn add(&mut self, tick: &Tick) -> RangeInclusive<u64> {
         let before = self.time / SECOND;
         match self.round {

@@ -20,7 +20,7 @@ pub struct Failure {
     pub is_misuse: bool,
 }
 
-/// A part of a failure. All except the last kind are messages of the program.
+/// A part of a failure. All kinds except the last are printed with the program's name before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FailurePart {
     Error(String),
@@ -28,7 +28,7 @@ pub enum FailurePart {
     Usage(String),
     Detail(String),
     Hint(String),
-    /// Lines that stand without the program's name.
+    /// Lines that are printed without the program's name.
     Plain(String),
 }
 
@@ -75,7 +75,7 @@ impl From<GetoptError> for Failure {
     }
 }
 
-/// Declares errors that are a sentence as failures.
+/// Implements the conversion to a failure for error types whose messages are whole sentences.
 macro_rules! sentences {
     ($($error:ty),+ $(,)?) => {
         $(impl From<$error> for Failure {

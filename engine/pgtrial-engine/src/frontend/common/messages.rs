@@ -14,8 +14,8 @@ use ground::output::print_stderr;
 use ground::text;
 use wire::target::User;
 
-/// The user who called the program: reads standard error, and is asked at the terminal or, where there is none, on
-/// standard input.
+/// The user who called the program. Messages for the user go to standard error. Passwords are read from the terminal
+/// or, if there is none, from standard input.
 pub const USER: User =
     User { tell: |line| print_stderr(format_args!("{line}\n")), show: |text| print_stderr(text), ask: prompt };
 
@@ -37,7 +37,7 @@ fn prompt(text: &str) -> io::Result<String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrontEnd {
     pub name: &'static str,
-    /// The exit status of every failure, and when something that was asked for could not be written.
+    /// The exit status of every failure, also if a requested output could not be written.
     pub failed: u8,
     form: FailureForm,
 }
@@ -45,19 +45,20 @@ pub struct FrontEnd {
 /// The form in which a failure is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FailureForm {
-    /// The failure is written as by PostgreSQL's client programs: a line for each error, detail and hint.
+    /// A failure is printed as PostgreSQL's client programs print it: one line for each error, detail and hint.
     Lines,
-    /// The first error is written, with the advice to read the help.
+    /// Only the first error is printed, followed by the advice to read the help.
     Sentence,
 }
 
 impl FrontEnd {
-    /// Makes a front end that writes as PostgreSQL's client programs do, and fails with this exit status.
+    /// Makes a front end that prints failures as PostgreSQL's client programs do. `failed` is its exit status after a
+    /// failure.
     pub const fn as_client(name: &'static str, failed: u8) -> Self {
         Self { name, failed, form: FailureForm::Lines }
     }
 
-    /// Makes a front end whose failures are a sentence each.
+    /// Makes a front end that prints each failure as one sentence.
     pub const fn new(name: &'static str) -> Self {
         Self { name, failed: ERROR, form: FailureForm::Sentence }
     }
@@ -92,7 +93,7 @@ impl FrontEnd {
         exit_status(done, self.failed, |failure| self.describe(failure))
     }
 
-    /// Returns a failure as it is written, without the last line's end.
+    /// Returns the text that is printed for a failure, without a line feed at its end.
     pub fn describe(&self, failure: &Failure) -> String {
         match self.form {
             FailureForm::Lines => self.lines(failure),
@@ -131,7 +132,8 @@ impl FrontEnd {
     }
 }
 
-/// Returns the name by which the program was called, if that is a path to a link of this name.
+/// Returns the path by which the program was called, if that path is a link with the front end's name; else that name
+/// itself.
 fn called_name(name: &str) -> String {
     let called = std::env::args_os().next().unwrap_or_default();
     let is_link = Path::new(&called).file_name() == Some(OsStr::new(name));

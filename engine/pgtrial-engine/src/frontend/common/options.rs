@@ -41,7 +41,8 @@ pub struct LoadOptions {
 /// The share of this engine in the whole run.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineShare {
-    /// The clients of the whole run that the engine has; for pools, the pools' connections.
+    /// The part of the whole run's clients that belongs to this engine. If there are connection pools, the clients are
+    /// the pools' connections.
     pub part: ClientShare,
     pub pools: Option<PoolPlan>,
     /// The number of threads, no more than the engine has clients or pools.
@@ -58,7 +59,7 @@ pub struct LogOptions {
 }
 
 impl RunArguments {
-    /// Returns the options of a run of which this engine does its share.
+    /// Checks that the options fit together, and returns the options of this engine's share of the run.
     pub fn settle(self, share: EngineShare) -> Result<RunOptions, Failure> {
         let Self { server, load, log, output } = self;
         let slices = slices(&load)?;
@@ -107,7 +108,8 @@ impl LoadArguments {
 }
 
 impl LogArguments {
-    /// Returns the log of a run that takes `duration` seconds, if it has a time.
+    /// Checks the options of the transaction log, and returns the log's settings. `duration` is the time limit of the
+    /// run in seconds, if there is one.
     fn settle(self, duration: Option<u32>) -> Result<Option<LogOptions>, Failure> {
         let Self { is_on, prefix, sampling_rate, aggregate_interval } = self;
         let contradictions = [

@@ -1,4 +1,4 @@
-//! The way from options to what the event loop runs: seeds, the workload of scripts, and the plan.
+//! Builds what the event loop runs from a front end's options: the seeds, the workload of scripts, and the plan.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,16 +68,17 @@ impl ScriptSources {
 }
 
 impl RunOptions {
-    /// Returns the seeds of the run: of its clients, its threads and the hash functions, these unless another one is
-    /// given.
+    /// Returns the seeds of the run's clients, threads and hash functions. `of_hashes` replaces the seed of the hash
+    /// functions.
     pub fn seeds(&self, of_hashes: Option<u64>) -> Seeds {
         let share = &self.load.share;
         let apps = share.pools.map_or(0, |pools| pools.apps);
         Seeds::derive(self.load.seed, &share.part, apps, share.jobs, of_hashes)
     }
 
-    /// Returns the plan of a run of this workload. What threads write themselves begins with the front end's name.
-    /// `origin` is the origin of the run's clock since 1970. Fails if the file for its statements cannot be made.
+    /// Returns the plan of a run of this workload. Lines that the run's threads print begin with the front end's name.
+    /// `origin` is the time since 1970 at which the run's clock shows 0. Fails if the file that lists the statements
+    /// cannot be created.
     pub fn plan(
         &self,
         front_end: FrontEnd,

@@ -21,7 +21,7 @@ const HIGHEST_RATE: f64 = 1e9;
 /// of drivers that have pools.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The reason for which there cannot be such pools. Each message is a sentence.
+/// The reason for which the options of connection pools are rejected. Each message is a sentence.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum PoolError {
     #[error("tasks on pools of connections need both --tasks and --pool")]

@@ -1,5 +1,5 @@
-//! Rows of the options that several front ends have. Each front end lists those that it takes, with a group and a help
-//! text of its own.
+//! The options that several front ends share, as rows of their option tables. Each front end includes the rows that it
+//! needs, with its own group and help text.
 
 use super::arguments::RunArguments;
 use super::failure::Failure;

@@ -26,7 +26,8 @@ fn client_busy(share: f64, threads: &str) -> Option<Warning> {
     (share > BUSY).then(|| Warning { kind: "client-busy".to_owned(), message })
 }
 
-/// Returns the reason to doubt the times of queries that run one after the other.
+/// Returns a warning if the engine spent much of the queries' time on reading their rows, so that the times say less
+/// about the server. For queries that run one after the other.
 pub fn reading_rows(share: f64) -> Option<Warning> {
     let message = format!(
         "the client was on the processor {:.0}% of the time of the queries, to read their rows; queries that return fewer \

@@ -17,8 +17,8 @@ const EXECUTIONS: usize = 6;
 /// The texts that are written: a load that has its values in them sends a new one each time.
 const TEXTS: usize = 5000;
 
-/// Returns the workload. If there is a path, it writes the statements that its clients send to this file, as JSON
-/// Lines.
+/// Returns the workload. If `path` is given, the returned workload writes each statement that its clients send to that
+/// file, as JSON Lines.
 pub fn listed<A: Actions>(
     workload: Arc<dyn Workload<A>>,
     mode: QueryMode,
@@ -35,7 +35,7 @@ pub fn listed<A: Actions>(
 struct List {
     /// The open file; `None` once it could not be written to.
     out: Option<OutputFile>,
-    /// The number of executions by text of a statement.
+    /// The number of executions of each statement, by the statement's text.
     executions: HashMap<String, usize>,
 }
 

@@ -11,7 +11,7 @@ use thiserror::Error;
 /// The longest slice that is allowed.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// The reason for which several engines cannot share a load, or take turns. Each message is a sentence.
+/// The reason for which several engines cannot share a load or take turns in slices. Each message is a sentence.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum SharingError {
     #[error("--shard needs {0} with a number, the same for all shards of the run: they draw from one seed")]
@@ -42,7 +42,7 @@ pub enum SharingError {
     Rounds { option: &'static str, time_s: f64, engines: usize, slice_s: f64, nearest_s: f64 },
 }
 
-/// Returns the error where each engine would have a seed of its own; `option` sets the seed.
+/// Returns the error for engines that share a load without a common seed. `option` is the option that sets the seed.
 pub fn needs_seed(option: &'static str) -> SharingError {
     SharingError::NoSeed(option)
 }
@@ -107,7 +107,8 @@ pub fn slice_seed(text: &str) -> Result<u64, SharingError> {
 }
 
 impl SliceArguments {
-    /// Returns the slices of a load with these parts, if the options ask for some.
+    /// Returns this engine's slices, if the options request slices. `lengths` are the parts of the load, each of which
+    /// must consist of whole rounds of slices.
     pub fn settle(&self, has_start: bool, lengths: &[Length]) -> Result<Option<Slices>, SharingError> {
         let given = [
             ("--slice", self.length.is_some()),

@@ -1,5 +1,4 @@
-//! The values of options: the values that each takes, and the messages about others, in pgbench's words for pgbench's
-//! options.
+//! Reads the values of options, and rejects invalid ones. Errors about pgbench's own options have pgbench's wording.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -24,13 +23,13 @@ pub enum ValueError {
     /// The value is out of range; the unit, if there is one, stands after the range.
     #[error("{option} must be in range {min}..{max}{unit}")]
     OutOfRange { option: String, min: u32, max: u32, unit: &'static str },
-    /// The value is invalid, as pgbench says it of some options.
+    /// The value is invalid. pgbench reports some of its options in this form.
     #[error("invalid {what}: \"{text}\"")]
     InvalidOf { what: &'static str, text: String },
 }
 
 impl ValueError {
-    /// Makes the error for a value of an option that takes `expected`.
+    /// Makes the error for an invalid value. `expected` describes the values that the option accepts.
     pub fn unexpected(value: &Argument<'_>, expected: impl Into<String>) -> Self {
         Self::Unexpected { text: value.text.to_owned(), option: value.option(), expected: expected.into() }
     }
@@ -69,7 +68,7 @@ pub fn seconds(value: &Argument<'_>) -> Result<Duration, ValueError> {
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// Reads a whole number from 1 to `max`, of options that pgbench does not have.
+/// Reads a whole number from 1 to `max`. Used for options that pgbench does not have.
 pub fn count_to(value: &Argument<'_>, max: u32) -> Result<u32, ValueError> {
     let number = value.text.trim().parse::<u32>().ok().filter(|number| (1..=max).contains(number));
     number.ok_or_else(|| ValueError::unexpected(value, format!("a whole number from 1 to {max}")))
@@ -130,7 +129,7 @@ fn positive(text: &str) -> Option<f64> {
     Some(c_numbers::atof(text)).filter(|number| *number > 0.0 && number.is_finite())
 }
 
-/// Returns a seed from the time: the microseconds since 1970.
+/// Returns the microseconds since 1970 as a seed.
 pub fn seed_of_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
 }

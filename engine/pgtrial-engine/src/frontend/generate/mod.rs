@@ -16,8 +16,8 @@ pub use options::manual;
 /// The purpose of the connections, for messages.
 const PURPOSE: &str = "loading";
 
-/// Makes the tables with `args` (without the program's name). The exit status is 0; 3 for what is rejected or failed;
-/// 130 after an interrupt.
+/// Makes the tables that the command line `args` (without the program's name) describes. The exit status is 0, 3 if the
+/// options are rejected or the tables cannot be made, and 130 after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = options::parse(args).and_then(|options| Ok(run(&options)?));
     GENERATE.exit_status(status)

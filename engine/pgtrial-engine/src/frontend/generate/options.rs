@@ -14,7 +14,7 @@ use wire::params::Given;
 /// The greatest number of connections.
 const MOST_JOBS: u32 = 1000;
 
-/// The seed of the rows unless another is given: two loads have the same rows.
+/// The default seed of the rows. It is fixed, so that making the tables twice gives the same rows.
 const DEFAULT_SEED: u64 = 1;
 
 /// The front end `generate` in its messages.
@@ -27,7 +27,7 @@ pub struct GenerateOptions {
     pub scale: Scale,
     /// The seed of the rows.
     pub seed: u64,
-    /// The number of connections; `None`: one for each processor, but few.
+    /// The number of connections that load rows; `None`: one for each processor, up to a small maximum.
     pub jobs: Option<usize>,
 }
 

@@ -4,7 +4,8 @@ use events::EventError;
 use ground::output::CouldNot;
 use thiserror::Error;
 
-/// The error in a line of a machine. Each message continues a sentence that begins with the machine and the line.
+/// The error in a line of a machine's events. Each message is the end of a sentence whose subject is the machine and
+/// the number of the line.
 #[derive(Debug, PartialEq, Error)]
 pub enum LineError {
     #[error(transparent)]

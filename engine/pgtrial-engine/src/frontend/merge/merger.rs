@@ -23,7 +23,7 @@ pub struct Merger {
     early: Option<Vec<EventLine>>,
     has_connected: bool,
     has_ready: bool,
-    /// The time at which the load began on the clock of the merged events; known from the first phase on.
+    /// The time of the merged events at which the load began; `None` before the first phase.
     began: Option<f64>,
     /// The time of the last line. The clock of the merged events never goes back.
     now: f64,
@@ -81,7 +81,8 @@ impl Merger {
         self.status
     }
 
-    /// Returns the position that all running machines have reached.
+    /// Returns the position (phase and second) that all running machines have reached, and the machine that is the
+    /// furthest behind.
     fn frontier(&self) -> Option<(Position, usize)> {
         let running = self.streams.iter().enumerate().filter(|(_, stream)| stream.is_running());
         running.map(|(machine, stream)| (stream.next, machine)).min()
@@ -161,7 +162,8 @@ impl Merger {
         Ok(())
     }
 
-    /// Makes the merged `hello` if all running machines have reported theirs. Returns true if it was made.
+    /// Makes the merged `hello` event, if every running machine has sent its `hello`. Returns true if the event was
+    /// made.
     fn push_hello(&mut self) -> Result<bool, MergeError> {
         if self.streams.iter().any(|stream| stream.is_running() && stream.hello.is_none()) {
             return Ok(false);

@@ -128,7 +128,8 @@ fn scripts(parts: &Parts<'_>) -> Result<Vec<ScriptRecord>, MergeError> {
     Ok(sums.into_iter().map(ScriptSum::into_script).collect())
 }
 
-/// Merges what the clients of the machines used: CPU times are added, and warnings begin with the machine's name.
+/// Merges the CPU times and the warnings of the load generators on all machines: CPU times are added, and each warning
+/// begins with the machine's name.
 fn client(parts: &Parts<'_>) -> ClientUsage {
     let sum = |of: fn(&Done) -> f64| parts.iter().map(|(_, done)| of(done)).sum::<f64>();
     let (cpu_user_s, cpu_system_s) = (sum(|done| done.client.cpu_user_s), sum(|done| done.client.cpu_system_s));
@@ -148,8 +149,8 @@ fn client(parts: &Parts<'_>) -> ClientUsage {
     }
 }
 
-/// Merges the tasks. All figures are exact, except the median of several machines, which is that of the histogram of
-/// `responses`. `None` without pools.
+/// Merges the totals of the machines' tasks. All figures are exact, except that the median over several machines is
+/// taken from the histogram `responses`. Returns `None` for a run without connection pools.
 fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<TasksRecord>, MergeError> {
     let parts: Vec<_> = parts.iter().filter_map(|(stream, done)| Some((*stream, done.tasks.as_ref()?))).collect();
     if parts.is_empty() {

@@ -1,5 +1,6 @@
-//! The merged phases and seconds. Each that some machine has not yet reported has one sum, however many machines there
-//! are. If many are open, because one machine is far behind, their histograms are packed.
+//! The sums over all machines for each phase and second. A second is open until every machine has reported it. Memory
+//! does not grow with the number of machines, since each open second has a single sum. If many seconds are open,
+//! because one machine is far behind, their histograms are compressed.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,8 @@ use events::{EventError, FloatSums, Measurement, PhaseStart, TickRecord};
 use super::stream::{FailedTask, Position};
 use latency::{Decoder, Latencies, Packed};
 
-/// The number of open positions above which the histograms of a second are packed after each addition: some kilobytes
-/// each.
+/// The number of open seconds and phases above which histograms are compressed after each addition, to some kilobytes
+/// for each second.
 const UNPACKED: usize = 32;
 
 /// The beginning of a phase or a second, merged over the machines that have reported it.
@@ -25,8 +26,8 @@ pub struct Merged {
     pub tasks: Vec<FailedTask>,
     /// The histograms, if they are not in the sum.
     packed: Vec<Packed>,
-    /// The sums by machine. They are added in the order of the machines, so that the result does not depend on which is
-    /// first.
+    /// The sums of floating-point numbers by machine. They are added in the order of the machines, so that the result
+    /// does not depend on which machine reports first.
     float_sums: BTreeMap<usize, FloatSums>,
 }
 

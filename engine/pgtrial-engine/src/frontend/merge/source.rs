@@ -18,7 +18,7 @@ const BUFFER: usize = 1 << 18;
 /// A reader of lines, one after the other.
 struct Lines<R> {
     from: R,
-    /// The name of what is read, for messages.
+    /// The name of the file or stream, for messages.
     name: String,
     line: Vec<u8>,
 }
@@ -50,7 +50,8 @@ fn is_whole(line: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(event).is_ok()
 }
 
-/// Merges a file of each machine. It reads from the machine that is the furthest behind, so that few seconds are open.
+/// Merges a file of each machine. The next line is always read from the machine that is the furthest behind, so that
+/// few seconds have to be kept in memory.
 pub fn merge_files(
     merger: &mut Merger,
     paths: &[PathBuf],

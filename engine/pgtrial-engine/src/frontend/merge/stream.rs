@@ -69,12 +69,12 @@ pub struct FailedTask {
     pub task: TaskRecord,
 }
 
-/// The stream of one machine's events. The events that are kept have their time `t` with them.
+/// The stream of one machine's events. An event that is kept for later is stored in a pair with its time `t`.
 #[derive(Default)]
 pub struct MachineStream {
     pub name: String,
     pub state: StreamState,
-    /// The position before which everything has been read.
+    /// The position (phase and second) up to which the machine's events have been read.
     pub next: Position,
     pub lines: u64,
     pub hello: Option<(f64, Hello)>,
@@ -109,7 +109,8 @@ impl MachineStream {
         self.sums[phase as usize]
     }
 
-    /// Converts a time of its events to seconds since its load began. Before the load the time is returned as it is.
+    /// Converts a time `t` of the machine's events to seconds since the machine's load began. Before the load begins,
+    /// `t` is returned unchanged.
     pub fn since_start(&self, t: f64) -> f64 {
         self.began.map_or(t, |began| t - began.t)
     }
@@ -151,7 +152,8 @@ impl MachineStream {
         std::mem::take(&mut self.tasks)
     }
 
-    /// Notes that the run is over on this machine. Rejects sums that differ from those of the seconds.
+    /// Records that the run is over on this machine. Fails if the totals in its last event differ from the sums over
+    /// its seconds.
     pub fn finish(&mut self, t: f64, done: Box<Done>) -> Result<(), LineError> {
         let of = |summary: &Option<Summary>| summary.as_ref().map_or(0, |phase| phase.counts.transactions.0);
         for (phase, reported) in [

@@ -22,18 +22,18 @@ const MOST: u32 = 1_000_000;
 /// The length of a run if neither a time nor a number of transactions is given, seconds.
 const DEFAULT_TIME_S: u32 = 60;
 
-/// The seed of the rows unless another is given: two loads have the same rows.
+/// The default seed of the rows. It is fixed, so that making the tables twice gives the same rows.
 const DEFAULT_SEED_OF_LOAD: u64 = 1;
 
 /// The front end `order-entry` in its messages.
 pub const ORDER_ENTRY: FrontEnd = FrontEnd::new(NAME);
 
-/// The command that the command line asks for.
+/// The command of the command line, with its options.
 #[derive(Debug)]
 pub enum OrderEntryCommand {
     Load(TableOptions),
     Run(Box<OrderEntryRun>),
-    /// The conditions of the tables on this server are checked.
+    /// Check the consistency conditions of the tables on this server.
     Check(Given),
 }
 
@@ -47,7 +47,7 @@ pub struct TableOptions {
     pub foreign_keys: bool,
     /// The seed of the rows.
     pub seed: u64,
-    /// The number of connections; `None`: one for each processor, but few.
+    /// The number of connections that load rows; `None`: one for each processor, up to a small maximum.
     pub jobs: Option<usize>,
     /// True if the stored procedures are made, too.
     pub procedures: bool,
@@ -76,7 +76,7 @@ const COMMANDS: [(&str, CommandWord); 3] =
 /// The options as they are given, each checked by itself.
 #[derive(Debug, Default)]
 struct Arguments {
-    /// The options that pgbench has too.
+    /// The options that this front end shares with pgbench.
     run: RunArguments,
     warehouses: Option<u32>,
     fillfactor: Option<u32>,

@@ -85,7 +85,7 @@ pub fn run(mut benchmark: Benchmark) -> Result<u8, Failure> {
     Ok(finish(&benchmark, &plan, &facts, &outcome, &mut events, histogram))
 }
 
-/// Returns the variables that are set unless the command line defines them.
+/// Returns the variables that pgbench sets itself, unless the command line defines them.
 fn automatic(benchmark: &Benchmark, scale: u32) -> [(&'static str, i64); 2] {
     [("scale", scale.into()), ("random_seed", benchmark.run.load.seed as i64)]
 }
@@ -140,7 +140,7 @@ fn exit_status(outcome: &Outcome) -> u8 {
     }
 }
 
-/// Returns pgbench's line of what it is about to do.
+/// Returns the line that `pgbench --debug` prints before a run, with the server and the size of the run.
 fn describe_run(benchmark: &Benchmark, target: &Target) -> String {
     let (host, port) = target
         .params

@@ -17,8 +17,8 @@ pub use options::reader::manual;
 use options::reader::parse;
 use program::PGBENCH;
 
-/// Runs pgbench with `args` (without the program's name); the exit status is pgbench's: 0, 1 for what it rejects, 2
-/// when the run went wrong.
+/// Runs pgbench with `args` (without the program's name); the exit status is that of pgbench: 0, 1 if options or
+/// scripts are rejected, 2 if clients were given up during the run.
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = parse(args).and_then(|command| {
         Ok(match command {

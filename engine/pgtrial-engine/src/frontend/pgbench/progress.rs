@@ -18,7 +18,8 @@ use workload::AbortReason;
 /// The observer of a run, which prints what pgbench prints.
 pub struct PgbenchObserver {
     clock: Clock,
-    /// True if only the first client that is given up is reported, with `--exit-on-abort`: with it the run ends.
+    /// True if only the first client that is given up is reported. With `--exit-on-abort` the run ends with that
+    /// client.
     only_first_abortion: bool,
     abortions: usize,
     /// The time between progress lines, seconds.
@@ -33,7 +34,7 @@ pub struct PgbenchObserver {
     clients: usize,
 }
 
-/// The parts that a progress line has besides those that it always has.
+/// The optional parts of a progress line.
 #[derive(Debug, Clone, Copy, Default)]
 struct Columns {
     lag: bool,
@@ -42,7 +43,8 @@ struct Columns {
 }
 
 impl PgbenchObserver {
-    /// Makes an observer that prints what the options ask for. `origin` is that of the run's clock since 1970.
+    /// Makes an observer that prints the lines that the options enable. `origin` is the time since 1970 at which the
+    /// run's clock shows 0.
     pub fn new(options: &OutputOptions, plan: &Plan, clock: Clock, origin: Duration) -> Self {
         let lag = plan.interval_ns().is_some();
         let ScriptOptions { latency_limit, tries, .. } = plan.options();
@@ -164,7 +166,7 @@ fn describe(abortion: &Abortion) -> Failure {
     }
 }
 
-/// Returns what went wrong in a script, after the client's number.
+/// Returns the message about an error that the client's script met, with the number of the client.
 fn describe_trouble(client: usize, script: usize, trouble: &AbortReason) -> Failure {
     match trouble {
         AbortReason::Command { command, word, reason, detail } => {
@@ -181,7 +183,7 @@ fn describe_trouble(client: usize, script: usize, trouble: &AbortReason) -> Fail
     }
 }
 
-/// Returns an error after the one that says why, if there is one.
+/// Returns a failure that consists of the error and, before it, an error with the cause, if `detail` gives one.
 fn after(detail: Option<&str>, error: String) -> Failure {
     match detail {
         Some(detail) => Failure::error(detail).and(error),

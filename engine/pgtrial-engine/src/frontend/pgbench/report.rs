@@ -164,7 +164,8 @@ impl<'a> Report<'a> {
         )
     }
 
-    /// Returns the time in which all clients together did what is reported, seconds.
+    /// Returns the time, in seconds, by which counts are divided for rates: the average time for which a client took
+    /// part in the slices, or without slices the length of the run.
     fn seconds(&self) -> f64 {
         self.total.turn_s(self.plan.clients).unwrap_or(self.outcome.elapsed_s)
     }
@@ -283,7 +284,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Writes the pools in place of the clients' transactions.
+/// Writes the lines about connection pools, which take the place of the number of transactions for each client.
 fn write_pools(out: &mut String, pools: &PoolPlan, committed: u64) -> Result {
     let PoolPlan { tasks, arrival, size, timeout, lifetime, .. } = pools;
     writeln!(out, "pool of each application: {size} connections, time-out {} s", timeout.as_secs_f64())?;

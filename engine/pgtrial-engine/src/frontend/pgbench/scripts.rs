@@ -79,8 +79,8 @@ fn value(text: &[u8]) -> Value {
 /// times, and decides at the sixth whether it goes on with one plan for all values.
 const LISTED_TRANSACTIONS: usize = 6;
 
-/// Returns the commands of all scripts as JSON, one a line, each with the values that a client which begins with
-/// `random` gives its parameters.
+/// Returns the commands of all scripts as JSON, one on each line. Each command has examples of its parameter values, as
+/// drawn by a client whose random generator is `random`.
 pub fn listing(scripts: &[Parsed], linked: &Scripts, random: &Random) -> Result<String, Failure> {
     let mut lines = String::new();
     for (place, script) in scripts.iter().enumerate() {

@@ -13,7 +13,7 @@ use wire::target::Target;
 #[derive(Debug, Default)]
 pub struct Facts {
     pub scale: u32,
-    /// The partitioning of pgbench_accounts: method and number.
+    /// The partitioning of pgbench_accounts: the method, and the number of partitions.
     pub partitions: Option<(String, u32)>,
 }
 
@@ -27,8 +27,8 @@ pub fn print_version(server: &str) {
     }
 }
 
-/// Asks the database for the scale and for partitions. Without built-in scripts nothing needs its tables, and the scale
-/// is the option's.
+/// Reads the scale and the partitioning from pgbench's tables. If no built-in script needs these tables, the scale is
+/// that of the option `-s` and the tables are not read.
 pub fn survey(session: &mut Session, benchmark: &Benchmark, target: &Target) -> Result<Facts, Failure> {
     if !benchmark.needs_tables {
         return Ok(Facts { scale: benchmark.scale.unwrap_or(1), partitions: None });

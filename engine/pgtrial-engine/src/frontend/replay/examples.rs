@@ -12,7 +12,7 @@ use ground::output::print_stdout;
 #[derive(Serialize)]
 struct Example {
     template: u32,
-    /// The text of the statement, with its literals in their places.
+    /// The text of the statement, with the literals that the template replaces by placeholders.
     text: String,
     /// The bound parameters as text; null stands for NULL.
     values: Vec<Option<String>>,

@@ -50,7 +50,7 @@ pub struct ReplayOptions {
     /// The number of templates that the report lists.
     pub listed: usize,
     pub hashes_results: bool,
-    /// The templates of which an example is printed, in place of a replay.
+    /// The templates for which an example statement is printed. If there are any, nothing is replayed.
     pub examples: BTreeSet<u32>,
 }
 
@@ -105,7 +105,7 @@ impl AsMut<Given> for ReplayOptions {
     }
 }
 
-/// A row of the table of options; the text is the heading of the help under which the option is listed.
+/// A row of the table of options. Its third type is the heading under which the help lists the option.
 type Row = OptionRow<ReplayOptions, Failure, &'static str>;
 
 const SESSIONS: &str = "Replay:";
@@ -205,7 +205,8 @@ pub fn parse(args: Vec<String>) -> Result<ReplayOptions, Stop<Failure>> {
     Ok(ReplayOptions { server: with_database(options.server, positional)?, ..options })
 }
 
-/// Returns why an option is none of a replay's. Those of shards and slices have no meaning for it.
+/// Returns the error for an option that replays do not have. The options for shards and slices, which other front ends
+/// have, get an explanation.
 fn refusal(error: GetoptError) -> Failure {
     let written = match &error {
         GetoptError::Unrecognized(written) => written.as_str(),

@@ -42,8 +42,8 @@ struct Row<'a> {
     account: &'a ReplayAccount,
 }
 
-/// The number of times that statements of a template failed with an SQLSTATE. The order is that of the table, from its
-/// end.
+/// The number of times that statements of a template failed with an SQLSTATE. The order of these values is the reverse
+/// of the order of the report's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct StatementErrors {
     new: u64,

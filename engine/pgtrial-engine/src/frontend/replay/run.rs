@@ -26,7 +26,7 @@ use wire::target::Target;
 use workload::replay::{Replay, Survey};
 use workload::seeds::Seeds;
 
-/// The encoding of captures, whatever that of the recorded database was.
+/// The encoding of captures. Captures are always in UTF-8, whatever the encoding of the recorded database was.
 const ENCODING: &str = "UTF8";
 
 /// The exit status of a replay that could not read its capture to the end.
@@ -103,7 +103,7 @@ fn check_statements(replay: &Replay, directory: &Path) -> Result<(), Failure> {
     Err(Failure::error(message))
 }
 
-/// Returns how many connections the replay may have at the same time.
+/// Returns the greatest number of connections that the replay opens at the same time. Fails if the server allows fewer.
 fn connections(options: &ReplayOptions, survey: &Survey, session: &mut Session) -> Result<usize, Failure> {
     let recorded = survey.most_at_once;
     let wanted = options.max_connections.unwrap_or(recorded);
@@ -123,7 +123,7 @@ fn connections(options: &ReplayOptions, survey: &Survey, session: &mut Session) 
     }
 }
 
-/// Warns of what the user should know of the capture before its results.
+/// Warns of properties of the capture that make its replay differ from the recorded load.
 fn warn_of_differences(replay: &Replay, target: &Target) {
     let databases: Vec<_> = replay.survey().databases.iter().map(String::as_str).collect();
     if databases.len() > 1 {

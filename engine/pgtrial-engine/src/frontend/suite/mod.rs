@@ -11,9 +11,9 @@ use std::process::ExitCode;
 use options::SUITE;
 pub use options::manual;
 
-/// Runs the queries with `args` (without the program's name). The exit status is 0 when the run is complete, whatever
-/// became of the queries; 2 when the connection is lost; 3 for what is rejected or could not be written; 130 after an
-/// interrupt.
+/// Runs the queries with `args` (without the program's name). The exit status is 0 if the run is complete, even if
+/// queries failed; 2 if the connection is lost; 3 if the options are rejected or an output could not be written; 130
+/// after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
     SUITE.exit_status(options::parse(args).and_then(|options| Ok(run::run(&options)?)))
 }

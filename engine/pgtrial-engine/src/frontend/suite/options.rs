@@ -30,11 +30,11 @@ pub struct SuiteOptions {
     pub server: Given,
     /// The number of measured runs of each query.
     pub runs: u32,
-    /// True if all queries run once before, unmeasured.
+    /// True if all queries run once before the measured runs, to warm up the caches.
     pub warms_up: bool,
     pub limit: Duration,
     pub seed: u64,
-    /// True if the engine waits before each query.
+    /// True if the engine waits before each query for a line on standard input.
     pub pauses: bool,
     pub events: Option<Events>,
 }
@@ -94,7 +94,7 @@ impl AsMut<Given> for SuiteOptions {
     }
 }
 
-/// A row of the table of options; the text is the heading of the help under which the option is listed.
+/// A row of the table of options. Its third type is the heading under which the help lists the option.
 type Row = OptionRow<SuiteOptions, Failure, &'static str>;
 
 const QUERIES: &str = "Queries:";

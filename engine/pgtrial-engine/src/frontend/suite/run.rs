@@ -61,7 +61,7 @@ struct Measured {
     measurement: Measurement,
     /// The time of all queries together.
     spent: Duration,
-    /// The CPU time of the engine in `spent`.
+    /// The CPU time that the engine used during the queries.
     cpu: CpuTime,
 }
 
@@ -84,7 +84,7 @@ struct Ended {
     outcome: Result<Answer, QueryFailure>,
     /// True if the query was cancelled at the limit.
     over_limit: bool,
-    /// True if the query's session goes on.
+    /// True if the session can still be used after the query.
     is_usable: bool,
 }
 
@@ -105,7 +105,8 @@ impl Runner<'_> {
         self.lost || self.output.is_lost || self.target.is_interrupted() == Some(true)
     }
 
-    /// Passes over all queries, each time in an order of its own. Returns the summary; `None` without a query.
+    /// Runs all queries `runs` times, each time in a new random order. Returns the summary of the phase; `None` if no
+    /// query was run.
     fn phase(&mut self, phase: Phase, runs: u32) -> Option<Summary> {
         self.output.phase(phase);
         self.measured = Measured::default();

@@ -43,8 +43,8 @@ impl CommandContext<'_> {
         }
     }
 
-    /// Checks the options that only some commands take: several engines share a load or the making of tables, only a
-    /// load has a start, and only the making of tables marks.
+    /// Rejects options that the command does not take: `--shard` is for `run` and `prepare` only, `--start-at` for
+    /// `run` only, and `--mark-by` for `prepare` only.
     fn check_options(&self, command: &str) -> Result<(), SysbenchError> {
         if self.settings.text("shard").is_some() && !matches!(command, "run" | "prepare") {
             return Err(SysbenchError::fatal("--shard is for the commands 'run' and 'prepare' only"));
@@ -108,7 +108,8 @@ impl CommandContext<'_> {
         Ok(0)
     }
 
-    /// Executes a command of a script. A script's own commands come before those that all scripts have.
+    /// Executes a command of a script. A command that the script defines takes precedence over the commands that all
+    /// scripts have.
     fn script(&mut self, script: &LuaScript, command: &str) -> Result<u8, SysbenchError> {
         if let Some(is_parallel) = script.is_parallel(command) {
             return self.perform(script, command, is_parallel);
@@ -134,7 +135,8 @@ impl CommandContext<'_> {
         }
     }
 
-    /// Returns the workload of a load, which lists its statements if the options ask for that.
+    /// Returns the workload. With `--list-statements` the returned workload writes each statement that its clients send
+    /// to a file.
     fn listed(
         &self,
         workload: Arc<dyn Workload<StagedActions>>,
@@ -156,7 +158,7 @@ impl CommandContext<'_> {
         SysbenchError::error(format_args!("'{}' test does not implement the '{command}' command.", self.test.name))
     }
 
-    /// Writes the line of the original when it starts threads for a command.
+    /// Logs the line that sysbench logs when it starts threads for a command.
     fn announce_threads(&mut self) {
         if self.settings.int("threads") > 1 {
             self.log.text(Level::Notice, "Initializing worker threads...\n");
@@ -188,8 +190,9 @@ impl CommandContext<'_> {
         run_test(LoadRun { settings, plan, clock, test, log: &mut *self.log })
     }
 
-    /// Executes a command that is a function of the script, in one client or in all. If it is for all clients, each of
-    /// the engines that share it has some of them; if it is for one client, the first engine has it.
+    /// Executes a command that is a function of the script, in one client or in parallel in all clients. If several
+    /// engines share the command, a parallel command runs in each engine's own clients, and any other command runs in
+    /// the first engine only.
     fn perform(&mut self, script: &LuaScript, command: &str, parallel: bool) -> Result<u8, SysbenchError> {
         let target = self.target()?;
         let part = plan::part_of_command(&self.settings, parallel)?;

@@ -13,9 +13,8 @@ use std::process::ExitCode;
 pub use options::manual;
 use options::{TASKS, TasksCommand};
 
-/// Runs the tasks with `args` (without the program's name). The exit status is 0 when the run is complete, whatever
-/// became of the tasks; 3 for what is rejected, and when something that was asked for could not be written; 130 after
-/// an interrupt.
+/// Runs the tasks with `args` (without the program's name). The exit status is 0 if the run is complete, even if tasks
+/// failed; 3 if the options are rejected or an output could not be written; 130 after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = options::parse(args).and_then(|command| {
         Ok(match command {

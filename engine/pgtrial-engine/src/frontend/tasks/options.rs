@@ -28,7 +28,7 @@ const MAX_THREADS: u32 = 10_000;
 /// The front end `tasks` in its messages.
 pub const TASKS: FrontEnd = FrontEnd::new(NAME);
 
-/// The command that the command line asks for.
+/// The task of the command line: to make the table, or to run tasks.
 #[derive(Debug)]
 pub enum TasksCommand {
     /// The table is made and no task runs.
@@ -93,7 +93,7 @@ impl AsMut<Given> for Arguments {
     }
 }
 
-/// A row of the table of options; the text is the heading of the help under which the option is listed.
+/// A row of the table of options. Its third type is the heading under which the help lists the option.
 type Row = OptionRow<Arguments, Failure, &'static str>;
 
 const TABLE: &str = "Table:";

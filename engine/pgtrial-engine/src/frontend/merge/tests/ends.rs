@@ -10,7 +10,7 @@ fn some() -> Vec<MergedTransaction> {
         .collect()
 }
 
-/// Returns a stream with other events before its last one.
+/// Returns the stream with `more` events inserted before its last event.
 fn with(mut stream: Vec<Vec<u8>>, more: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let last = stream.pop().unwrap();
     stream.extend_from_slice(more);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The harm that is done to a line.
+/// A way in which the test damages a line of events.
 #[derive(Debug, Clone)]
 enum Harm {
     Replaced(usize, Vec<u8>),

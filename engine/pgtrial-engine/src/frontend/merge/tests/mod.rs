@@ -126,8 +126,8 @@ pub fn engine(of: &[MergedTransaction], clients: u64, clock: f64, paced: bool) -
     lines
 }
 
-/// Feeds streams to the merger, always a line of the one that `next` names among those that have one; then ends them
-/// all.
+/// Feeds the lines of several streams to the merger. `next` chooses the stream of each line among the streams that have
+/// lines left. Returns the merged events and the exit status.
 pub fn merged(
     streams: &[Vec<Vec<u8>>],
     mut next: impl FnMut(usize) -> usize,
@@ -146,7 +146,7 @@ pub fn merged(
     Ok((events(&mut merger), status))
 }
 
-/// Merges streams, a line of each in turn.
+/// Merges the streams, taking one line of each stream in turn.
 pub fn in_turns(streams: &[Vec<Vec<u8>>]) -> Result<(Vec<MergedEvent>, u8), MergeError> {
     let mut turn = 0;
     merged(streams, |_| {

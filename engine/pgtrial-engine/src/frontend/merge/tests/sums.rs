@@ -13,8 +13,8 @@ fn parsed(lines: &[Vec<u8>], kind: &str) -> Vec<Value> {
     all.filter(|event| event["event"] == kind).collect()
 }
 
-/// Checks that both say the same: counts, histograms and percentiles to the letter, sums of numbers to their last
-/// digits.
+/// Checks that two events are equal. Counts, histograms and percentiles must be identical; means, deviations and rates
+/// may differ in their last digits.
 fn assert_alike(found: &Value, expected: &Value) -> Result<(), TestCaseError> {
     for (key, expected) in expected.as_object().into_iter().flatten() {
         let found = &found[key];

@@ -6,7 +6,8 @@ use crate::frontend::common::plan::ScriptSources;
 use tables::{InitOptions, PartitionMethod};
 use wire::params::Given;
 
-/// The options that are given, each checked by itself. [`Arguments::new`] has pgbench's defaults.
+/// The options of a command line. Each value has been checked on its own, but not whether the options fit together.
+/// [`Arguments::new`] has pgbench's defaults.
 #[derive(Debug, Default)]
 pub struct Arguments {
     pub run: RunArguments,
@@ -15,7 +16,7 @@ pub struct Arguments {
     pub vacuum_all: bool,
     pub init: InitArguments,
     pub sources: ScriptSources,
-    /// True if a built-in script is among them, which needs pgbench's tables.
+    /// True if the run has a built-in script, which needs pgbench's tables.
     pub needs_tables: bool,
     /// True if a script is read from standard input.
     pub reads_stdin: bool,
@@ -27,7 +28,7 @@ pub struct Arguments {
 /// The options of `-i`.
 #[derive(Debug, Default)]
 pub struct InitArguments {
-    /// True if tables are made, false if a benchmark runs.
+    /// True if pgbench makes its tables (`-i`), false if it runs a benchmark.
     pub is_asked_for: bool,
     /// The letters of `--init-steps`.
     pub steps: String,
@@ -36,7 +37,7 @@ pub struct InitArguments {
     pub tables: InitOptions,
 }
 
-/// The command that pgbench carries out.
+/// The task that the options give to pgbench: to make its tables or to run a benchmark.
 #[derive(Debug)]
 pub enum PgbenchCommand {
     Initialize(Box<Initialization>),

@@ -52,7 +52,7 @@ pub fn parse(args: Vec<String>) -> Result<PgbenchCommand, Stop<Failure>> {
     Ok(settle(arguments, &given, getopt.into_positional())?)
 }
 
-/// Returns the description of pgbench and its options, those that pgtrial adds in a section of their own.
+/// Returns the description of pgbench and its options. Options that pgtrial adds are in a section of their own.
 pub fn manual() -> Manual {
     let mut options = entries(OPTIONS, |group| group.title());
     // pgbench takes these two as the first argument only.

@@ -1,4 +1,5 @@
-//! The section of the help that lists an option, and the mode of pgbench that the option is for.
+//! The sections of pgbench's help, and the modes of pgbench (making tables or running a benchmark) for which their
+//! options are valid.
 
 /// The section of the help that lists an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -6,12 +7,12 @@ pub enum HelpSection {
     Initialization,
     Scripts,
     Benchmarking,
-    /// The original has no such option.
+    /// The section of options that pgtrial adds and PostgreSQL's pgbench does not have.
     Added(OptionMode),
     Common,
 }
 
-/// The mode of pgbench for which an option is that pgtrial adds.
+/// The mode of pgbench in which an option is valid: making tables (`-i`), running a benchmark, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionMode {
     Initialization,
@@ -30,7 +31,8 @@ impl HelpSection {
         }
     }
 
-    /// Returns true if the section's options are for this mode, which is `Initialization` or `Benchmarking`.
+    /// Returns true if the options of this section are valid in the mode `wanted`, which is `Initialization` or
+    /// `Benchmarking`.
     pub fn is_for(self, wanted: OptionMode) -> bool {
         let mode = match self {
             Self::Initialization => OptionMode::Initialization,

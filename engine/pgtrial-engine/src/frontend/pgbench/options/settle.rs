@@ -1,5 +1,5 @@
-//! pgbench's options together: defaults that depend on others, and options that contradict each other, in pgbench's
-//! order.
+//! Checks pgbench's options together: sets defaults that depend on other options, and rejects options that contradict
+//! each other, in the same order as pgbench.
 
 use super::arguments::{Arguments, Benchmark, InitArguments, Initialization, PgbenchCommand};
 use super::sections::OptionMode;
@@ -25,7 +25,8 @@ const EXCLUDED: [(&str, &str); 10] = [
     ("wait-for-server", "a pool replaces what breaks, and tasks wait as --pool-timeout says"),
 ];
 
-/// Returns what pgbench does by its arguments, of which `given` are the options of the command line.
+/// Returns the task that the arguments give to pgbench, or an error if they contradict each other. `given` are the
+/// options that the command line contains.
 pub fn settle(
     arguments: Arguments,
     given: &[&PgbenchOption],

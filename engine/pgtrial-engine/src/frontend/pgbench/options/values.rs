@@ -48,8 +48,8 @@ pub fn definition(text: &str) -> Result<(String, String), Failure> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Reads the seed that an option or the environment asks for: a number, `time` or `rand`. As pgbench does, it is
-/// reported at once.
+/// Reads the seed from an option or the environment: a number, `time` or `rand`. The seed is printed at once, as
+/// pgbench does.
 pub fn random_seed(text: &str) -> Result<Seed, Failure> {
     let (number, is_given) = match text {
         "time" => (seed_of_time(), false),
