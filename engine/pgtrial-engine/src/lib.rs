@@ -4,6 +4,6 @@ mod event;
 mod frontend;
 mod program;
 
-/// The function for the fuzz target of command lines.
+/// The function that the fuzz test of sysbench's command lines calls.
 pub use frontend::sysbench::options::settle::accepts as sysbench_accepts;
 pub use program::main;

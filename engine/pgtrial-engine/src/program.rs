@@ -24,9 +24,9 @@ struct FrontEndRow {
     /// The arguments of the front end, as the help shows them.
     arguments: &'static str,
     summary: &'static str,
-    /// True if a link of this name to the program is this front end.
+    /// True if the program runs this front end when it is called by a link of this name.
     is_link: bool,
-    /// The function that gets the arguments after the name.
+    /// The function that runs the front end. It is called with the arguments after the front end's name.
     main: fn(Vec<String>) -> ExitCode,
     manual: fn() -> Manual,
 }
@@ -111,7 +111,7 @@ pub fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns the lines that say how the program is called, and what each front end is.
+/// Returns the lines of the help that list how each front end is called and what it does.
 fn usage() -> Vec<String> {
     let of_front_end = |row: &FrontEndRow| {
         let FrontEndRow { name, arguments, summary, is_link, .. } = row;

@@ -23,7 +23,8 @@ pub const CAPTURE: FrontEnd = FrontEnd::new(NAME);
 #[derive(Debug, Default)]
 pub struct CaptureOptions {
     pub order: CaptureOrder,
-    /// The files of a workload mix to read; used only if such files are named.
+    /// The files and settings from which a synthetic mix of statements is made, from counts of pg_stat_statements in
+    /// place of logs. Used only if these files are named.
     pub mix: Mix,
     pub directory: PathBuf,
     /// True if the summary is printed as `capture.json` without its list of files, and not as text.

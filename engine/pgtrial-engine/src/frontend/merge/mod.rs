@@ -23,8 +23,8 @@ pub use options::manual;
 use options::{Inputs, MERGE};
 use stream::phase_name;
 
-/// Merges with `args` (without the program's name). The exit status is the highest of the engines' own; 2 if a machine
-/// was lost; 3 if the input is rejected.
+/// Merges the events of the machines that the command line `args` (without the program's name) names. The exit status
+/// is the highest exit status of the engines, 2 if a machine was lost, or 3 if the input is rejected.
 pub fn main(args: Vec<String>) -> ExitCode {
     MERGE.exit_status(options::parse(args).and_then(|inputs| Ok(merge(inputs).map_err(Failure::error)?)))
 }

@@ -53,7 +53,8 @@ struct StatementErrors {
 }
 
 impl Row<'_> {
-    /// Returns the template's errors with SQLSTATE and statement, without those that follow from others.
+    /// Returns the numbers of the template's errors for each SQLSTATE, with the SQLSTATE and the statement as text.
+    /// Errors that follow from other errors have no entries of their own.
     fn errors(&self) -> Vec<(StatementErrors, String)> {
         let ReplayAccount { expected, unexpected, missing, consequences, .. } = self.account;
         let kinds: BTreeSet<&String> = [expected, unexpected, missing].into_iter().flat_map(Failures::keys).collect();

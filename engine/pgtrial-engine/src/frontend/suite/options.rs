@@ -30,7 +30,7 @@ pub struct SuiteOptions {
     pub server: Given,
     /// The number of measured runs of each query.
     pub runs: u32,
-    /// True if all queries run once before the measured runs, to warm up the caches.
+    /// True if all queries run once before the measured runs, without being measured.
     pub warms_up: bool,
     pub limit: Duration,
     pub seed: u64,

@@ -58,7 +58,8 @@ impl CommandContext<'_> {
         Ok(())
     }
 
-    /// Executes a command of a test of the machine, which has nothing to prepare.
+    /// Executes a command of a test that measures the machine without a server. Such a test has no `prepare` and no
+    /// `cleanup`.
     fn host(&mut self, test: &HostTest, command: &str) -> Result<u8, SysbenchError> {
         match command {
             "help" => self.describe(),
@@ -220,8 +221,8 @@ impl CommandContext<'_> {
     }
 }
 
-/// Sets the handlers by which SIGINT and SIGTERM end what the sessions of a command do on the server, and so the
-/// command.
+/// Sets up the handling of SIGINT and SIGTERM: the statements that a command's sessions are running on the server are
+/// cancelled, which ends the command.
 fn end_by_signal(target: &Target) -> Result<(), SysbenchError> {
     target.obey(&interrupt::catch().map_err(SysbenchError::fatal)?);
     Ok(())

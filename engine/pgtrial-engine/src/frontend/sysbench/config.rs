@@ -1,12 +1,12 @@
 //! The file that `--config-file` names: one option a line, `NAME = VALUE`.
 //!
 //! A value is a word, or several with commas or white space between them for a list. A word in single or double quotes
-//! may contain anything but its quote. Empty lines, lines in brackets and what follows a `#` at the start of a word
-//! mean nothing.
+//! may contain anything but its quote. Empty lines, lines in brackets, and the rest of a line from a `#` at the start
+//! of a word are ignored.
 //!
-//! sysbench 1.0.20 reads the same lines, but takes a space before the equals sign for a part of the name, any value of
-//! a switch for `on`, and the first of several words; it forgets options that it does not know. Here what is not
-//! understood is an error.
+//! sysbench 1.0.20 reads the same lines differently: it takes a space before the equals sign as a part of the name and
+//! any value of a switch as `on`, uses only the first of several words, and ignores unknown options. Here spaces around
+//! the equals sign are allowed, and values and options that cannot be understood are errors.
 
 use thiserror::Error;
 

@@ -23,7 +23,7 @@ const GROUPS: [(&str, Group); 7] = [
     ("\npgsql options:\n", Group::Pgsql),
 ];
 
-/// Returns sysbench's help, with what pgtrial adds kept apart at the end.
+/// Returns sysbench's help. Options that pgtrial adds are listed separately at the end.
 pub fn text() -> String {
     let mut text = String::from(
         "Usage:\n  sysbench [options]... [testname] [command]\n\nCommands implemented by most tests: prepare run cleanup help\n",

@@ -10,7 +10,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use workload::host;
 use workload::settings::Settings;
 
-/// The number of files that the process has open besides those of the threads.
+/// The number of files that the process needs in addition to those of its threads.
 const OTHER_FILES: u64 = 32;
 
 /// Returns the plan of a run of `test`.
@@ -32,8 +32,8 @@ pub fn run(settings: &Settings, test: &host::MachineLoad) -> Result<Plan, Sysben
     Ok(plan)
 }
 
-/// Raises the limit of open files as far as the system allows: each thread waits with two files. If they are too few,
-/// the run reports it.
+/// Raises the limit of open files as far as the system allows, since each thread needs two files for its event loop. If
+/// the limit is still too low, the run reports an error.
 fn reserve_files(threads: u64) {
     let wanted = 2 * threads + OTHER_FILES;
     if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {

@@ -11,7 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use workload::Fatal;
 use workload::lua::Voice;
 
-/// The importance of a line; the number is the least verbosity that shows it.
+/// The importance of a line. Its number is the lowest verbosity at which the line is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Fatal = 0,
@@ -45,13 +45,13 @@ impl Log {
         Self::to(io::stdout())
     }
 
-    /// Returns the output of scripts, in whichever thread they run.
+    /// Returns the output to which scripts write, which can be used in any thread.
     pub fn voice(&self) -> Arc<dyn Voice> {
         Arc::new(self.clone())
     }
 }
 
-/// Makes a log that writes to the same lines.
+/// Makes another handle to the same log.
 impl<W: Write> Clone for Log<W> {
     fn clone(&self) -> Self {
         Self { lines: Arc::clone(&self.lines) }
@@ -64,12 +64,14 @@ impl<W: Write> Log<W> {
         Self { lines: Arc::new(Mutex::new(lines)) }
     }
 
-    /// Leaves out lines of higher levels from now on; repetitions are counted instead of shown.
+    /// Drops lines whose level is above `verbosity` from now on, and counts repetitions of a line instead of writing
+    /// them.
     pub fn limit(&mut self, verbosity: i64) {
         self.lines().verbosity = Some(verbosity);
     }
 
-    /// Leaves standard output to the events from now on: warnings and errors go to standard error, the rest is dropped.
+    /// Reserves standard output for events from now on: warnings and errors go to standard error, and other lines are
+    /// dropped.
     pub fn stand_aside(&mut self) {
         self.lines().is_aside = true;
     }
@@ -141,7 +143,7 @@ struct LogState<W: Write> {
     last: Option<String>,
     /// The number of times that the last line was repeated.
     repeated: u32,
-    /// True if standard output belongs to the events.
+    /// True if standard output is reserved for events.
     is_aside: bool,
 }
 
@@ -174,14 +176,14 @@ impl<W: Write> LogState<W> {
     }
 }
 
-/// The reason for which sysbench does not do what it was asked for; its exit status is 1.
+/// The reason for which sysbench rejects its options or fails. The exit status is then 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SysbenchError {
     /// The text is written to standard error, as it is.
     Error(String),
     /// The text is written to standard output, as it is.
     Plain(String),
-    /// The lines are written to the log, each as a fatal one.
+    /// The lines are written to the log, each with the level `Fatal`.
     Fatal(Vec<String>),
 }
 

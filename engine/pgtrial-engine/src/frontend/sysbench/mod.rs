@@ -86,13 +86,13 @@ fn invoke(args: &[String], log: &mut Log) -> Result<u8, SysbenchError> {
     CommandContext { test: &test, settings: Arc::new(chosen.all), log, clock }.execute(&command)
 }
 
-/// Returns the line at the head of everything.
+/// Returns the line that begins every output: the versions of sysbench and pgtrial.
 fn banner() -> String {
     let ours = env!("CARGO_PKG_VERSION");
     format!("sysbench {SYSBENCH_VERSION} (pgtrial {ours}, using bundled LuaJIT 2.1)\n")
 }
 
-/// Returns what scripts see of the command line; `-` is the script on standard input.
+/// Returns the parts of the command line that scripts can read. The test name `-` means a script on standard input.
 fn invocation(args: &[String], line: &CommandLine) -> Result<Invocation, SysbenchError> {
     let driver = match line.value("db-driver", OptionKind::Text)? {
         Some(OptionValue::Text(name)) => name,
@@ -106,7 +106,8 @@ fn invocation(args: &[String], line: &CommandLine) -> Result<Invocation, Sysbenc
     })
 }
 
-/// Returns the command to be executed. Scripts may be loaded without one, and one from standard input has none.
+/// Returns the command to be executed. Scripts may be loaded without a command, and a script from standard input never
+/// has one.
 fn command(test: &Test, invocation: &Invocation) -> Result<Option<String>, SysbenchError> {
     match (&test.program, &invocation.command) {
         (TestProgram::Host(test), None) => Err(SysbenchError::error(format_args!(
@@ -122,14 +123,15 @@ fn command(test: &Test, invocation: &Invocation) -> Result<Option<String>, Sysbe
     }
 }
 
-/// Returns the options that a script's top level may need to connect. Options that are wrong are reported when the test
-/// is known.
+/// Returns the options for code at a script's top level, which may connect to the server before the script's own
+/// options are known. Invalid options are ignored here, and reported later when the test is known.
 fn general(line: &CommandLine, checked: &Settings) -> Arc<Settings> {
     let nothing = Declared { options: &[], unknown: Unknown::Ignored, numbers: Numbers::Plain };
     Arc::new(line.settle(checked, nothing).map_or_else(|_| checked.clone(), |chosen| chosen.all))
 }
 
-/// Returns all options, now that the test is known. Scripts that declare no options see the test's name among them.
+/// Checks the options against those that the test declares, and returns them. A script that declares no options finds
+/// the test's name among its options.
 fn settle(line: &CommandLine, checked: &Settings, test: &Test) -> Result<Chosen, SysbenchError> {
     let (options, unknown) = (test.options(), test.unknown_options());
     let declared = Declared { options: &options, unknown, numbers: test.numbers() };

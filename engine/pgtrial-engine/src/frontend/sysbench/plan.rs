@@ -1,4 +1,5 @@
-//! The way from options to what the event loop runs: the server, and the plan of a load or of a command.
+//! Builds what the event loop runs from sysbench's options: the server to connect to, and the plan of a load or of
+//! another command.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -25,21 +26,22 @@ use workload::seeds::Seeds;
 use workload::settings::Settings;
 use workload::{Executors, StagedActions, Workload};
 
-/// The number of clients up to which each has a thread of its own. The system shares the processors out by threads, and
-/// where these are scarce, few clients that share threads get less than those of sysbench, which has one for each.
+/// The number of clients up to which each client has a thread of its own, as in sysbench. The operating system divides
+/// the processors between threads, so that with few processors a few clients that share threads would get less
+/// processor time than the same clients of sysbench.
 const ALONE: usize = 12;
 
 /// The greatest number of events that can wait with `--rate`: sysbench's ring has room for 131,072 and leaves one free.
 const LONGEST_QUEUE: u64 = 131_071;
 
-/// Returns the server that the options name. What they leave open is decided as by libpq: the password comes from
-/// `PGPASSWORD` or the password file.
+/// Returns the server that the options name. Missing parameters are filled in as libpq does. The password, for example,
+/// comes from `PGPASSWORD` or the password file.
 pub fn target(settings: &Settings) -> Result<Arc<Target>, SysbenchError> {
     let failed = |error| SysbenchError::fatal(format_args!("Connection to database failed: {error}\n"));
     find(settings).map_err(failed)
 }
 
-/// Finds the server as [`target`] does. Its error is without the program's words around it.
+/// Returns the server that the options name, as [`target`] does, but with the plain error of the connection parameters.
 fn find(settings: &Settings) -> Result<Arc<Target>, ParamsError> {
     let text = |name| settings.text(name).map(str::to_owned);
     let given = Given {
@@ -73,7 +75,7 @@ pub fn part(settings: &Settings) -> Result<ClientShare, SysbenchError> {
     Ok(ClientShare::of_clients(shard, clients))
 }
 
-/// Returns the plan of a load: that of a command with the options of loads.
+/// Returns the plan of a load. It is the plan `command`, to which the options of loads are added.
 pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
     let seconds = |name| Duration::from_secs(count(settings, name));
     let (events, time) = (count(settings, "events"), seconds("time"));
@@ -121,13 +123,14 @@ fn slices(
     Ok(slices)
 }
 
-/// Returns the part of a command that is this engine's: of all clients if it runs in `parallel`, else of one.
+/// Returns this engine's share of the clients of a command. A command that runs in `parallel` has all clients, another
+/// command has one client.
 pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<ClientShare, SysbenchError> {
     if parallel { part(settings) } else { Ok(ClientShare::of_clients(shard(settings)?, 1)) }
 }
 
-/// Returns the executors of what a script asks of the server while no client runs it: at its top level, in `init`, in
-/// `done` and in the hooks of reports.
+/// Returns the executors for statements that a script sends while no client runs it: at its top level, in `init`, in
+/// `done`, and in the functions that it has for reports.
 pub fn executors(settings: &Arc<Settings>) -> Executors {
     let settings = Arc::clone(settings);
     Box::new(move || {
@@ -145,18 +148,18 @@ pub fn executors(settings: &Arc<Settings>) -> Executors {
     })
 }
 
-/// Returns how a script's statements travel.
+/// Returns the query protocol for a script's statements: simple, or prepared.
 pub fn mode_of_scripts(settings: &Settings) -> QueryMode {
     if settings.text("db_ps_mode") == Some("disable") { QueryMode::Simple } else { QueryMode::Prepared }
 }
 
-/// Returns true if the server is asked for the columns of what prepared statements return.
+/// Returns true if executions of prepared statements send Describe to get the columns of the result.
 fn describes(settings: &Settings) -> bool {
     !settings.is_on("no_describe")
 }
 
-/// Returns the plan of a command, in which one client's end does not end the others. Without `--jobs` the number of
-/// threads is that of [`threads_for`].
+/// Returns the plan of a command. A client that is given up does not end the other clients. Without `--jobs` the number
+/// of threads is chosen by [`threads_for`].
 pub fn command(
     settings: &Settings,
     part: ClientShare,
@@ -177,13 +180,14 @@ pub fn command(
     }
 }
 
-/// Returns the number of threads: one for each client, or for more clients than [`ALONE`] two for each processor, but
-/// four at least. Many clients keep few threads busy, which then change places less often.
+/// Returns the number of threads for this number of clients: one for each client up to [`ALONE`] clients. For more
+/// clients it is two for each processor, but at least four: many clients keep a few threads busy, and fewer threads
+/// cause fewer context switches.
 fn threads_for(clients: usize, processors: usize) -> usize {
     if clients <= ALONE { clients } else { clients.min((2 * processors).max(4)) }
 }
 
-/// Returns a plan without limits, of what clients do before the load.
+/// Returns a plan without limits, in which clients only execute the actions that come before their first transaction.
 pub fn staged(
     settings: &Settings,
     part: ClientShare,

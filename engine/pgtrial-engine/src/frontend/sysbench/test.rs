@@ -25,7 +25,7 @@ pub struct Test {
 
 /// The program that runs the test.
 pub enum TestProgram {
-    /// The test is one of the machine, without a server.
+    /// The test measures the machine (CPU, memory and the like) and needs no server.
     Host(host::MachineTest),
     Native(oltp::OltpTest),
     Script(Box<LuaScript>),
@@ -33,8 +33,8 @@ pub enum TestProgram {
 
 impl Test {
     /// Loads the test that the command line names, or else the script on standard input. A script's top level is run.
-    /// Its output goes to `voice`, and what it asks of the server outside of a load to `executors`. `warn` gets a
-    /// warning if a built-in test takes the place of a file.
+    /// The test's output goes to `voice`, and statements that it sends outside of a load are executed by `executors`.
+    /// `warn` is called with a warning if a built-in test takes the place of a file.
     pub fn load(
         invocation: &Invocation,
         voice: Arc<dyn Voice>,
@@ -80,7 +80,7 @@ impl Test {
         options
     }
 
-    /// Returns how the test's whole numbers may be written.
+    /// Returns the ways in which whole numbers may be written in the test's options.
     pub fn numbers(&self) -> Numbers {
         match &self.program {
             TestProgram::Host(_) => Numbers::Plain,
@@ -89,7 +89,7 @@ impl Test {
         }
     }
 
-    /// Returns true if there are options to be described.
+    /// Returns true if the test declares options, which the help then describes.
     pub fn declares_options(&self) -> bool {
         match &self.program {
             TestProgram::Host(_) => true,
@@ -128,18 +128,18 @@ fn base_name(name: &str) -> &str {
     }
 }
 
-/// The test that a name stands for.
+/// The kind of test that was found under a name.
 enum Found {
     FileTest,
     Host(host::MachineTest),
     Native(oltp::OltpTest),
-    /// A script was named that is not there, but is one of those that are built in.
+    /// The name is that of a script which does not exist as a file, but is built in.
     InPlaceOf(oltp::OltpTest),
     Script(PathBuf),
     Nothing,
 }
 
-/// The machine on which the search depends.
+/// The files and environment variables on which the search for a test depends.
 struct Machine<'a> {
     is_file: &'a dyn Fn(&Path) -> bool,
     /// The values of `HOME` and `LUA_PATH`.

@@ -52,8 +52,8 @@ fn seconds(time: Nanos) -> String {
     format!("{:.6}", time as f64 / 1e9)
 }
 
-/// Returns the line of a task. The duration is -1 where there was no connection; another failure stands in its place
-/// with its kind.
+/// Returns the line of a task. In the place of the duration it has -1 if the task got no connection, and the kind of
+/// failure if the task failed otherwise.
 fn text(task: &Task, ended: &str) -> String {
     let duration = match &task.failure {
         None => seconds(task.response()),

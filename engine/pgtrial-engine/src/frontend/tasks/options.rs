@@ -42,7 +42,7 @@ pub struct TableSteps {
     pub shape: Shape,
     /// The letters of the steps, as in [`STEPS`].
     pub steps: String,
-    /// The shard whose rows are made.
+    /// The shard (this engine's part of the run) whose rows are made.
     pub shard: Shard,
 }
 
@@ -50,9 +50,10 @@ pub struct TableSteps {
 #[derive(Debug)]
 pub struct TasksRun {
     pub run: RunOptions,
-    /// The steps that make the table before, if it is made.
+    /// The steps that make the table before the tasks run; `None` if the table must exist already.
     pub table: Option<TableSteps>,
-    /// The size that the table must have, if options name it: the number of values of thread_id, and of rows of each.
+    /// The size that the table must have, if options give it: the number of different values of thread_id, and the
+    /// number of rows for each value.
     pub threads_in_table: Option<u32>,
     pub rows: Option<u32>,
     pub lines: LineOptions,
@@ -63,7 +64,7 @@ pub struct TasksRun {
 pub struct LineOptions {
     /// A file in place of standard output.
     pub log: Option<String>,
-    /// True if there are no lines on standard output.
+    /// True if the lines of the tasks are not written to standard output.
     pub quiet: bool,
     pub csv: Option<String>,
 }

@@ -27,8 +27,8 @@ use workload::pgbench::parse;
 /// The name of the script in the report and the events.
 const DESCRIPTION: &str = "<builtin: tasks>";
 
-/// The script of a task. The record keeps its value, so that every record is there for every task of every run; the
-/// server writes the new version of the row all the same.
+/// The script of a task. The UPDATE does not change the value of the row, so that every task of every run finds the
+/// same rows; the server writes a new version of the row all the same.
 const SCRIPT: &str = "\
 \\set thread_id random(1, :threads)
 \\set a_value random(1, :rows)
@@ -137,12 +137,13 @@ fn open_lines(TasksRun { run, lines: options, .. }: &TasksRun, origin: SystemTim
 /// The observer that writes the lines of the tasks while they run.
 struct TaskWriter {
     lines: Vec<TaskLines>,
-    /// True if some lines could not be written; they were not tried again.
+    /// True if some lines could not be written. Writing to that file was not tried again.
     has_lost: bool,
 }
 
 impl TaskWriter {
-    /// Writes to all files of lines. One that cannot be written to is reported once and given up.
+    /// Writes to all outputs for the lines of tasks. An output that cannot be written to is reported once and not used
+    /// any more.
     fn each_lines(&mut self, write: impl Fn(&mut TaskLines) -> Result<(), CouldNot>) {
         let before = self.lines.len();
         self.lines.retain_mut(|lines| {

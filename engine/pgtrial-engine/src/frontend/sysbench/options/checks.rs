@@ -12,14 +12,14 @@ pub struct SysbenchOption {
     /// The name of the option, with dashes.
     pub name: &'static str,
     pub kind: OptionKind,
-    /// The default as it would be written; `None` where there is none.
+    /// The default, written as on a command line; `None` if the option has no default.
     pub default: Option<&'static str>,
     pub description: &'static str,
-    /// Checks the value and keeps it among the settings.
+    /// The function that checks the value and stores it in the settings.
     pub check: Check,
 }
 
-/// The place of an option in the help text.
+/// The section of the help that lists an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     General,
@@ -31,7 +31,7 @@ pub enum Group {
     Pgsql,
     /// The options that later versions of sysbench have.
     Later,
-    /// The options that only pgtrial has: tests do not see these.
+    /// The options that only pgtrial has. Scripts cannot read these options.
     Own,
 }
 
@@ -39,7 +39,8 @@ pub enum Group {
 pub type Check = fn(&mut Checks<'_>, &SysbenchOption) -> Result<(), SysbenchError>;
 
 impl SysbenchOption {
-    /// Returns the value without the option; for an option without a default the empty text.
+    /// Returns the value that the setting has if the option is not given: the default, or an absent text if there is no
+    /// default.
     pub fn default(&self) -> OptionValue {
         let written = self.default.map_or_else(|| Written::Words(Vec::new()), |text| Written::Text(text.to_owned()));
         evaluate(self.kind, &written).unwrap_or(OptionValue::Text(None))
@@ -50,12 +51,14 @@ impl SysbenchOption {
 pub struct Checks<'a> {
     pub line: &'a CommandLine,
     pub settings: Settings,
-    /// The function that gets warnings of deprecated and odd options, in order and before any error.
+    /// The function that is called with each warning about a deprecated or dubious option, before any error is
+    /// returned.
     pub warn: &'a mut dyn FnMut(&str),
 }
 
 impl Checks<'_> {
-    /// Keeps the value of an option. A wrong switch is off here; it is rejected when the test is known.
+    /// Stores the value of an option. A switch with an invalid value counts as off here, and is rejected later when the
+    /// test is known.
     pub fn keep(&mut self, option: &SysbenchOption) -> Result<OptionValue, SysbenchError> {
         let value = if option.kind == OptionKind::Bool {
             OptionValue::Bool(self.line.is_on(option.name))
@@ -72,12 +75,13 @@ impl Checks<'_> {
         Ok(self.settings.text(&option.name.replace('-', "_")).map(str::to_owned))
     }
 
-    /// Keeps a list of texts.
+    /// Stores the value of an option that is a list of texts, and returns the list.
     pub fn list(&mut self, option: &SysbenchOption) -> Result<Vec<String>, SysbenchError> {
         Ok(if let OptionValue::List(items) = self.keep(option)? { items } else { Vec::new() })
     }
 
-    /// Keeps a number from `min` on. An option without a value is 0.
+    /// Stores the value of an option that is a number, and returns it. Fails if the number is less than `min`. An
+    /// option without a value is 0.
     pub fn number(&mut self, option: &SysbenchOption, min: i64) -> Result<i64, SysbenchError> {
         let OptionValue::Int(number) = self.keep(option)? else { return Ok(0) };
         if number < min { Err(invalid_number(option.name, number)) } else { Ok(number) }

@@ -24,7 +24,7 @@ pub const TEST_IS_DEPRECATED: &str = "WARNING: the --test option is deprecated. 
 pub struct GivenOption {
     pub name: String,
     pub written: Written,
-    /// The option as it was written, for messages; in a file with its place.
+    /// The option as it was written, for messages. For an option from a file it includes the file and the line.
     pub shown: String,
 }
 
@@ -65,7 +65,7 @@ impl CommandLine {
         Ok(line)
     }
 
-    /// Takes a word that is no option: the test, then the command.
+    /// Stores a word that is no option: the first one names the test, the second one the command.
     fn word(&mut self, word: &str) -> Result<(), SysbenchError> {
         let place = match (&self.test, &self.command) {
             (None, _) => &mut self.test,
@@ -76,7 +76,7 @@ impl CommandLine {
         Ok(())
     }
 
-    /// Adds the options of a file, which come where the file is named.
+    /// Inserts the options of a file in the place of the option that names the file.
     fn file(&mut self, option: &GivenOption, read_file: ReadFile<'_>) -> Result<(), SysbenchError> {
         let Written::Text(file) = &option.written else { return Err(wrong(OptionKind::File, option)) };
         if file.is_empty() {
@@ -96,12 +96,13 @@ impl CommandLine {
         Ok(())
     }
 
-    /// Returns what was last given for an option.
+    /// Returns the last occurrence of an option, which is the one that counts.
     pub fn last(&self, name: &str) -> Option<&GivenOption> {
         self.given.iter().rfind(|given| same_name(&given.name, name))
     }
 
-    /// Returns true if a general switch is on. Another value than a switch's is rejected when the test is known.
+    /// Returns true if a general option that is a switch is on. An invalid value counts as off here, and is rejected
+    /// later when the test is known.
     pub fn is_on(&self, name: &str) -> bool {
         let value = self.last(name).and_then(|given| evaluate(OptionKind::Bool, &given.written));
         value == Some(OptionValue::Bool(true))
@@ -145,7 +146,8 @@ fn shown(name: &str, written: &Written, dashes: &str) -> String {
     }
 }
 
-/// Returns a value for messages. Passwords are not shown, nor is what has a name like one's.
+/// Returns a value as messages show it. The values of all options whose names contain `pas` are replaced by `***`, so
+/// that no password is shown.
 fn shown_value(name: &str, written: &Written) -> String {
     if name.to_ascii_lowercase().contains("pas") { "***".to_owned() } else { written.shown() }
 }

@@ -1,5 +1,5 @@
-//! sysbench's options. Which ones a test has is known only when the test is: general options are checked before, the
-//! others after that. To add a general option: a row in `table.rs`.
+//! sysbench's options. The options of a test are known only after the test has been found, so general options are
+//! checked before that and the test's options after it. A new general option needs only a row in `table.rs`.
 
 pub mod checks;
 pub mod command_line;

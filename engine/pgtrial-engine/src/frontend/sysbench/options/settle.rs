@@ -1,4 +1,4 @@
-//! The check of the command line's options: first of the general ones, and when the test is known of its own.
+//! Checks the options of the command line: general options first, and the options of the test once the test is known.
 
 use super::checks::{Checks, Group};
 use super::command_line::{CommandLine, GivenOption, same_name, wrong};
@@ -12,7 +12,8 @@ use workload::settings::{OptionSpec, OptionValue, Settings};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
     Refused,
-    /// The test gets the options as texts: scripts from before options were declared.
+    /// The options are passed to the test as texts, since the test is a script in the old style that declares no
+    /// options.
     Taken,
     /// The options have no effect, and a warning names them.
     Ignored,
@@ -31,8 +32,8 @@ pub struct Declared<'a> {
 pub struct Chosen {
     /// The options for the engine. An option of a test does not change the engine's option of the same name.
     pub all: Settings,
-    /// The options for a script: with its own options in place of others of the same names, and without what only
-    /// pgtrial has.
+    /// The options that a script reads. The script's own options replace general options of the same names, and options
+    /// that only pgtrial has are left out.
     pub script: Settings,
     /// The options without an effect, as they were written.
     pub ignored: Vec<String>,

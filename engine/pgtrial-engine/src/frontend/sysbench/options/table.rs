@@ -183,7 +183,7 @@ pub fn find(name: &str) -> Option<&'static SysbenchOption> {
     OPTIONS.iter().find(|known| same_name(known.name, name))
 }
 
-/// Accepts any text that `read` takes, if there is one.
+/// Accepts an option whose text `read` accepts, and an option without a text.
 fn check_text<E: Display>(
     checks: &mut Checks<'_>,
     option: &SysbenchOption,

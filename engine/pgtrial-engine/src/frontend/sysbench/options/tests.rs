@@ -269,7 +269,8 @@ fn the_published_command_of_sysbench_0_5_is_understood() {
     assert_eq!([chosen.all.int("threads"), chosen.all.int("time")], [1000, 600]);
 }
 
-/// Generates an option that is known to sysbench, to the test, or to nobody, with some value.
+/// Generates words of a command line: options of sysbench, options of a test and unknown options, with valid or invalid
+/// values.
 fn word() -> impl Strategy<Value = String> {
     let names = table::OPTIONS.iter().map(|known| known.name).chain(["tables", "skip_trx", "foo", "test", ""]);
     let name = prop::sample::select(names.collect::<Vec<_>>());

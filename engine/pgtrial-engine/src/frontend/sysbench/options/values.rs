@@ -18,7 +18,7 @@ pub enum OptionKind {
 }
 
 impl OptionKind {
-    /// Returns the kind of an option with this default.
+    /// Returns the kind of values that an option takes whose default is `default`.
     pub fn of(default: &OptionValue) -> Self {
         match default {
             OptionValue::Bool(_) => Self::Bool,
@@ -46,11 +46,11 @@ impl OptionKind {
 /// The value of an option as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// The name was written alone: `--debug`.
+    /// The option was written without a value: `--debug`.
     Nothing,
-    /// The text follows the first equals sign on the command line.
+    /// The value from a command line: the text after the first equals sign.
     Text(String),
-    /// The words are those of a line in a file.
+    /// The value from a line of a file: one word or several words.
     Words(Vec<String>),
 }
 
@@ -64,7 +64,8 @@ impl Written {
         }
     }
 
-    /// Returns the one word that the value is, empty for nothing; `None` if there are several.
+    /// Returns the value if it is a single word, or an empty text if there is no value; `None` if there are several
+    /// words.
     fn single(&self) -> Option<&str> {
         match self {
             Self::Nothing => Some(""),
@@ -110,13 +111,14 @@ pub fn evaluate(kind: OptionKind, written: &Written) -> Option<OptionValue> {
 pub enum Numbers {
     /// Numbers are written by digits.
     Plain,
-    /// Numbers may be written as doubles too, such as `1e6`: sysbench's tests in Lua take them so.
+    /// Numbers may also be written as doubles, such as `1e6`, as sysbench's tests in Lua accept them.
     Doubles,
     /// Numbers may be written as doubles and sizes, such as `64K`: scripts do not say which of their numbers are sizes.
     Sizes,
 }
 
-/// Returns the value of a test's option. A size stays as it was written: the test itself rejects a wrong one.
+/// Returns the value of an option of a test. A size is returned as it was written, since the test itself rejects
+/// invalid sizes.
 pub fn evaluate_for_test(default: &OptionValue, written: &Written, numbers: Numbers) -> Option<OptionValue> {
     if let OptionValue::Size(_) = default {
         return Some(OptionValue::Size(written.single()?.to_owned()));
@@ -153,7 +155,8 @@ fn whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0).then_some(number as i64)
 }
 
-/// Returns a value as it would be written, for help texts; `None` for a text that is not there.
+/// Returns a value in the form in which it is written on a command line, for help texts; `None` for an option without a
+/// default.
 pub fn show(value: &OptionValue) -> Option<String> {
     match value {
         OptionValue::Bool(true) => Some("on".to_owned()),

@@ -13,7 +13,7 @@ pub struct ForcedEnd {
 }
 
 impl ForcedEnd {
-    /// Sets `forced` and `stop` after this time, unless the run is being stopped already.
+    /// Starts a thread that sets `forced` and `stop` after the time `after`, unless the run is being stopped already.
     pub fn start(after: Duration, stop: &Arc<AtomicBool>, forced: &Arc<AtomicBool>) -> Option<Self> {
         let (dropped, signal) = channel::<()>();
         let (stop, forced) = (Arc::clone(stop), Arc::clone(forced));

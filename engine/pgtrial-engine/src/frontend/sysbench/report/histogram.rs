@@ -31,7 +31,7 @@ pub fn lines(latencies: &Latencies) -> String {
     lines
 }
 
-/// Returns the number of buckets by the natural logarithm of milliseconds.
+/// Returns the number of buckets for a unit of the natural logarithm of the latency.
 fn scale() -> f64 {
     (BUCKETS - 1.0) / (LAST_MS.ln() - FIRST_MS.ln())
 }

@@ -22,7 +22,8 @@ pub struct InitTimeout {
 }
 
 impl InitTimeout {
-    /// Writes an error by `report` and sets `stop` after `timeout` seconds, and ends the process a while after that.
+    /// Starts a thread that, unless the clients are ready within `timeout` seconds, passes an error to `report` and
+    /// sets `stop`, and ends the process if the run does not end soon after that.
     pub fn start(timeout: Option<u64>, stop: &Arc<AtomicBool>, report: fn(&str)) -> Option<Self> {
         let timeout = timeout?;
         let (dropped, signal) = channel::<()>();
@@ -47,7 +48,8 @@ impl InitTimeout {
         Some(Self { _dropped: dropped, in_time })
     }
 
-    /// Ends the limit of the time, since the clients are ready. Returns false if the time was over before.
+    /// Records that the clients are ready, so that the time limit has no effect any more. Returns false if the time was
+    /// over before.
     pub fn clients_are_ready(&self) -> bool {
         *self.in_time.get_or_init(|| true)
     }

@@ -25,7 +25,7 @@ use workload::settings::Settings;
 use workload::statistics::{Hooks, Statistics};
 use workload::{AbortReason, Fatal};
 
-/// The message of the original about a run that it ends.
+/// sysbench's message about a run that it ends by force.
 pub const EXPIRED: &str = "The --max-time limit has expired, forcing shutdown...";
 
 /// A load, with what its reports need.
@@ -47,18 +47,19 @@ pub struct RunObserver<'a, W: Write> {
     pub has_started: bool,
     /// The number of clients that were given up.
     pub aborted: usize,
-    /// True if the run was stopped because the grace after its end was over.
+    /// True if the run was stopped by force because clients did not end within the time that `--forced-shutdown`
+    /// allows.
     was_forced: Arc<AtomicBool>,
     forced_end: Option<ForcedEnd>,
     /// The length of the measured part so far.
     elapsed: Elapsed,
-    /// The whole seconds of what came after the scheduled end of the measured part.
+    /// The number of whole seconds since the scheduled end of the measured part.
     drained_s: u64,
     interval: Period,
     since_checkpoint: Period,
 }
 
-/// The counts since the last report of a kind.
+/// The counts since the last report on an interval or at a checkpoint.
 #[derive(Default)]
 struct Period {
     tally: Tally,
@@ -67,7 +68,7 @@ struct Period {
 }
 
 impl Period {
-    /// Ends the period at `now_s`, where the next one begins.
+    /// Ends the period at `now_s` and returns it. The next period begins at the same time.
     fn end(&mut self, now_s: f64) -> Period {
         std::mem::replace(self, Period { tally: Tally::default(), begin_s: now_s })
     }
@@ -97,7 +98,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
         }
     }
 
-    /// Returns the exit status that a run with this outcome has.
+    /// Returns the exit status of a run with this outcome.
     pub fn status(&self, outcome: &Outcome) -> u8 {
         let was_late = self.init_timeout.as_ref().is_some_and(InitTimeout::has_expired);
         if outcome.aborted > 0 {
@@ -178,7 +179,8 @@ impl<'a, W: Write> RunObserver<'a, W> {
         statistics(&period.tally, percentile, threads_running, seconds, now_s)
     }
 
-    /// Returns true if the test reports in its own way. Its errors are logged; the run goes on.
+    /// Returns true if the test has a function of its own for this report, which is called here. Errors of that
+    /// function are logged, and the run goes on.
     fn is_reported(&mut self, hook: impl FnOnce(&dyn Hooks) -> Result<bool, Fatal>) -> bool {
         hook(self.run.test).unwrap_or_else(|fatal| {
             self.run.log.fatal(&fatal.lines);
@@ -238,8 +240,8 @@ impl<W: Write> Observer for RunObserver<'_, W> {
         }
     }
 
-    /// Reports when an interval or the way to a checkpoint is full; there is no line for the rest of an interval at the
-    /// end.
+    /// Writes a report when an interval is complete or the time of a checkpoint has come. An incomplete interval at the
+    /// end of the run is not reported.
     fn tick(&mut self, tick: &Tick) {
         if tick.phase == Phase::Warmup {
             return;

@@ -18,12 +18,13 @@ pub struct ReportOptions {
     pub debug: bool,
     /// True if the load has a rate: reports then have a line on the queue.
     pub paced: bool,
-    /// The time for which clients may go on after the end before they are stopped.
+    /// The time, in seconds, for which clients may go on after the end of the run before they are stopped by force;
+    /// `None` without such a limit.
     pub grace: Option<u64>,
     /// The time that clients may take to be ready.
     pub init_timeout: Option<u64>,
     pub events: Option<Events>,
-    /// True if the user has asked for something that only pgtrial has.
+    /// True if the command line has options that only pgtrial has.
     pub uses_additions: bool,
 }
 

@@ -30,7 +30,7 @@ pub fn run_test<W: Write>(run: LoadRun<'_, W>) -> u8 {
     }
 }
 
-/// Runs the load as [`run_test`] does, with a flag that ends the run.
+/// Runs the load as [`run_test`] does. The flag `interrupt` ends the run early.
 fn run_until<W: Write>(run: LoadRun<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
     let (plan, clock, test) = (run.plan, run.clock, run.test);
     let options = ReportOptions::read(run.settings);

@@ -36,7 +36,8 @@ pub fn of_clients(tally: &Tally) -> &[ClientTotals] {
     tally.own.get().map_or(&[], PerClient::totals)
 }
 
-/// Returns mean and deviation (divisor n) of a value over `clients` clients: how evenly they share the work.
+/// Returns the mean and the standard deviation (with the divisor n) of a value over all clients. They show how evenly
+/// the clients share the work.
 pub fn spread(tally: &Tally, clients: usize, value: impl Fn(&ClientTotals) -> f64) -> (f64, f64) {
     let n = clients.max(1) as f64;
     let values: Vec<_> = of_clients(tally).iter().map(value).collect();

@@ -72,7 +72,7 @@ fn tick(phase: Phase, second: u32) -> Tick {
     Tick { phase, second, seconds: 1.0, slice: None, tally: tally() }
 }
 
-/// Returns true if the run was told to stop, and what was written.
+/// Returns whether the observer stopped the run, and the text that it wrote.
 fn watched(
     options: &ReportOptions,
     test: &dyn Hooks,
@@ -81,7 +81,7 @@ fn watched(
     watched_of(&plan(), options, test, act)
 }
 
-/// Returns true if the run of another plan was told to stop, and what was written.
+/// Returns whether the observer stopped a run of this plan, and the text that it wrote.
 fn watched_of(
     plan: &Plan,
     options: &ReportOptions,
@@ -97,7 +97,7 @@ fn watched_of(
     (stop.load(Ordering::Relaxed), text)
 }
 
-/// Returns the lines that begin with one of these, without what follows the first number.
+/// Returns the lines that begin with one of `beginnings`, each cut off before ` tps`.
 fn lines(text: &str, beginnings: &[&str]) -> Vec<String> {
     let wanted = text.lines().filter(|line| beginnings.iter().any(|beginning| line.starts_with(beginning)));
     wanted.map(|line| line.split(" tps").next().unwrap_or_default().trim().to_owned()).collect()
