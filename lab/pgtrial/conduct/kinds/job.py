@@ -121,7 +121,8 @@ class JobWatch(LoadWatch):
             self._served = self._beside.end()
 
     def reported(self, error: TrialError) -> TrialError:
-        """Names the limit of a job that was ended at it."""
+        """Returns an error that names the time limit of the job if the job was ended for exceeding it; any other error
+        is returned unchanged."""
         job = self._course.point.job
         if job is None or not isinstance(error, NotInTime):
             return error

@@ -51,13 +51,13 @@ class LoadWatch:
         TrialError."""
 
     def reported(self, error: TrialError) -> TrialError:
-        """Returns the error to report for the one that ended the load."""
+        """Returns the error with which the trial fails when this error has ended its load. A kind of load may word it
+        better."""
         return error
 
     def name_taken(self) -> NameTaken | None:
-        """Returns the failure of a load that makes an object which is there already, and is somebody else's; None:
-        the load did not fail so.
-        """
+        """Returns an error if the load failed because the server has an object with a name that the load creates:
+        undoing the load could drop that object. Returns None if the load did not fail for this reason."""
         return None
 
     def end(self) -> None:

@@ -1,5 +1,5 @@
 """The properties and rules of a kind of load that a study may have: which keys go with it, which load points it has,
-and what planning must know about it. The base class has those of transactions."""
+and what planning must know about it. What a kind does not define is as for transactions."""
 
 from __future__ import annotations
 
