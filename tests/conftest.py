@@ -1,4 +1,6 @@
-"""Fixtures that all tests share: a private state root, real servers of every version, and an honest way to skip."""
+"""Fixtures that all tests share: a state root of their own, real servers of every version, and functions that skip a
+test where something is missing, but never in CI.
+"""
 
 from __future__ import annotations
 

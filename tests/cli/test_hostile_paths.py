@@ -239,7 +239,7 @@ def study_file(hostile: Hostile, **sections: dict[str, str]) -> Path:
 
 @dataclass(frozen=True)
 class Lines:
-    """The commands that name a path in one parameter, and are right otherwise."""
+    """Command lines that name a path in one parameter and are valid in all others."""
 
     hostile: Hostile
     study: Path

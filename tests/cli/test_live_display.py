@@ -164,7 +164,7 @@ def test_a_fault_of_the_live_display_is_reported_at_the_end_and_the_study_is_sho
     out = io.StringIO()
     with shown(Terminal(file=out, force_terminal=True, width=80), as_json=False) as listener:
         listener(StudyBegins(Path("results/a-study"), 8, 0, 4, 60.0))
-        # a time without an end, which the display cannot draw
+        # An infinite remaining time is a value that the display cannot draw.
         listener(TrialBegins(PlannedTrial(index=0, block=0, load_point=0, arm="on", seed=1), POINT, 1, 8, 4, math.inf))
         listener(Preparing("off: loading the template", stays=True))  # above what is drawn anew, which fails
         listener(BlockEnds(0, look=False, decided=False, running={}))

@@ -212,7 +212,7 @@ sample          = "10%"
 blocks = 1
 """,
 }
-"""The profiles of bundled studies that take seconds."""
+"""Profiles of bundled studies, by name, with which a study takes seconds."""
 
 
 def test_every_tutorial_has_a_test():

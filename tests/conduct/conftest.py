@@ -1,4 +1,4 @@
-"""Fixtures that the tests of trials share: the servers that a test starts."""
+"""A fixture that the tests of trials share: it returns the servers that a test has started."""
 
 from __future__ import annotations
 

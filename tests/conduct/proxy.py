@@ -36,7 +36,7 @@ class Proxy:
         self.cut()
 
     def cut(self) -> None:
-        """Ends all connections on both sides; new ones end at once."""
+        """Closes all connections on both sides. New connections are closed at once."""
         with self._changes:
             self._server = None
             ends, self._ends = self._ends, []
@@ -86,7 +86,7 @@ class Proxy:
             back.join()
 
     def _forward(self, source: socket.socket, sink: socket.socket) -> None:
-        """Forwards until either side ends; then ends both."""
+        """Forwards data until one side closes its connection, and then closes both."""
         with suppress(OSError):
             while data := source.recv(_CHUNK):
                 self._wait_until_it_flows()

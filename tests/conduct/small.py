@@ -102,7 +102,7 @@ def once(wanted: Callable[[ProgressEvent], bool], act: Callable[[], None]) -> Ca
 
 
 def measuring(event: ProgressEvent) -> bool:
-    """True once a second of the measured part has passed, with transactions in it."""
+    """True for an event that comes when a second of the measured part has passed in which transactions were done."""
     return isinstance(event, Second) and event.phase == "measure" and event.tps > 0
 
 

@@ -39,8 +39,8 @@ def servers():
 
 
 def check(study: StudyDirectory) -> None:
-    """Runs a study and checks that all trials complete, nothing is missing, and no statement fails on the newer
-    server.
+    """Runs a study and checks that on the newer server all trials complete, all data are collected, and no statement
+    fails.
     """
     run_study(study, lambda event: None)
     for trial in study.trials():

@@ -28,7 +28,7 @@ APART = {
     "one": {"postgres": "18", "settings": COSTS},
     "two": {"postgres": "18", "settings": COSTS, "initdb": ["--no-data-checksums"]},
 }
-"""Two arms of one version, each with a template of its own."""
+"""Two arms with the same version of the server, whose data come from two templates."""
 
 COLUMNS = {f"x{prime}": prime for prime in (7, 11, 13, 17, 19, 23)}
 DATA = f"""CREATE TABLE numbers AS SELECT i AS id, repeat('x', 60) AS filler, {
@@ -50,7 +50,7 @@ LATE = """CREATE FUNCTION late(number int) RETURNS int IMMUTABLE LANGUAGE plpgsq
 CREATE TABLE few AS SELECT generate_series(1, 6) AS number;
 CREATE INDEX of_late ON few (late(number));
 """
-"""A function that makes ANALYZE take 1.5 s, since it computes it for each of the six rows."""
+"""A function in an index. ANALYZE calls it for each of the six rows and therefore takes 1.5 s."""
 
 _HASH = """SELECT md5(string_agg(s::text, ' ' ORDER BY schemaname, tablename, attname)) FROM pg_stats s
     WHERE schemaname = 'public'"""

@@ -70,7 +70,7 @@ def study(tmp_path: Path) -> StudyDirectory:
 
 @pytest.fixture(autouse=True)
 def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Hides all that this machine knows of an account of Amazon's."""
+    """Hides everything on this machine from which boto3 could find an AWS account."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
@@ -87,7 +87,7 @@ def aws(nobody: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def measured(name: str, values: dict[datetime, float], *, instance: str = "db-1", region: str = "eu-west-1") -> None:
-    """Puts a value for each of these minutes, as RDS does."""
+    """Stores a value of a CloudWatch metric for each of these minutes, as RDS does."""
     boto3.client("cloudwatch", region_name=region).put_metric_data(
         Namespace="AWS/RDS",
         MetricData=[

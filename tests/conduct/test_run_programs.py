@@ -104,7 +104,7 @@ def test_a_program_that_catches_its_errors_is_not_faster(tmp_path, shares):
     told = []
     run_study(study, lambda event: told.append(event.text) if isinstance(event, Preparing) and event.stays else None)
     [rehearsed] = [text for text in told if "in its rehearsal were rolled back" in text]
-    # the other transactions are the server's own and the lab's
+    # The transactions beyond the program's 60 are those of the server itself and of the lab.
     assert (told_of := re.match(r"the client program of head: 60 of (\d+) transactions", rehearsed))
     assert 60 < int(told_of[1]) < 120
     [found] = [one for one in read_measured(study).result.findings if one.rule == "hidden_failures"]

@@ -31,7 +31,7 @@ INSERT INTO codes (n, code, x, y, day, at, doc, b, list, feels) SELECT i, md5(i:
     array['x', NULL], 'fine' FROM generate_series(1, 500) AS i;
 """
 APART = {"one": {"postgres": "18"}, "two": {"postgres": "18", "initdb": ["--no-data-checksums"]}}
-"""Two arms of one version, each with a template of its own."""
+"""Two arms with the same version of the server, whose data come from two templates."""
 CALM = {"clients": 1, "warmup": "0s", "duration": "1s", "rate": 50}
 READ = "SELECT 1 FROM codes WHERE n = 7;\n"
 

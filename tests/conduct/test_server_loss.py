@@ -136,8 +136,8 @@ def test_a_server_that_restarts_after_a_crash_ends_the_trial_or_costs_time_as_th
 
 
 NAP = "SELECT pg_sleep(0.03);\n"
-"""A statement that takes time by the clock, so that other work of this machine hardly matters. Two clients commit 65 a
-second, and while the server is throttled each commits one in a cycle of 0.2 s.
+"""A statement that sleeps, so that other work on this machine hardly changes its duration. Two clients commit 65
+transactions a second; while the server is throttled, each client commits one in each cycle of 0.2 s.
 """
 
 NOT_TOLD = 987_654.0

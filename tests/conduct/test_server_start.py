@@ -53,7 +53,7 @@ class Intruder:
                 self.leave()
 
     def leave(self) -> None:
-        """Frees the port."""
+        """Closes the socket that occupied the port, so that the port is free."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

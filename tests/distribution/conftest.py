@@ -1,4 +1,4 @@
-"""Fixtures with the distributed files, made once for this machine of the lab's source and of the engine that the tests
+"""Fixtures that build the distributed files once, for this machine, from the lab's source and the engine that the tests
 use.
 """
 

@@ -26,7 +26,7 @@ def done(*words: str | Path, cwd: Path) -> None:
 
 @pytest.fixture
 def accounts(clusters):
-    """Yields a server with rows for the programs."""
+    """Yields a server with a table that the client programs read."""
     target = clusters(18).target
     with target.connect_as_user() as session:
         session.execute("DROP TABLE IF EXISTS pgbench_accounts")

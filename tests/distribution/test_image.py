@@ -47,7 +47,7 @@ class Image:
     layout: Path
     """The directory of the image, an OCI layout."""
     left: list[str]
-    """The files in the directory for temporary files after the build, and mounts in it."""
+    """What the build has left: files in the directory for temporary files, and mounts in it."""
 
     def blob(self, described: dict[str, Any]) -> Any:
         """Returns the JSON document to which a descriptor of the image points."""
@@ -62,7 +62,7 @@ class Image:
 
 @pytest.fixture(scope="module")
 def directory() -> Iterator[Path]:
-    """Yields a directory on a disk: an image and its storage take 4 GB."""
+    """Yields a directory on a disk, since an image and its storage take 4 GB."""
     path = public_directory()
     yield path
     shutil.rmtree(path)
@@ -143,7 +143,7 @@ def test_the_engine_has_the_names_of_the_originals(container):
 
 @pytest.mark.install
 def test_the_job_of_a_study_runs_in_the_image(container, directory):
-    """The volumes belong to root and are writable by the group, as in the pod, and the study is read-only."""
+    """As in the pod of the Job, the volume belongs to root and its group may write, and the study is read-only."""
     (study,) = of_kind("ConfigMap", STUDY)["pgtrial-study"]["data"].values()
     (lab,) = pods(STUDY)["pgtrial-study"]["containers"]
     folder = directory / "study"

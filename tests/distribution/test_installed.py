@@ -1,5 +1,5 @@
-"""Tests of an installation by a user: the wheel and the Debian package, without a compiler, and the demo to its
-verdict.
+"""Tests of what a user installs, the wheel and the Debian package, without a compiler, up to the verdict of the
+demo.
 """
 
 from __future__ import annotations

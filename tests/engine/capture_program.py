@@ -19,7 +19,7 @@ def capture(*args: object, typed: bytes | None = None) -> subprocess.CompletedPr
 
 
 def captured(directory: Path, *args: object) -> Capture:
-    """Runs a capture, which must succeed."""
+    """Runs a capture with the engine and asserts that it succeeds."""
     done = capture("-o", directory, *args)
     assert done.returncode == 0, done.stderr.decode()
     return captures.read(directory)

@@ -46,7 +46,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Capture:
-    """A whole capture."""
+    """A capture as it was read back: all its sessions and its description."""
 
     about: dict[str, Any]
     templates: list[dict[str, Any]]

@@ -188,7 +188,7 @@ def replay() -> Program:
 
 @pytest.fixture
 def null_server(tmp_path: Path) -> Iterator[Target]:
-    """Yields a null server with two threads."""
+    """Yields a null server with two threads, which answers statements without executing them."""
     command = [str(require_engine()), "null-server", "--socket-dir", str(tmp_path), "--threads", "2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -27,8 +27,8 @@ def serving(
     settings: Mapping[str, str],
     prepare: Callable[[Cluster], None] = lambda cluster: None,
 ) -> Iterator[Cluster]:
-    """Yields a new cluster on a free port of the loopback address, and on its socket; `prepare` is called before its
-    start.
+    """Yields a running new cluster, on a free port of the loopback address and on a socket. `prepare` is called before
+    it starts.
     """
     server = workspace.reachable(require_server(major))
     data = workspace.directory(f"guarded-{major}")

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.server
 
 
 ODD = os.fsdecode(b"d\xe9")
-"""A name in Latin-1; Python's texts have such bytes as surrogates."""
+"""A file name in Latin-1. Python represents its byte that is not UTF-8 as a surrogate."""
 
 PLAIN = "SELECT 1;\n"
 LINE = ("-n", "-t", "1", "-f")

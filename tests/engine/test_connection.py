@@ -1,4 +1,4 @@
-"""Tests that the engine finds a server and is let in as pgbench 18 is, with the same messages when it is not."""
+"""Tests that the engine finds a server and logs in as pgbench 18 does, and prints the same messages if it cannot."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ NO_HOST = "nosuch..invalid"
 
 @pytest.fixture(scope="module")
 def guarded(workspace):
-    """Yields a server on TCP and a socket with a role for each way of authentication, loaded at scale 1."""
+    """Yields a server loaded at scale 1 that listens on TCP and on a socket, with a role for each authentication
+    method.
+    """
     with serving(
         workspace, 18, HBA, {"max_connections": str(PLACES), "password_encryption": "scram-sha-256"}
     ) as cluster:
@@ -193,7 +195,7 @@ def test_a_standby_is_preferred_and_a_primary_taken_if_there_is_none(same, guard
 
 @pytest.fixture
 def dead() -> Iterator[int]:
-    """Yields a port without a server."""
+    """Yields a reserved port on which no server listens."""
     with reserved_port() as port:
         yield port
 

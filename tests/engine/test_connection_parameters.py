@@ -1,4 +1,6 @@
-"""Compares each connection parameter of libpq 18 with the original, whose libpq, from psycopg's wheel, has TLS."""
+"""Compares each connection parameter of libpq 18 between the engine and pgbench. That pgbench uses the libpq of
+psycopg's wheel, which has TLS.
+"""
 
 from __future__ import annotations
 
@@ -225,7 +227,7 @@ def test_secrets_of_sessions_are_logged_where_sslkeylogfile_says(both, tmp_path)
 
 
 def test_each_parameter_of_libpq_is_obeyed_or_rejected_in_one_sentence(both):
-    """Parameters that need more than OpenSSL are rejected; no parameter is unknown."""
+    """The engine knows all parameters. It rejects those that need more than OpenSSL."""
     rejected = {"gssencmode": "require", "scram_client_key": "x", "scram_server_key": "x"}
     for keyword, value in rejected.items():
         _, mine = both(f"{keyword}={value}")

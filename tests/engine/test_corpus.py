@@ -1,4 +1,6 @@
-"""Tests that every run of the corpus leaves the same words, status, log files and rows behind with both programs."""
+"""Tests that every run of the corpus has the same output, exit status, log files and rows with pgbench and with the
+engine.
+"""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ def test_a_session_that_is_ended_ends_the_load(peers, fresh):
 
 @pytest.fixture
 def small_disk(clusters) -> Iterator[Path]:
-    """Yields a file system of 8 MB that the server may write on."""
+    """Yields a tmpfs of 8 MB on which the server can write."""
     require_root()
     path = public_directory()
     uid = clusters(18).data_directory.stat().st_uid

@@ -25,12 +25,12 @@ CATALOGS = [
     "FUNCTION pg_catalog.to_regclass(text)",
     "FUNCTION pg_catalog.format_type(oid, integer)",
 ]
-"""The catalogs and functions that hosters may revoke, and that the original does not use."""
+"""The catalogs and functions that a hosting provider may revoke from users, and that pgbench does not use."""
 
 
 @pytest.fixture
 def plain(fresh):
-    """Yields an empty database, and its user without rights of its own."""
+    """Yields an empty database as its owner and as a user without further rights reach it."""
     target = fresh(empty=True)
     with target.connect_as_user() as owner:
         owner.execute("CREATE ROLE plain LOGIN; GRANT ALL ON SCHEMA public TO plain")

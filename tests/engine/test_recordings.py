@@ -1,4 +1,4 @@
-"""Tests that a recorded answer of the originals is used exactly if its key fits."""
+"""Tests that a recorded answer is used if its key is that of the run, and only then."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def rows(target: Target, table: str) -> tuple[object, ...]:
 def at_once(
     program: Program, target: Target, shards: int, *args: str, directory: Path | None = None
 ) -> Sequence[Ended]:
-    """Runs all shards side by side."""
+    """Runs an engine for each shard, all at the same time."""
     with ExitStack() as stack:
         shares = [f"--shard={number}/{shards}" for number in range(1, shards + 1)]
         started = [stack.enter_context(program.start(target, [*args, each], directory=directory)) for each in shares]

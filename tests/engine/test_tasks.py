@@ -320,7 +320,7 @@ def stop(cluster: Cluster, seconds: float) -> None:
 
 
 def halt(process: psutil.Process) -> None:
-    """Stops a process, and waits until it does nothing more."""
+    """Stops a process with a signal, and waits until it has stopped."""
     deadline = time.monotonic() + TIMEOUT_S
     os.kill(process.pid, signal.SIGSTOP)
     while process.status() != psutil.STATUS_STOPPED:

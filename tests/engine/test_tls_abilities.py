@@ -57,7 +57,7 @@ def sealed(workspace, authority) -> Iterator[Cluster]:
 
 @contextmanager
 def configured(cluster: Cluster, **settings: str) -> Iterator[None]:
-    """Lets the server run with other settings until the end of the block."""
+    """Sets these settings on the server until the end of the block."""
 
     def apply(statements, expected):
         with cluster.target.connect_as_user() as connection:

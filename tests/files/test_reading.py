@@ -1,4 +1,4 @@
-"""Tests that pgtrial reads regular files, and pipes of the shell, only."""
+"""Tests that pgtrial reads regular files and the pipes of a shell, and nothing else."""
 
 from __future__ import annotations
 

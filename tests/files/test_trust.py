@@ -1,4 +1,4 @@
-"""Tests of which accounts could exchange a file."""
+"""Tests of the function that finds the accounts that could replace a file."""
 
 from __future__ import annotations
 

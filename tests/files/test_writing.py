@@ -104,7 +104,7 @@ def test_a_file_to_append_to_is_no_link_and_no_pipe(tmp_path):
 
 
 def test_a_directory_that_another_account_made_first_is_not_used(tmp_path, monkeypatch):
-    """In /tmp another account may make the directory first."""
+    """This can happen in /tmp, where every account may make a directory of that name first."""
     seen = []
     monkeypatch.setattr(writing, "check_exchangeable", seen.append)
     make_directory(tmp_path / "results")

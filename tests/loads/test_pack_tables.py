@@ -18,7 +18,7 @@ pytestmark = pytest.mark.server
 
 @pytest.fixture
 def database(clusters):
-    """Yields an empty database of its own."""
+    """Yields an empty database that only this test uses."""
     target = clusters(18).target
     with target.connect_as_user() as session:
         session.execute("CREATE DATABASE packs")

@@ -1,4 +1,6 @@
-"""Tests of the search for scripts that name pgbench's tables, which then get these tables on a given server."""
+"""Tests of the search for scripts that use pgbench's tables; for such scripts pgtrial makes these tables on a given
+server.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the check that data fit the disk."""
+"""Tests of the check that the data of a study fit on the disk."""
 
 from __future__ import annotations
 

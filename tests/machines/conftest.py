@@ -1,4 +1,4 @@
-"""Fixtures that the tests of changes share: the machine that is changed, reached in each way."""
+"""Fixtures for tests of changes to a machine: the same machine, reached directly and through a shell."""
 
 from __future__ import annotations
 

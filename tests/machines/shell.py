@@ -17,7 +17,7 @@ class ShellMachine(PosixMachine):
     round_trips = 0
 
     def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
-        """Lets a shell obey a script, as an sshd would."""
+        """Runs a script with a shell, as an sshd would."""
         self.round_trips += 1
         with subprocess.Popen(
             ["/bin/sh", "-s"],

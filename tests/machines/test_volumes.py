@@ -138,7 +138,7 @@ def test_a_size_beyond_the_free_space_is_refused_with_the_figures(changes):
 
 @pytest.fixture
 def somebodys_disk(untouched, tmp_path):
-    """Yields a device with a filesystem."""
+    """Yields a loop device with a file system that pgtrial did not make."""
     require_filesystem("ext4")
     image = tmp_path / "disk"
     with image.open("wb") as file:

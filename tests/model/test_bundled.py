@@ -1,4 +1,6 @@
-"""Tests that every bundled study can be read and planned under each profile, and that the quick ones are quick."""
+"""Tests that every bundled study can be read and planned with each of its profiles, and that the `quick` profiles are
+quick.
+"""
 
 import pytest
 

@@ -14,7 +14,7 @@ from pgtrial.model.latencies import Latencies
 
 LONGEST_NS = 3_600_000_000_000
 LONGEST_US = 3_600_000_000
-"""The longest value in histograms of version 1 of the events, which count microseconds."""
+"""The greatest value of a histogram in version 1 of the events, which counts microseconds."""
 VALUES = st.dictionaries(
     st.one_of(st.integers(0, 5000), st.integers(0, LONGEST_US)), st.integers(1, 1 << 30), max_size=30
 )

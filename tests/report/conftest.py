@@ -50,8 +50,8 @@ def write_study(
     slices: Mapping[int, list[SliceRow]] | None = None,
     spec: StudySpec | None = None,
 ) -> StudyDirectory:
-    """Writes a study directory as `pgtrial run` leaves it, without the engine's events; by default `spec` follows from
-    the plan's arms and load points.
+    """Writes a study directory as `pgtrial run` leaves it, without the engine's events. Without `spec`, the study file
+    is made from the plan's arms and load points.
     """
     load = plan.load_points
     spec = spec or StudySpec(
@@ -193,7 +193,7 @@ def sizes(path: Path) -> StudyDirectory:
 
 
 def rated(path: Path) -> StudyDirectory:
-    """A study at two rates, with an engine that reports its own use of CPU; it warned in the first trial."""
+    """A study at two rates, whose engine reports its use of CPU and in the first trial a warning."""
     points = [POINTS[1].model_copy(update={"rate": rate}) for rate in (500.0, 1000.0)]
     plan = make_plan(points=points)
     told = {"cpu_per_transaction_us": 3.25, "warnings": []}
@@ -216,7 +216,9 @@ COLLAPSE_S = 34
 
 
 def collapsing(path: Path) -> StudyDirectory:
-    """A study in which the baseline keeps its level; the other arm is twice as fast until its credits are used up."""
+    """A study in which the baseline has a constant speed. The other arm is twice as fast until its credits are
+    used up.
+    """
     plan = make_plan(duration_s=60.0)
     trials = run(plan, noisy({"off": 2.0}))
     changed = {trial.index: {COLLAPSE_S: 0.25} for trial in trials if trial.arm == "off"}
@@ -281,7 +283,9 @@ def empty(path: Path) -> StudyDirectory:
 
 
 def watched(path: Path) -> StudyDirectory:
-    """A study of two arms: `on` waits for the WAL, the sampler took a share of the server, and flushes are counted."""
+    """A study of two arms. `on` waits for WAL, sampling took a share of the server's CPU, and flushes of WAL were
+    counted.
+    """
     plan = make_plan()
     cost = {"samples": 12.0, "transactions": 18.0, "lab_cpu_s": 0.012, "statements_s": 0.02, "server_cpu_s": 0.006}
     trials = [

@@ -27,8 +27,8 @@ SPEEDS = {"10.0.0.21": 100.0, "10.0.0.22": 101.0, "10.0.0.23": 70.0}
 
 @pytest.fixture(scope="module")
 def spread_out(tmp_path_factory: pytest.TempPathFactory) -> StudyDirectory:
-    """A study with two servers by ssh, one of them on a FreeBSD host that is further away, and a fleet with a machine
-    that is slow since it is far from both.
+    """A study with two servers by ssh, one of them on a more distant FreeBSD host, and a fleet. One machine of the
+    fleet is slow, since it is far from both servers.
     """
     hosts = {
         "on": [ServerHost(label="pg@debian", by="ssh", address="10.0.0.11")],

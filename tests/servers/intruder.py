@@ -20,7 +20,7 @@ ATTACKS = (
 )
 
 NEVER = frozenset({"changes", "rooms", "lock", "template.json", "files.json", "uses.json", "made-by-pgtrial"})
-"""The names of files that root trusts, which the servers' account must never be able to exchange."""
+"""The names of files that root trusts. The servers' account must never be able to replace them."""
 
 
 SECRET = "root's secret"

@@ -19,7 +19,7 @@ PATIENCE_S = 60
 
 @pytest.fixture
 def silent(tmp_path, monkeypatch):
-    """Yields a host that takes connections and says nothing: its name of ssh's configuration, and its socket."""
+    """Yields the socket of a host that accepts connections and sends nothing; ssh knows it by the name `silent`."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(PATIENCE_S)
         (tmp_path / ".ssh").mkdir(mode=0o700)

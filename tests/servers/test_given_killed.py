@@ -86,8 +86,8 @@ for line in sys.stdin:
         os._exit(0)
     print(os.waitstatus_to_exitcode(os.waitpid(lab, 0)[1]), flush=True)
 """
-"""A program that runs labs which die at the step that each line names: before a change, when it is sent, and after its
-answer.
+"""A program that runs labs. Each line of its input names the step at which the next lab dies: before a change, when the
+change is sent, or after its answer.
 """
 
 _STEPS = 25

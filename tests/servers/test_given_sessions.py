@@ -131,7 +131,7 @@ def test_the_primary_key_has_no_worker_that_begins_with_a_roles_limit_of_transac
 
 @pytest.fixture
 def pooler(given):
-    """Yields a target behind a pooler in this mode."""
+    """Yields a target behind PgBouncer with this pool_mode."""
     with ExitStack() as running:
         yield lambda mode: running.enter_context(pooled(given, mode, size=6))
 

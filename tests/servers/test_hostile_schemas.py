@@ -112,7 +112,9 @@ def test_sessions_of_the_lab_run_nothing_of_a_database_owner(cluster, trap, work
 
 @pytest.mark.parametrize("mode", ["session", "transaction", "statement"])
 def test_nothing_of_a_database_owner_runs_behind_a_pooler(start_cluster, mode):
-    """Behind a pooler nothing can be set for the session, so that each statement brings the search path of the lab."""
+    """Behind a pooler the lab cannot set a search path for the session, so that it sets the path with each
+    statement.
+    """
     cluster = start_cluster(18)
     lie_in_wait(cluster, PATHS[1])
     with pooled(cluster, mode, size=6, dbname=DATABASE) as target:

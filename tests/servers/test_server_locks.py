@@ -148,7 +148,7 @@ def test_a_lock_that_went_with_its_session_is_taken_again_or_named(listening):
 
 @pytest.fixture
 def pooler(listening):
-    """Yields a target behind a pooler in this mode."""
+    """Yields a target behind PgBouncer with this pool_mode."""
     with ExitStack() as running:
         yield lambda mode: running.enter_context(pooled(listening, mode))
 

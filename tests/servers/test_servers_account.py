@@ -38,7 +38,9 @@ with Workspace(Path(sys.argv[1])) as workspace:
 
 @pytest.fixture
 def lab(fresh_state):
-    """Yields a lab with a server, a template and a change of the machine, and the account of its servers."""
+    """Yields a running lab that has a server, a template and a change to the machine, with the account that runs its
+    servers.
+    """
     require_root()
     require_server(18)
     with subprocess.Popen(

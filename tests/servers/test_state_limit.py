@@ -1,4 +1,6 @@
-"""Tests of the one limit for the state directory: the oldest templates, builds and copies of installations go first."""
+"""Tests of the limit for the size of the state directory: the oldest templates, builds and copies of installations are
+removed first.
+"""
 
 import os
 from dataclasses import replace

@@ -213,7 +213,7 @@ def test_the_private_directories_admit_the_account_alone(workspace):
 
 
 class TestStateOfOthers:
-    """Files that another account could have put into the state directory are neither obeyed nor removed."""
+    """pgtrial neither follows nor removes files that another account could have put into the state directory."""
 
     @pytest.fixture
     def open_state(self, fresh_state):

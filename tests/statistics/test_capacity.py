@@ -16,8 +16,8 @@ PROMISE = Promise(slower=0.01, failed=0.001)
 LIMIT_S = 0.01
 SERVICE_S = 0.001
 CAPACITY = 1 / SERVICE_S - math.log(100) / LIMIT_S
-"""The capacity of M/M/1: the response time is exponential with the rate 1 / service time - arrival rate (Kleinrock
-1975, 3.2).
+"""The capacity of an M/M/1 queue. Its response time is exponential, with the rate 1 / service time - arrival rate
+(Kleinrock 1975, 3.2).
 """
 
 Probe = Callable[[float], Reading]

@@ -1,4 +1,6 @@
-"""Tests that a plan's precision agrees with a simulation of the rule, and that its spread is that of the blocks."""
+"""Tests that the predicted precision of a plan agrees with a simulation of the rule, and that the predicted spread is
+that of the blocks.
+"""
 
 from __future__ import annotations
 

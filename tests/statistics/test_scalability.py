@@ -20,7 +20,7 @@ def rng() -> np.random.Generator:
 
 CLIENTS = [1, 2, 4, 8, 16, 32, 64, 128]
 BEYOND = Curve(1000.0, 0.05, 0.0005)
-"""A curve with its peak at 43.6 clients."""
+"""A throughput curve that has its maximum at 43.6 clients."""
 
 
 def blocks_of(rng: np.random.Generator, truth, clients=CLIENTS, *, blocks=10, sd=0.03, drift=0.05):

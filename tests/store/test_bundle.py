@@ -29,7 +29,7 @@ from tests.store.samples import completed_trial, encoded
 
 RAW = ("engine.jsonl", "server.log")
 THREE, BELOW_ZERO = 0x06, b"\x7f"
-"""Two numbers as Parquet's headers encode them, in zigzag."""
+"""Two numbers in the zigzag encoding of Parquet's headers."""
 
 
 def xz(content):

@@ -92,7 +92,7 @@ def test_a_trial_cannot_be_stored_twice(study):
 
 
 def _write_trials(path, timeline):
-    """Writes the trials in a forked process, in which polars would wait for ever for threads that are not there."""
+    """Writes the trials in a forked process, in which polars would wait forever for threads that fork did not copy."""
     study = StudyDirectory.open(path)
     for planned in study.plan.trials:
         (study.begin_trial(planned) / "timeline.parquet").write_bytes(timeline)

@@ -1,4 +1,4 @@
-"""Tests that a file that is no dump is refused, with the kind of file that the user has to name in its place."""
+"""Tests that a file that is no dump is refused with a message that names the kind of file to use instead."""
 
 from __future__ import annotations
 

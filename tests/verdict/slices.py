@@ -33,7 +33,7 @@ class Turn:
     participant: int
     """The place of the trial in the drawn order, from 0."""
     slot: int
-    """The number of the slice from the start of the load, over all participants."""
+    """The number of the slice since the start of the load, counted over all participants."""
     before: Turn | None
     """The slice before this one."""
 

@@ -1,5 +1,5 @@
-"""Tests of the work that slices leave for the next slice: it is found where it is, not where it is not, and its effect
-on the verdict.
+"""Tests of carry-over, the work that one slice leaves for the next: that it is found only where it exists, and how it
+changes the verdict.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from tests.engine.events import events_of, has_counted, wait_for
 from tests.engine.programs import Program
 
 _PATIENCE_S = 120.0
-"""The time in which the server must recover, seconds."""
+"""The limit for the time in which the server must recover after a kill, seconds."""
 
 
 class AttackedLoad:

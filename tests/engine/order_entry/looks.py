@@ -1,4 +1,4 @@
-"""Queries and checks that tests of order entry share."""
+"""Queries and checks that the tests of order entry share."""
 
 from __future__ import annotations
 

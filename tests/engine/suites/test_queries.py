@@ -74,8 +74,8 @@ def servers(suite: str, generate: Program, clusters: Callable[[int], Cluster]) -
 
 
 def equal(ours: object, theirs: object) -> bool:
-    """True if two values are equal. DuckDB divides in floating-point numbers; queries round quotients to four
-    digits.
+    """True if two values are equal after rounding: DuckDB divides in floating point, and the queries round quotients to
+    four digits.
     """
     if isinstance(ours, Decimal) and isinstance(theirs, float):
         return abs(float(ours) - theirs) < 1.01e-4

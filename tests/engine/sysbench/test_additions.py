@@ -1,4 +1,4 @@
-"""Tests of the engine's additions to sysbench, and of its refusals, with which the original has nothing to compare."""
+"""Tests of what the engine adds to sysbench and of what it refuses; sysbench has nothing to compare with."""
 
 from __future__ import annotations
 

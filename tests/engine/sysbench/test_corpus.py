@@ -1,4 +1,4 @@
-"""Tests that every run of the corpus leaves the same words, statuses and rows behind with both programs."""
+"""Tests that every run of the corpus has the same output, exit status and rows with sysbench and with the engine."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_facts_are_the_same_when_collected_twice(clusters):
 
 @pytest.mark.server
 def test_two_servers_of_one_kind_have_the_same_facts(clusters, start_cluster):
-    """Facts contain nothing that only shows where a server lives or when it started."""
+    """Two servers of the same kind differ only in place and start time, of which facts must say nothing."""
     one = clusters(18)
     other = start_cluster(settings=one.settings)
     assert collect("A", one.target, one.data_directory).facts == collect("A", other.target, other.data_directory).facts

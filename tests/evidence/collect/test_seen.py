@@ -1,4 +1,4 @@
-"""Tests of the check that the host that a study names for a given server is that server's."""
+"""Tests of the check that the host which a study names for a given server is really the host of that server."""
 
 from __future__ import annotations
 

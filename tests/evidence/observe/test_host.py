@@ -1,4 +1,6 @@
-"""Tests of the counters of the host's kernel while a server works, on this machine and on one behind a shell."""
+"""Tests of the kernel counters of a server's host, both of this machine and of a host that is reached through a
+shell.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ ALL_S = 3600.0
 
 @contextmanager
 def waiting_for_a_lock(cluster) -> Iterator[None]:
-    """Yields a session that is held up by another one's lock for as long as the context lasts."""
+    """Yields a session that waits for a lock of another session until the context ends."""
     with cluster.target.connect_as_user(application_name="holder") as holder:
         holder.execute("SELECT pg_advisory_lock(77)")
         with cluster.target.connect_as_user(application_name="waiter") as waiter:
@@ -52,7 +52,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def waits(session: Session, process: int) -> bool:
-    """True if a server process waits for an advisory lock; the view shows the wait a moment after it begins."""
+    """True if this server process waits for an advisory lock. The view shows the wait a moment after it begins."""
     query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event = 'advisory'"
     return session.execute(query, (process,)).fetchone() is not None
 

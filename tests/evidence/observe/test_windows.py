@@ -22,7 +22,7 @@ SESSION = 815
 
 
 class Saying(WindowsHost):
-    """A host that gives one output after the other, the last one again and again."""
+    """A host that answers its scripts with these outputs one after the other, and repeats the last one."""
 
     label = "somebody@windows"
 

@@ -10,8 +10,8 @@ from typing import Any
 from tests.conftest import require
 
 STARTS = 6
-"""The number of attempts to start Ray. Ray 2.60 gives some of its own processes 15 s to start, and a node 30 s, which
-on a machine that has much else to do are too few now and then; no option changes that.
+"""The number of attempts to start Ray. Ray 2.60 allows some of its processes 15 s to start and a node 30 s, which is
+sometimes too short on a busy machine. No option changes these limits.
 """
 
 PATIENCE_S = 120.0

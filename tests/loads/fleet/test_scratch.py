@@ -36,8 +36,8 @@ with joined(FleetSection(address="local")):
 
 @pytest.fixture
 def root(monkeypatch):
-    """Yields a directory in place of /tmp, which labs of other tests clean up; the paths of Ray's sockets in it have to
-    be short.
+    """Yields a directory that stands for /tmp, since labs of other tests clean up the real one. Its name is short
+    because the paths of Ray's sockets must be.
     """
     path = Path(tempfile.mkdtemp(prefix="", dir="/tmp"))
     monkeypatch.setattr(scratch, "ROOT", path)
@@ -60,7 +60,7 @@ def killed(root):
 
 @contextmanager
 def joined_lab(root):
-    """Yields a lab with a cluster of its own; killed at the end."""
+    """Yields a lab with a Ray cluster of its own, and kills it at the end."""
     command = [sys.executable, "-c", LAB, root]
     alone = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | {"HOME": str(root)}
     said = ""

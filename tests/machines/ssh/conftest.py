@@ -36,7 +36,7 @@ def ssh_home(tmp_path_factory):
 
 @pytest.fixture(scope="package")
 def hosts(state_root, ssh_home):
-    """Yields two hosts; afterwards nothing is left of them."""
+    """Yields two hosts, which are removed at the end."""
     require_root()
     require(Path("/usr/sbin/sshd").exists(), "sshd (package openssh-server)")
     require(shutil.which("ip"), "ip (package iproute2)")
@@ -62,7 +62,9 @@ def postgres(workspace):
 
 @pytest.fixture
 def windows(hosts, ssh_home):
-    """Yields a name of ssh's configuration that leads to the first host's sshd where it answers as Windows does."""
+    """Yields a host name of the ssh configuration. It leads to the sshd of the first host that answers as
+    Windows does.
+    """
     configuration = ssh_home / ".ssh/config"
     configuration.write_text(f"Host windows\n  HostName {hosts[0].address}\n  User root\n  Port {WINDOWS_PORT}\n")
     yield "windows"

@@ -156,7 +156,7 @@ class Host:
 
 @contextmanager
 def two_hosts(folder: Path, home: Path) -> Iterator[list[Host]]:
-    """Yields two hosts that know the key in `home`/.ssh, where known_hosts has theirs."""
+    """Yields two hosts that accept the key in `home`/.ssh; the known_hosts there has the hosts' own keys."""
     ssh = home / ".ssh"
     ssh.mkdir(parents=True, mode=0o700)
     key = asyncssh.generate_private_key("ssh-ed25519")

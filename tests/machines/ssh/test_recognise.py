@@ -1,4 +1,6 @@
-"""Tests that a host's kind is recognised by its shell's answers; Windows' answers are as people have quoted them."""
+"""Tests that pgtrial recognises the kind of a host by the answers of its shell. The answers of Windows are those that
+people have published.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ _ACCOUNT = "postgres"
 
 @pytest.fixture
 def lab(tmp_path, hosts, postgres, fresh_state):
-    """Yields a lab with a server on a host, which serves until its standard input ends."""
+    """Yields a process of the lab that has started a server on a host. It stops the server when its standard input is
+    closed.
+    """
     file = tmp_path / "study.toml"
     arm = f'ssh = "{hosts[0].login}"\ndata = "{hosts[0].data}"\npostgres = "{postgres}"\n'
     file.write_text(f"[load]\nscale = 1\nclients = 1\n[arms.a]\n{arm}[arms.b]\n{arm}port = 54322\n")

@@ -1,4 +1,4 @@
-"""Tests of the conclusions about a host from the end of its shell."""
+"""Tests of what pgtrial concludes about a host when the shell that it started there has ended."""
 
 from __future__ import annotations
 

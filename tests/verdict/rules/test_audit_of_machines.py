@@ -1,4 +1,6 @@
-"""Tests of findings on volumes, ways to the server, huge pages and settings for finding errors."""
+"""Tests of findings on volumes, on the connection to the server, on huge pages, and on settings made for finding
+errors.
+"""
 
 from __future__ import annotations
 

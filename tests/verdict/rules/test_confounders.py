@@ -1,4 +1,4 @@
-"""Tests that planted differences between real servers are each named above the verdict."""
+"""Tests that each difference that was made between two real servers is named above the verdict."""
 
 from __future__ import annotations
 

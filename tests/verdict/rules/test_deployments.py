@@ -1,4 +1,4 @@
-"""Tests of findings on deployments of one arm that differ from each other."""
+"""Tests of findings on an arm whose deployments differ from each other."""
 
 from __future__ import annotations
 

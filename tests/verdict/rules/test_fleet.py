@@ -1,4 +1,6 @@
-"""Tests of findings on many machines: ways, clocks, and a fleet that is slow, lost or in the wrong place."""
+"""Tests of findings on the machines of a fleet: their connections and clocks, and a fleet that is slow, lost or in the
+wrong place.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of findings on transactions rolled back, or statements that failed, which the load does not report."""
+"""Tests of findings on rolled back transactions and failed statements that the load does not report itself."""
 
 from __future__ import annotations
 

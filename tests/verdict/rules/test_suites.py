@@ -1,4 +1,6 @@
-"""Tests of findings on trials of suites: other rows, answers that change, errors, and caches that were not empty."""
+"""Tests of findings on trials of suites: different rows, answers that change, errors, and caches that should have been
+empty.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests if the load used what the arms differ in: by the counters of the trials and the plans of statements."""
+"""Tests of the finding that a load did not use what the arms differ in, by the counters of the trials and the plans of
+statements.
+"""
 
 from __future__ import annotations
 
