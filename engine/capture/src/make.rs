@@ -17,7 +17,7 @@ use crate::selection::Selection;
 use crate::time::{Micros, iso, now};
 use crate::zones::Zones;
 
-/// The order for a capture: its sources, and what is taken of them.
+/// The parameters of a capture: its sources, and which part of them is taken.
 #[derive(Debug, Clone, Default)]
 pub struct CaptureOrder {
     /// The paths in the order of their times, or `-` for standard input.

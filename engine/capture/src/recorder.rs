@@ -196,7 +196,8 @@ impl Recorder {
         }
     }
 
-    /// Takes an error, which ends the pending statement or is that of a statement which was not logged.
+    /// Takes an error message. The error is the outcome of the pending statement, or of a statement that was not logged
+    /// before.
     fn error(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
         if !is_client(record) || record.has_no_user {
             return Ok(());
@@ -333,7 +334,7 @@ pub struct Finished {
     pub writer: Writer,
     pub left_out: LeftOuts,
     pub server_version: Option<String>,
-    /// The reason for which no moment of the logs is in the selection, if that is so, as a sentence.
+    /// A sentence that says why the selection and the logs have no time in common; `None` if they have.
     pub outside: Option<String>,
 }
 

@@ -68,7 +68,7 @@ impl Zones {
         self.place_time(time, None)
     }
 
-    /// Finds out when a time was that stands by itself.
+    /// Converts a time to UTC that does not belong to a record, so that nothing else shows its offset.
     pub fn place_alone(&mut self, time: &mut Timestamp) -> Result<(), Unplaced> {
         self.place_time(time, None)
     }

@@ -26,7 +26,7 @@ const _: () = assert!(BUCKETS.is_multiple_of(PAGE), "a page has latencies that a
 /// Latencies of committed transactions.
 #[derive(Clone, Default)]
 pub struct Latencies {
-    /// The pages up to that of the longest latency so far; `None` for a page without latencies.
+    /// The pages of counts, up to the one with the longest latency so far. A page without latencies is `None`.
     pages: Vec<Option<Box<[u64; PAGE]>>>,
 }
 

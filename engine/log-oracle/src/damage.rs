@@ -22,8 +22,8 @@ struct Piece {
     message: Option<usize>,
     form: Option<LogForm>,
     is_torn: bool,
-    /// True if a line of another program stands between the lines of the message: where that line was torn off or has a
-    /// hole, nothing shows what it is.
+    /// True if a line of another program stands between the lines of the message. Such a message is not damaged
+    /// further: if a line were torn off there, nothing in the log would show which program it is of.
     is_mixed: bool,
     bytes: Vec<u8>,
 }
@@ -42,7 +42,7 @@ const FOREIGN: [&str; 10] = [
     "a,b,\"c\"",
 ];
 
-/// The number of bytes of zeros that a file system leaves in the place of what it lost.
+/// The length of the zero bytes that a file system leaves in the place of lost data.
 const HOLE: usize = 5;
 
 /// Prefixes of messages are at most so long, in bytes.
@@ -149,7 +149,7 @@ fn separate(pieces: &mut Vec<Piece>) {
     }
 }
 
-/// Returns true if what is left of a message has the word of its severity.
+/// Returns true if the rest of a torn message still has the keyword of its severity, such as `LOG`.
 fn has_word(piece: &Piece) -> bool {
     ["LOG", "ERROR", "WARNING"].iter().any(|word| memchr::memmem::find(&piece.bytes, word.as_bytes()).is_some())
 }

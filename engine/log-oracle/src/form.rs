@@ -42,7 +42,7 @@ const PREFIXES: [&str; 15] = [
     "%m [%p] %t",
 ];
 
-/// The number of these prefixes that a capture finds out by itself.
+/// How many of [`PREFIXES`], from the first on, a capture guesses correctly.
 const GUESSED: usize = 8;
 
 impl LogForm {

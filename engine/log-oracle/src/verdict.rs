@@ -17,7 +17,7 @@ use crate::damage::DamagedLog;
 use crate::form::LogForm;
 use crate::load::{RecordedLoad, SentStatement};
 
-/// The difference between a capture and what was written, with the log.
+/// A difference between a capture and what was written, together with the log, for the messages of failed tests.
 #[derive(Debug, Error)]
 #[error("{difference}; prefix {prefix:?}, needed {needed:?}; the log:\n{log}")]
 pub struct Mismatch {

@@ -266,7 +266,7 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// Answers what was kept, then one buffer of new bytes.
+    /// Answers the messages in the bytes that were kept, then those in one buffer of new bytes.
     #[inline]
     fn drive(&mut self, client: &mut ServedClient) -> io::Result<Next> {
         if client.waits_for_write && !self.flush(client)? {

@@ -21,7 +21,8 @@ pub fn execute(session: &mut Session, sql: &str) -> Result<(), LoadError> {
     query(session, sql).map(drop)
 }
 
-/// Rejects a server that takes no writes; `need` says for what it has to: `tasks update a table`.
+/// Returns an error if the server accepts no writes. `need` is the part of the message that says why they are needed,
+/// such as `tasks update a table`.
 pub fn refuse_read_only(session: &mut Session, need: &'static str) -> Result<(), TablesError> {
     const SQL: &str = "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
     let rows = query(session, SQL)?;

@@ -29,7 +29,7 @@ pub struct TableSet {
     pub what: &'static str,
     /// The program whose name messages have.
     pub program: &'static str,
-    /// The mark on each table, with which that of a complete set begins.
+    /// The mark of each table of the set. The mark of a complete set begins with this text.
     pub part: &'static str,
     /// The tables, the largest first.
     pub tables: Vec<PlannedTable>,

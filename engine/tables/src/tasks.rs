@@ -17,9 +17,9 @@ pub const NAME: &str = "pgtrial-engine tasks";
 /// The size of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// The number of values of thread_id, which count from 1.
+    /// The number of different values of the column thread_id, which are numbered from 1.
     pub threads: u32,
-    /// The number of rows of each value, with values of a_value from 1.
+    /// The number of rows with each value of thread_id. Their values of the column a_value are numbered from 1.
     pub rows: u32,
 }
 
@@ -118,7 +118,7 @@ fn create(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), Table
     create_marked(session, shape).map_err(describe)
 }
 
-/// Marks the table as complete, unless somebody has put his own in its place.
+/// Marks the table as complete, unless another table has taken its place meanwhile.
 fn finish(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), TablesError> {
     execute(session, "begin").map_err(describe)?;
     execute(session, "lock table table_a in share update exclusive mode").map_err(describe)?;

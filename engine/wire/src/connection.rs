@@ -339,8 +339,8 @@ impl<T: Transport> Connection<T> {
         self.receive_reply(buffer, network, token)
     }
 
-    /// Sends what is left and reads the reply. A server that takes no more may have said why: what it said is read
-    /// before a failed flush is reported.
+    /// Sends the rest of the request and reads the reply. A server that accepts no more bytes may have sent an error
+    /// that says why, so its bytes are read before a failed write is reported.
     #[cold]
     fn flush_and_receive<N: Network<Transport = T>>(
         &mut self,

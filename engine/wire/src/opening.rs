@@ -1,4 +1,4 @@
-//! The way to a session: which attempt follows a failed one, and what is said when none is left.
+//! Opens a session: decides which attempt follows a failed one, and makes the error when no attempt is left.
 
 use std::io;
 use std::sync::Arc;

@@ -160,7 +160,7 @@ impl Order {
         self.results += 1;
     }
 
-    /// Returns true if fewer results came than were asked for.
+    /// Returns true if the reply has fewer results than the request asked for.
     #[inline(always)]
     pub fn lacks_results(&self) -> bool {
         self.results < self.least
@@ -210,8 +210,8 @@ impl Columns {
     }
 }
 
-/// Returns true if this is one text with the zero byte that ends it. Texts here are so short that a loop takes fewer
-/// instructions than a search by vectors.
+/// Returns true if the body is a single text with a zero byte at its end. Texts here are so short that a loop takes
+/// fewer instructions than a vectorized search.
 #[inline(always)]
 fn ends_text(body: &[u8]) -> bool {
     body.iter().position(|byte| *byte == 0).is_some_and(|end| end + 1 == body.len())

@@ -29,7 +29,7 @@ fn is_answer(rows: Rows) -> bool {
     matches!(rows, Rows::Counted | Rows::Hashed | Rows::Handed)
 }
 
-/// The state of a statement that copies data, for which a client has no means. The session ends with its reply.
+/// The state of a COPY statement, for which clients of a load have no data. The session ends with the reply to it.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum CopyState {
     #[default]
@@ -124,7 +124,8 @@ impl Exchange {
         Reply { status: self.status, error: self.error.take() }
     }
 
-    /// Returns why the session ends where reading failed with `error`: an error that the server sent before goes first.
+    /// Returns the reason for which the session ends after reading failed with `error`. If the server sent an error
+    /// before, that error is the reason.
     #[cold]
     pub(crate) fn failure(&mut self, error: ConnectionError) -> ConnectionError {
         match self.error.take() {

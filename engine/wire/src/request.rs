@@ -13,8 +13,8 @@ pub struct Request {
     parsed: Vec<u64>,
     /// Statements that were sent to be parsed and have no ParseComplete yet.
     pending: VecDeque<usize>,
-    /// The statements that were pending when an error came; the server has rejected the first and not looked at the
-    /// others.
+    /// The statements that were waiting for ParseComplete when an error came. The server has rejected the first of them
+    /// and ignored the others.
     rejected: VecDeque<usize>,
 }
 
@@ -122,8 +122,8 @@ impl Request {
         !self.pending.is_empty() && self.current_parse().is_some()
     }
 
-    /// Returns the first of the Parse messages that the last request begins with that has no ParseComplete, or else the
-    /// last of them.
+    /// Returns the Parse message on which the server is working: the first one, of those with which the last request
+    /// begins, that has no ParseComplete yet; or the last one if all have it.
     fn current_parse(&self) -> Option<(u8, &[u8])> {
         let parses = frame::messages(&self.messages).take_while(|(kind, _)| *kind == b'P');
         let count = parses.clone().count();

@@ -1,4 +1,4 @@
-//! The part of a statement's results that a caller wants, and what is kept of it.
+//! The results of a statement: how much of them the caller wants, and the part that is kept for it.
 
 use crate::error::ConnectionError;
 use crate::frame;

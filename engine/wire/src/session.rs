@@ -21,7 +21,8 @@ use ground::text;
 
 const TOKEN: Token = Token(0);
 
-/// The longest time for which the end of a session is awaited; a server that is busy with it goes on alone.
+/// The longest time that a client waits for the server to end a session. A server that needs longer ends it later,
+/// without the client.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The longest time until an interrupt is noticed, and the pause between two cancel requests. A request is repeated
@@ -38,7 +39,7 @@ const PATIENCE_AFTER_LIMIT: Duration = Duration::from_secs(60);
 /// A row of a result; NULL is `None`.
 pub type Row = Vec<Option<String>>;
 
-/// The decision about what follows a message of COPY data.
+/// The decision of a caller that sends COPY data: what follows the message that it has just filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     More,

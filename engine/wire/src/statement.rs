@@ -46,7 +46,8 @@ impl ResultFormat {
     }
 }
 
-/// The messages that follow the parameters of Bind: Execute, and messages around it.
+/// The end of a request for one execution: the result format, with which Bind ends, then the messages Describe, Execute
+/// and Sync as far as they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestEnd {
     pub format: ResultFormat,

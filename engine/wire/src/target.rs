@@ -217,8 +217,8 @@ fn route<'a>(
     attempts.into()
 }
 
-/// Returns the choices of TLS in their order: with TLS, without, or one after the other. Unix sockets never have TLS,
-/// as in libpq.
+/// Returns whether TLS is used in the first attempt at an address, and in the second one if there is one. Unix sockets
+/// never have TLS, as in libpq.
 fn tls_choices(mode: SslMode, address: &SocketAddress) -> &'static [bool] {
     match (address, mode) {
         (SocketAddress::Unix(_), _) | (_, SslMode::Disable) => &[false],

@@ -32,7 +32,7 @@ impl Value {
         }
     }
 
-    /// Takes a text over, into the room of the former one if it has the same length.
+    /// Sets the value to a text. If the former value was a text of the same length, its memory is used again.
     pub fn set_text(&mut self, text: &[u8]) {
         match self {
             Value::Text(old) if old.len() == text.len() => old.copy_from_slice(text),

@@ -54,7 +54,8 @@ impl Settings {
         self.values.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Returns a whole number; 0 where there is none of this name, or a double's whole part.
+    /// Returns the value of an option as a whole number: 0 if there is no number of this name; the digits behind the
+    /// point of a double are cut.
     pub fn int(&self, name: &str) -> i64 {
         match self.get(name) {
             Some(OptionValue::Int(number)) => *number,
@@ -63,7 +64,7 @@ impl Settings {
         }
     }
 
-    /// Returns a number; 0 where there is none of this name.
+    /// Returns the value of an option as a double; 0 if there is no number of this name.
     pub fn double(&self, name: &str) -> f64 {
         match self.get(name) {
             Some(OptionValue::Int(number)) => *number as f64,

@@ -100,8 +100,8 @@ impl Writer {
         Ok(SessionId(number))
     }
 
-    /// Sets what is known of a session: the names in it, and its start and end, which begin with that of
-    /// [`Self::begin_session`].
+    /// Returns an open session, so that its names, its start and its end can be set. Start and end are at first the
+    /// time that was given to [`Self::begin_session`].
     ///
     /// # Panics
     /// If the session has ended.

@@ -145,8 +145,9 @@ pub fn ends_of<'a>(
     }
 }
 
-/// Returns the places where a user's name may end before an at sign: names of people have one more often than those of
-/// databases. So the last one of a text without spaces comes first, then the others from the front.
+/// Returns the places where a user's name may end before an at sign, the most probable first. Names of users contain at
+/// signs more often than names of databases, so the last at sign before a space comes first, then the others from the
+/// front.
 fn ends_at_last(window: &str) -> impl Iterator<Item = usize> + '_ {
     let word = window.find(' ').unwrap_or(window.len());
     let last = window[..word].rfind('@');

@@ -1,4 +1,4 @@
-//! Messages in another form than that of the log they are in.
+//! Finds messages in another log format than that of the log around them.
 
 use super::row::{begins_row, rows_within};
 use super::words::part_ends;

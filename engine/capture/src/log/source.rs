@@ -42,7 +42,8 @@ impl<'a> LogLine<'a> {
         std::str::from_utf8(self.bytes).ok()
     }
 
-    /// Returns true if a file system has put zeros in the place of what it lost: texts of PostgreSQL have none.
+    /// Returns true if the line has zero bytes: a file system has put them in the place of lost data, since PostgreSQL
+    /// writes none.
     pub fn has_hole(&self) -> bool {
         memchr::memchr(0, self.bytes).is_some()
     }

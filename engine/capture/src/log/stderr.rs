@@ -173,7 +173,7 @@ impl<'a> Assembler<'a> {
         self.record.message.push_str(message);
     }
 
-    /// Returns true if what was read of a message belongs to a statement.
+    /// Returns true if the part of a message that was read so far belongs to the message of a statement.
     fn has_statement(&self) -> bool {
         match self.state {
             State::In(Text::Message) => message::has_statement(&self.record.message),

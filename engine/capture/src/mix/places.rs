@@ -35,7 +35,7 @@ pub struct Normalized {
     pub meanings: Vec<(u32, Meaning)>,
 }
 
-/// Finds the meanings of all parameters of a statement; `None` if one of them is of no known column.
+/// Finds the meanings of all parameters of a statement; returns `None` if a parameter belongs to no known column.
 pub fn normalize(query: &str, columns: &Columns) -> Option<Normalized> {
     let all: Vec<_> = Tokens::of(query).collect();
     let parser = Parser {

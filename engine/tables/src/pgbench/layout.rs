@@ -1,4 +1,5 @@
-//! The tables that hold the accounts, and the rows of each: what pgbench_accounts looks like decides how it is filled.
+//! The tables that hold pgbench's accounts (pgbench_accounts or its partitions), and the rows of each. How they are
+//! filled depends on their definition.
 
 use std::ops::Range;
 use std::slice;

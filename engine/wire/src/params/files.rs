@@ -142,8 +142,8 @@ fn lookup(text: &str, wanted: [&str; 4]) -> Option<String> {
         .find_map(|line| wanted.into_iter().try_fold(line, after_matching_field).map(unescaped_field))
 }
 
-/// Returns what follows the first field, if that is `*` or, without its backslashes, the text wanted. As in libpq, a
-/// colon of the text needs no backslash.
+/// Returns the rest of a line behind its first field, if that field is `*` or, without its backslashes, equal to
+/// `wanted`. As in libpq, a colon of the wanted text needs no backslash in the file.
 fn after_matching_field<'a>(line: &'a str, wanted: &str) -> Option<&'a str> {
     let matching = |rest: &'a str, character| rest.strip_prefix('\\').unwrap_or(rest).strip_prefix(character);
     line.strip_prefix("*:").or_else(|| wanted.chars().try_fold(line, matching)?.strip_prefix(':'))

@@ -123,8 +123,9 @@ fn content(der: &[u8]) -> Option<&[u8]> {
 
 /// Returns the hash of the server's certificate that binds SCRAM to the channel (`tls-server-end-point`).
 ///
-/// The hash is that of the certificate's own signature, with SHA-256 in place of MD5 and SHA-1. `None` if the signature
-/// has no hash of its own (Ed25519) or an unknown one; there is no binding then. Source: RFC 5929, section 4.1.
+/// The hash function is the one in the certificate's own signature, with SHA-256 in place of MD5 and SHA-1. Returns
+/// `None` if the signature has no hash function (Ed25519) or an unknown one; SCRAM is then not bound. Source: RFC 5929,
+/// section 4.1.
 pub fn server_end_point(der: &[u8]) -> Option<Vec<u8>> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     Some(match hash_name(&certificate.signature_algorithm).as_str() {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use rustls::{AlertDescription, CertificateError};
 use thiserror::Error;
 
-/// The abilities of this program's TLS library, for the person who chooses the server's settings.
+/// The versions and algorithms that this program's TLS library supports, for the person who chooses the server's
+/// settings.
 const ABILITIES: &str = "This program's TLS has versions 1.2 and 1.3, ECDHE with X25519, P-256 and P-384, AES-GCM and ChaCha20-Poly1305, and keys of RSA, P-256, P-384 and Ed25519.";
 
 /// The advice at the end of messages: what the user can do when the TLS library cannot talk to the server.
@@ -53,7 +54,7 @@ impl TlsFailure {
     }
 }
 
-/// Returns true if OpenSSL rejects certificates for the same reason. Other certificates may only be unknown to this
+/// Returns true if OpenSSL rejects a certificate for the same reason. Other rejections may come from the limits of this
 /// program's library.
 fn is_rejected_by_libpq(reason: &CertificateError) -> bool {
     use CertificateError::*;
@@ -81,14 +82,14 @@ fn is_rejected_by_libpq(reason: &CertificateError) -> bool {
     )
 }
 
-/// Returns the beginning of an algorithm's object identifier, behind its tag and length: that of RSA's, or of elliptic
-/// curves'.
+/// Returns the first bytes of an algorithm's object identifier, without its tag and length, by which RSA is told from
+/// elliptic curves.
 fn family(identifier: &[u8]) -> impl Iterator<Item = &u8> {
     identifier.iter().skip(2).take(5)
 }
 
-/// Alerts that do not depend on what the client's library can do: the server judges the client's certificate, or speaks
-/// no version of TLS that libpq has by default.
+/// Returns true for alerts that the server would send to libpq as well, whatever the client's TLS library can do: the
+/// server rejects the client's certificate, or it supports no version of TLS that libpq has by default.
 fn is_sent_to_libpq(alert: AlertDescription) -> bool {
     use AlertDescription::*;
     matches!(

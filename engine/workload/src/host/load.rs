@@ -1,4 +1,4 @@
-//! A test with its options read: what its threads do, and what it reports.
+//! The load of a test of the machine whose options have been read: the work of its threads, and its reports.
 
 use std::sync::Arc;
 

@@ -36,7 +36,7 @@ pub enum Role {
 /// A client of a script.
 pub struct LuaClient {
     life: Thread,
-    /// The Lua state. It must live as long as the life, which is part of it.
+    /// The Lua state. It must not be dropped before the coroutine `life`, which is part of it.
     state: LuaState,
     /// The client's generator; `None` while the thread has it, if the caller has lent the thread one.
     generator: Option<Generator>,
@@ -48,12 +48,13 @@ pub struct LuaClient {
     asks: bool,
     /// Marks what a command makes, if that is wanted.
     marking: Option<Marking>,
-    /// The answer with which the life is resumed.
+    /// The answer that the coroutine gets when it is resumed.
     answer: Answer,
-    /// A request that waits for its turn.
+    /// A request of the coroutine that is carried out after other actions, such as the end of the transaction before
+    /// it.
     waiting: Option<CoroutineRequest>,
-    /// True if there is another transaction, false if there is none; `None` if neither was said since the last
-    /// transaction.
+    /// True if the event loop has granted another transaction, false if it has refused one; `None` if it has done
+    /// neither since the last transaction.
     granted: Option<bool>,
     /// True if the next transaction begins at once, should the current one end with the query that is under way.
     goes_on: bool,
@@ -64,8 +65,8 @@ pub struct LuaClient {
     is_stopped: bool,
     /// The connection in use.
     current: Option<usize>,
-    /// Statements by the numbers that the script's side gives them. Each number is given once only: a connection
-    /// remembers by it what it has prepared.
+    /// The prepared statements, by the numbers that the prelude gives them. A number is never used twice, because a
+    /// connection uses it to remember which statements it has prepared.
     statements: BTreeMap<usize, Prepared>,
     /// The last query's text, and the last execution's values.
     text: String,
@@ -125,7 +126,7 @@ impl LuaClient {
         })
     }
 
-    /// Begins another life, in which there are no events.
+    /// Replaces the coroutine by a new one that runs `function`, which gets no events.
     pub fn live(&mut self, function: Function) -> mlua::Result<()> {
         self.life = self.state.lua.create_thread(function)?;
         (self.waiting, self.answer, self.failure) = (None, Answer::Nothing, None);
@@ -137,7 +138,7 @@ impl LuaClient {
         self.waiting == Some(CoroutineRequest::Finished)
     }
 
-    /// Returns why the life that is over failed, if it did.
+    /// Returns the reason for which the coroutine, which has ended, failed; `None` if it did not fail.
     pub fn failure(&mut self) -> Option<String> {
         self.failure.take()
     }

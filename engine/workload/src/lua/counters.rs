@@ -51,7 +51,7 @@ impl Counters {
         CURRENT.set(*self);
     }
 
-    /// Takes the counters back from the script; returns what it has counted itself, if anything.
+    /// Takes the counters over from the script; returns what the script itself has added to them, if anything.
     pub fn take_back(&mut self) -> Option<Management> {
         let before = std::mem::replace(self, CURRENT.get());
         self.since(&before)

@@ -1,6 +1,7 @@
-//! Scripts for sysbench: Lua on LuaJIT. Each client has a state of its own, in which its life is one coroutine; what
-//! needs the server or the event loop is a request that it yields ([`client`]). The scripting interface itself is
-//! written in Lua (`prelude/`), above a few native functions ([`natives`]).
+//! Scripts for sysbench: Lua on LuaJIT. Each client has a Lua state of its own, in which the script runs as one
+//! coroutine, the client's life. When the script needs the server or the event loop, the coroutine yields a request
+//! ([`client`]). The scripting interface itself is written in Lua (`prelude/`), on top of a few native functions
+//! ([`natives`]).
 
 mod alone;
 mod client;

@@ -58,7 +58,7 @@ pub enum CoroutineRequest {
     },
     Fatal,
     Sleep(Duration),
-    /// The life is over.
+    /// The coroutine has ended.
     Finished,
     /// The request has already been carried out; nothing is left to do.
     Nothing,
@@ -70,7 +70,7 @@ pub enum Answer {
     #[default]
     Nothing,
     Truth(bool),
-    /// The server has done it; what it said is on the slate.
+    /// The server has carried out the request; its answer is on the slate.
     Written,
     /// The server reported no error, but it did nothing either.
     Refused,

@@ -24,7 +24,8 @@ pub enum TestKind {
 }
 
 impl TestKind {
-    /// Returns true if a statement has many values, which each client draws from a part of the table of its own.
+    /// Returns true if a statement of the test has many values, all of which a client draws from its own part of the
+    /// table.
     pub fn has_own_part(self) -> bool {
         matches!(self, TestKind::RandomPoints | TestKind::RandomRanges)
     }

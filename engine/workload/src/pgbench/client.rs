@@ -127,7 +127,8 @@ impl ScriptState {
         self.random = random;
     }
 
-    /// Gives each variable that has a list of values one of these. Few runs have lists: the others do without the code.
+    /// Sets each variable that has a list of values to one of them at random. Few runs have such lists, so this code is
+    /// kept out of the hot path.
     #[cold]
     pub(super) fn draw_from(&mut self, lists: &[(usize, Vec<Value>)]) {
         for (slot, values) in lists {

@@ -1,4 +1,4 @@
-//! A client's life: its beginning, its transactions, its end.
+//! Tests of a client from the start of its coroutine, over its transactions, to its end.
 
 use super::*;
 

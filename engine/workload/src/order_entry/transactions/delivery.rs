@@ -65,7 +65,7 @@ impl ClientTransaction for Delivery {
         StatementNumber::CallDelivery
     }
 
-    /// Stores the result of the last statement; the step is already that of the next one.
+    /// Stores the result of the last statement. `step` has been advanced already and names the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             // All orders of the district are delivered: it is skipped (clause 2.7.4.2).

@@ -118,7 +118,7 @@ impl ClientTransaction for NewOrder {
         StatementNumber::CallNewOrder
     }
 
-    /// Stores the result of the last statement; the step is already that of the next one.
+    /// Stores the result of the last statement. `step` has been advanced already and names the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::Customer => values.set(Slot::Order, number(result, 0, "the district's row")?),

@@ -64,7 +64,7 @@ impl ClientTransaction for OrderStatus {
         StatementNumber::CallOrderStatus
     }
 
-    /// Stores the result of the last statement; the step is already that of the next one.
+    /// Stores the result of the last statement. `step` has been advanced already and names the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::Balance => values.set(Slot::Customer, number(result, 0, "a customer of this last name")?),

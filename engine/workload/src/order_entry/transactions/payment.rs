@@ -17,7 +17,7 @@ pub struct Payment {
     customer: Customer,
     cents: i64,
     step: Step,
-    /// The name of the warehouse, then that of the district.
+    /// The name of the warehouse, followed by the name of the district.
     names: Vec<u8>,
 }
 
@@ -94,7 +94,7 @@ impl ClientTransaction for Payment {
         StatementNumber::CallPayment
     }
 
-    /// Stores the result of the last statement; the step is already that of the next one.
+    /// Stores the result of the last statement. `step` has been advanced already and names the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         match self.step {
             Step::District => {

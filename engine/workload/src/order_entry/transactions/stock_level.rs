@@ -57,7 +57,7 @@ impl ClientTransaction for StockLevel {
         StatementNumber::CallStockLevel
     }
 
-    /// Stores the result of the last statement; the step is already that of the next one.
+    /// Stores the result of the last statement. `step` has been advanced already and names the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), Unexpected> {
         if self.step == Step::Count {
             let next = number(result, 0, "the district's row")?;

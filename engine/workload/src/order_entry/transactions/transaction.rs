@@ -71,7 +71,7 @@ impl StatementRequest {
     }
 }
 
-/// Sets what names a customer: the number or the last name; the other one is 0 or empty.
+/// Sets the values that identify a customer: the number or the last name. The one that is not used is 0 or empty.
 pub fn set_customer(values: &mut Values, warehouse: i64, district: i64, customer: Customer) {
     values.set(Slot::CustomerW, warehouse);
     values.set(Slot::CustomerD, district);
