@@ -1,4 +1,4 @@
-//! A client, the transaction that it runs, and what it waits for.
+//! A client of a load, the transaction that it runs, and the event that it waits for.
 
 use crate::ledger::log::FailureKind;
 use crate::shell::{Shell, TransportOf};

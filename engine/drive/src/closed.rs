@@ -49,7 +49,7 @@ pub struct ClosedPlan {
 pub enum Limit {
     /// The run ends when each client has run this number of transactions.
     Transactions(u64),
-    /// The measured part takes so long; transactions under way at its end are finished.
+    /// The duration of the measured part. Transactions that are under way at its end are finished.
     Time(Duration),
 }
 
@@ -185,7 +185,7 @@ impl<S: Shell> Mode<S> for Closed {
             return;
         }
         client.own.outage = None;
-        // The time of the load or the own slice may have ended meanwhile.
+        // The time of the load or this engine's slice may have ended meanwhile.
         if !thread.may_begin(client, now) {
             return thread.hold(client, now);
         }
@@ -287,7 +287,7 @@ impl<S: Shell> Loop<'_, S> {
         client.done >= self.mode.transactions || !self.is_open(now)
     }
 
-    /// Ends a client that must not begin a transaction, or makes it wait for the next own slice.
+    /// Handles a client that must not begin a transaction: the client ends, or waits for this engine's next slice.
     #[cold]
     fn hold(&mut self, client: &mut LoopClient<S>, now: Nanos) {
         self.part(client, now);
@@ -340,7 +340,7 @@ impl<S: Shell> Loop<'_, S> {
         false
     }
 
-    /// Lets a client wait before the transaction that has been chosen, at most until the load is over.
+    /// Makes a client wait for the think time before its next transaction, but not beyond the end of the load.
     #[cold]
     fn think(&mut self, client: &mut LoopClient<S>, now: Nanos) {
         let pause = client.program.pause();

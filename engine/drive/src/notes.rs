@@ -11,7 +11,7 @@ use wire::statement::{QueryMode, Statement};
 use workload::Actions;
 
 impl<M: Counting, S: Shell> Thread<'_, M, S> {
-    /// Notes that a client begins a script.
+    /// Prints that a client begins a script.
     #[cold]
     pub fn note_script<O, A: Actions>(&self, client: &Client<O, A, S>) {
         let script = &self.plan.scripts()[client.transaction.script].description;
@@ -41,7 +41,7 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Notes that a client executes a command, if it is a backslash command.
+    /// Prints that a client executes a command, if it is a backslash command.
     #[cold]
     pub fn note_command<O, A: Actions>(&self, client: &Client<O, A, S>, command: usize) {
         let script = &self.plan.scripts()[client.transaction.script];
@@ -50,13 +50,13 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Notes that a client's statement failed.
+    /// Prints that a client's statement failed.
     pub fn note_failure<O, A: Actions>(&self, client: &Client<O, A, S>, command: usize, error: &ServerError) {
         let script = client.transaction.script;
         self.note(client.number, format_args!("got an error in command {command} (SQL) of script {script}; {error}"));
     }
 
-    /// Notes that a client retries its failed transaction or gives it up.
+    /// Prints that a client retries its failed transaction, or that it does not try again.
     pub fn note_try<O, A: Actions>(&self, client: &Client<O, A, S>, again: bool, now: Nanos) {
         let what = if again { "repeats the transaction after the error" } else { "ends the failed transaction" };
         let most = self.options.tries.map_or_else(String::new, |tries| format!("/{tries}"));

@@ -1,4 +1,4 @@
-//! The reports of a run: those to its observer while it goes on, and its outcome at the end.
+//! The results of a run: the reports that its observer receives during the run, and the outcome at the end.
 
 use std::io;
 use std::ops::Sub;

@@ -170,8 +170,8 @@ impl Default for ScriptOptions {
     }
 }
 
-/// The notes that are written of each client while the run goes on. The client's thread writes them, so that they keep
-/// their place among what the server and scripts write.
+/// The debugging lines that are printed about each client during the run. The client's thread prints them, so that they
+/// are in the right order among the messages of the server and the output of scripts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Notes {
     /// True if errors that are retried or counted are written.

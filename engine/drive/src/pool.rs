@@ -129,7 +129,8 @@ impl Pool {
         Some(task)
     }
 
-    /// Notes that the task of `slot` is over. Its connection goes on with the next task, or is free.
+    /// Records that the task of `slot` is over. The slot's connection is given to the next task, which is returned, or
+    /// becomes free.
     pub fn pass_on(&mut self, slot: usize) -> Option<QueuedTask> {
         self.busy -= 1;
         let next = self.assign(slot);

@@ -271,7 +271,7 @@ impl<S: Shell> PoolThread<'_, S> {
         }
     }
 
-    /// Lets a client begin a task.
+    /// Gives a task to a client, which begins the task's transaction.
     fn assign(&mut self, client: &mut Slot<S>, task: QueuedTask, now: Nanos) {
         self.choose_script(client);
         client.transaction.scheduled = task.arrived;

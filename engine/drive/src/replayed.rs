@@ -29,7 +29,7 @@ const RETRY: Nanos = 20_000_000;
 const PATIENCE: Nanos = 10_000_000_000;
 const TOO_MANY_CONNECTIONS: &str = "53300";
 
-/// The greatest number of unexpected errors that a thread reports one by one.
+/// The greatest number of different unexpected errors that a thread reports.
 const MOST_NOTES: usize = 100;
 
 /// Recorded sessions; a client runs one after the other, and each of their statements counts as a transaction.
@@ -89,7 +89,7 @@ pub struct ReplayClient {
     has_ended_block: bool,
     /// True if the connection broke while the session waited for its next statement.
     is_lost: bool,
-    /// The time since which the client asks for a connection, if the server had too many.
+    /// The time at which the server first refused the session's connection because of too many connections, if it did.
     asks_since: Option<Nanos>,
     /// True if the session is ended because the time of the load is over.
     is_stopped: bool,
@@ -184,7 +184,8 @@ impl<S: Shell> Mode<S> for Replayed {
         thread.drive(client, now);
     }
 
-    /// Counts the session as refused; the client goes on with the next one.
+    /// Called when the server has refused the session's connection. If it had too many connections, the client tries
+    /// again for a while; else the session counts as refused and the client goes on with the next session.
     fn refused(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, error: OpenError, now: Nanos) {
         let since = *client.own.asks_since.get_or_insert(now);
         if error.sqlstate == TOO_MANY_CONNECTIONS && now - since < PATIENCE && !thread.is_over(now) {

@@ -20,7 +20,7 @@ pub struct Sockets {
     pub buffer: ReceiveBuffer,
     /// The buffers in which requests are encoded.
     pub scratch: Scratch,
-    /// Indexes of clients that wait for their turn to connect.
+    /// The indexes of clients whose connections will be made when fewer connections are being made.
     queue: VecDeque<usize>,
     /// Connections that are being made.
     opening: usize,

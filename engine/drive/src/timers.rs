@@ -1,4 +1,5 @@
-//! Clients that wait for a moment, in the order of their times, and clients that wait for their turn.
+//! The waiting clients of a thread: clients that wait for a point in time, in the order of these times, and clients
+//! that wait until the other clients have been served.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,7 +24,7 @@ impl Timers {
         self.moments.len()
     }
 
-    /// Returns the time at which the next client must be woken, if one waits.
+    /// Returns the time at which the next client must be woken, if any client waits for a point in time.
     #[inline]
     pub fn next(&self) -> Option<Nanos> {
         self.moments.peek().map(|Reverse((at, _))| *at)
@@ -46,7 +47,7 @@ impl Timers {
             .collect();
     }
 
-    /// Lets all others act before client `index` goes on.
+    /// Makes client `index` wait until the other clients of the thread have been served.
     pub fn yield_turn(&mut self, index: usize) {
         self.turns.push(index);
     }

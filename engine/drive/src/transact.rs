@@ -205,7 +205,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         read.unwrap_or_else(|| self.read_clock())
     }
 
-    /// Reads the clock. If a second has ended, the thread hands in what it counted.
+    /// Reads the clock. If a second (or a round of slices) has ended, the thread reports its counts for that second.
     #[inline(always)]
     pub fn read_clock(&mut self) -> Nanos {
         let now = self.shell.now();

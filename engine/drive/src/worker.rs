@@ -113,7 +113,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         M::start(&mut self.thread, &mut self.clients, at);
     }
 
-    /// Reports what is left to report of a load that ended at `ended`.
+    /// Reports the counts that have not been reported yet of a load that ended at `ended`.
     fn finish(&mut self, ended: Nanos) {
         self.thread.roll(ended);
         self.thread.note_queue(ended, 0);

@@ -104,8 +104,8 @@ impl EventWriter {
     }
 }
 
-/// The events of a run, if they are asked for. An event that cannot be written is reported once, and no later one is
-/// tried.
+/// The events of a run, if an option requests them. The first event that cannot be written is reported, and no further
+/// events are written.
 pub struct RunEvents<'a> {
     writer: Option<EventWriter>,
     replay: Option<ReplayDescription>,
@@ -139,7 +139,7 @@ impl<'a> RunEvents<'a> {
         })
     }
 
-    /// Runs the load. An event is written when `observer` has seen what it is about.
+    /// Runs the load and writes its events. Each report of the run is passed to `observer` before its event is written.
     pub fn run(&mut self, plan: &Plan, clock: Clock, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
         let stop = self.stop;
         drive::run(plan, clock, stop, &mut Beside { events: self, observer })

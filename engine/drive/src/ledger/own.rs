@@ -14,7 +14,7 @@ pub trait ModeCounts: Any + Clone + Debug + Default + Send {
         Self::default()
     }
 
-    /// Completes the counters when all threads have reported the stretch.
+    /// Called when all threads have reported a period, to finish its counters, for example to sort entries by time.
     fn complete(&mut self) {}
 }
 
@@ -60,7 +60,7 @@ impl Own {
         }
     }
 
-    /// Completes the counters when all threads have reported the stretch.
+    /// Finishes the counters of a period that all threads have reported.
     pub(crate) fn complete(&mut self) {
         if let Some(counts) = self.0.as_deref_mut() {
             counts.complete_any();

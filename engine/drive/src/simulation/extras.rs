@@ -17,7 +17,7 @@ const MS: Nanos = 1_000_000;
 const WALL: Duration = Duration::from_secs(1_795_000_000);
 const MONOTONIC: Nanos = 5_000_000_000_000;
 
-/// Mixed into the seed, so that what is drawn here changes no other draw.
+/// Mixed into the seed, so that the random numbers drawn here do not change those drawn elsewhere.
 const STREAM: u64 = 0x6a09_e667_f3bc_c908;
 
 /// The features that some runs have and others have not.
@@ -31,11 +31,11 @@ pub struct Extras {
     /// The time at which waits for events begin to fail, and the thread for which the system has no event loop.
     pub fails_at: Option<Nanos>,
     pub unmade: Option<usize>,
-    /// The probability that after a reply the server ends the session later, or says something that nobody has asked
-    /// for.
+    /// The probabilities that some time after a reply the server ends the session, and that it sends an unsolicited
+    /// message.
     pub dismissal: f64,
     pub chatter: f64,
-    /// True if servers cancel nothing.
+    /// True if servers ignore cancel requests.
     pub is_deaf: bool,
     /// True if programs do rarer things, too: scripts need no server or leave a transaction open; programs like
     /// sysbench's have two connections, prepare statements, count transactions themselves and end early; and recorded

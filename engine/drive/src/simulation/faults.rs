@@ -26,11 +26,11 @@ pub struct Faults {
     pub fracture: f64,
     /// The probability that a reply comes seconds later.
     pub stall: f64,
-    /// The probability that after a reply the server ends the session later, or says something that nobody has asked
-    /// for.
+    /// The probabilities that some time after a reply the server ends the session, and that it sends an unsolicited
+    /// message.
     pub dismissal: f64,
     pub chatter: f64,
-    /// True if the server cancels nothing.
+    /// True if the server ignores cancel requests.
     pub is_deaf: bool,
     /// The time at which waits for events begin to fail.
     pub fails_at: Option<Nanos>,

@@ -251,8 +251,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Checks that there are no more transactions than asked for, that none began after the end, and that the run ends
-    /// with the last of them.
+    /// Checks that no more transactions ran than the options allow, that no transaction began after the end of the
+    /// load, and that the run ends with its last transaction.
     fn judge_limits(&mut self, outcome: &Outcome) {
         let engine = self.engine;
         let is_cut = engine.ends.was_interrupted || engine.ends.was_alarmed || outcome.ended_by_thread.is_some();
@@ -321,8 +321,8 @@ impl Judge<'_> {
         });
     }
 
-    /// Checks that a scheduled start that one client gives back is given to another one: each is begun or skipped. Used
-    /// only with slices.
+    /// Checks that a scheduled start which one client gives back is given to another client, so that each scheduled
+    /// start ends up begun or skipped. Used only with slices.
     fn judge_starts(&mut self, outcome: &Outcome) {
         let keeps_connections = match self.scenario.kind {
             Kind::Closed { interval_ns: Some(_), reconnect, .. } => !reconnect,
@@ -355,7 +355,7 @@ impl Judge<'_> {
         all.iter().chain(&more).all(|fault| *fault == 0.0) && faults.lateness <= MS
     }
 
-    /// Checks that no transaction begins in the slices of others. Used only with slices.
+    /// Checks that no transaction begins in the slices of other engines. Used only if engines take turns in slices.
     fn judge_slices(&mut self) {
         let Some(slices) = self.scenario.slices else { return };
         let truth = &self.engine.truth;
@@ -373,7 +373,8 @@ impl Judge<'_> {
         });
     }
 
-    /// Checks that clients of a closed loop whose server is equally fast for all get equally much.
+    /// Checks that the clients of a closed loop run about the same number of transactions each, if the server is
+    /// equally fast for all of them.
     fn judge_fairness(&mut self, outcome: &Outcome) {
         let Kind::Closed { limit: Limit::Time(_), interval_ns: None, thinks: false, .. } = self.scenario.kind else {
             return;

@@ -325,8 +325,7 @@ impl World {
         }
     }
 
-    /// Draws whether the server says something after a reply that nobody has asked for, and whether it ends the
-    /// session.
+    /// Draws whether the server sends an unsolicited message after a reply, and whether it ends the session.
     fn say_more(&mut self, strand: usize, id: usize) {
         let (chats, dismisses) = (self.happens(self.faults.chatter), self.happens(self.faults.dismissal));
         if !chats && !dismisses {

@@ -1,5 +1,5 @@
-//! The shell of a simulated thread, its connections, and the runtime of all simulated threads: the main thread's
-//! waiting for reports goes on with the others, one after the other in the order of their times.
+//! The shell of a simulated thread, its connections, and the runtime of all simulated threads. Whenever the main thread
+//! waits for reports, the other threads go on by one step each, in the order of their times.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -95,7 +95,8 @@ impl Truth {
         client.commit();
     }
 
-    /// Notes that a client's program is asked for an action of a transaction at `now`.
+    /// Records that the engine asks a client's program for an action of a transaction at `now`. The first such action
+    /// begins the transaction.
     pub fn start(&mut self, place: (usize, usize), now: Nanos) {
         let client = self.client(place);
         if !client.is_open {

@@ -107,7 +107,8 @@ impl Judge<'_> {
         });
     }
 
-    /// Checks that each transaction, retry and failure that goes on has its note.
+    /// Checks that the debugging output has a line for each transaction, each retry, and each failure after which the
+    /// client went on.
     pub fn judge_notes(&mut self, outcome: &Outcome) {
         let (truth, notes) = (&self.engine.truth, self.scenario.extras.notes);
         let count = |what: &str| truth.lines.iter().filter(|line| line.contains(what)).count() as u64;

@@ -41,7 +41,7 @@ impl LogFile {
         }
     }
 
-    /// Writes what is left. Returns the first error of the file, if there was one.
+    /// Writes the lines that are still in the buffer. Returns the first error that occurred while the file was written.
     pub fn finish(mut self) -> io::Result<()> {
         self.flush();
         self.error.map_or(Ok(()), Err)

@@ -55,8 +55,9 @@ impl TransactionLog {
         }
     }
 
-    /// Writes what is left when the thread ends at `ended`: of intervals those that are over by then, as pgbench does.
-    /// The error, a whole sentence, is the first that any line met.
+    /// Writes the rest of the log when the thread ends at `ended`. Aggregated intervals are written only if they are
+    /// over by then, as in pgbench. Returns the first error that occurred while the log was written; its message is a
+    /// whole sentence.
     pub fn finish(mut self, ended: Nanos) -> io::Result<()> {
         if let Some(intervals) = &mut self.intervals {
             intervals.advance(self.origin_ns + ended, &mut self.file);

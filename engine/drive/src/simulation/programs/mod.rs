@@ -173,7 +173,8 @@ fn begin(place: (usize, usize)) {
     });
 }
 
-/// Notes that a program is asked for an action of its transaction, the first one or a later one.
+/// Records that the engine asks a program for an action of its transaction. The first such action begins the
+/// transaction.
 fn start(place: (usize, usize)) {
     world(|world| {
         let now = world.strands[place.0].now;

@@ -81,14 +81,14 @@ impl Staged {
         self.at = 0;
     }
 
-    /// Notes that what follows is sent on the connection in use.
+    /// Records which connection the client uses for the statements that follow.
     fn note_line(&self) {
         let line = self.lines[self.current];
         truth(self.place, |client| client.line = line.filter(|_| self.is_rich));
     }
 
-    /// Draws what the client does before a transaction: it uses the other connection, reports what it has counted, or
-    /// leaves.
+    /// Draws the client's actions before a transaction: it may use its other connection, report counts of its own, or
+    /// end.
     fn draw_preparations(&mut self) {
         if self.random.unit() < 0.3 {
             self.next.push(Preparation::Use(self.random.range(0, 1) as usize));

@@ -1,5 +1,5 @@
-//! The options of connection, load and output of a run that can be: what follows from the arguments taken together, and
-//! those that contradict each other, in pgbench's order.
+//! The complete options of a run: connection, load and output. They are derived from the arguments taken together.
+//! Arguments that contradict each other are rejected, in the same order as in pgbench.
 
 use std::time::Duration;
 

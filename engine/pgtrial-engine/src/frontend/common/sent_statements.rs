@@ -10,11 +10,12 @@ use wire::statement::QueryMode;
 use workload::sent::{SentStatement, told};
 use workload::{Actions, Workload};
 
-/// The executions of each text that are written: PostgreSQL plans a prepared statement for its values five times, and
-/// decides at the sixth whether it goes on with one plan for all values.
+/// The number of executions that are written for each text of a statement. PostgreSQL makes a custom plan for the first
+/// five executions of a prepared statement, and decides at the sixth whether to use a generic plan.
 const EXECUTIONS: usize = 6;
 
-/// The texts that are written: a load that has its values in them sends a new one each time.
+/// The number of different statement texts that are written. It is limited because a load without parameters sends a
+/// new text with each new value.
 const TEXTS: usize = 5000;
 
 /// Returns the workload. If `path` is given, the returned workload writes each statement that its clients send to that
@@ -31,7 +32,7 @@ pub fn listed<A: Actions>(
     Ok(told(workload, mode, Arc::new(listener)))
 }
 
-/// The file, and what is in it.
+/// The file of statements, and how often each statement has been written to it.
 struct List {
     /// The open file; `None` once it could not be written to.
     out: Option<OutputFile>,

@@ -31,7 +31,7 @@ pub struct GenerateOptions {
     pub jobs: Option<usize>,
 }
 
-/// The options as they are given, each checked by itself.
+/// The options of the command line. Each value has been checked on its own, but not whether the options fit together.
 #[derive(Debug, Default)]
 struct Arguments {
     server: Given,

@@ -1,4 +1,4 @@
-//! The events of one machine: what it has reported, and how far it has come.
+//! The events that one machine has reported, and the position (phase and second) that it has reached.
 
 use events::{Connected, Done, Hello, PhaseStart, Summary, TaskRecord, TickRecord};
 

@@ -38,7 +38,8 @@ pub fn run(server: &Given) -> Result<u8, Failure> {
     Ok(status)
 }
 
-/// Returns what is wrong as a sentence: the number, the place, and both values.
+/// Returns a sentence about a violated condition: the number of the condition, the place where it does not hold, and
+/// the two values that differ.
 fn sentence(condition: &Condition, violation: &Violation) -> String {
     let Violation { place, left, right, places } = violation;
     format!(

@@ -62,7 +62,7 @@ pub struct OrderEntryRun {
     pub style: TransactionStyle,
 }
 
-/// The commands as they are written.
+/// The commands of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommandWord {
     Load,
@@ -73,7 +73,7 @@ enum CommandWord {
 const COMMANDS: [(&str, CommandWord); 3] =
     [("load", CommandWord::Load), ("run", CommandWord::Run), ("check", CommandWord::Check)];
 
-/// The options as they are given, each checked by itself.
+/// The options of the command line. Each value has been checked on its own, but not whether the options fit together.
 #[derive(Debug, Default)]
 struct Arguments {
     /// The options that this front end shares with pgbench.

@@ -1,4 +1,4 @@
-//! The pgbench front end: pgbench's options in, pgbench's lines out, and events too when asked for.
+//! The pgbench front end. It takes the options of pgbench and prints the same lines as pgbench. An option adds events.
 
 mod benchmark;
 mod histogram;

@@ -75,8 +75,8 @@ fn value(text: &[u8]) -> Value {
     }
 }
 
-/// The transactions of each script whose values are listed: PostgreSQL plans a prepared statement for its values five
-/// times, and decides at the sixth whether it goes on with one plan for all values.
+/// The number of transactions of each script for which values are listed. PostgreSQL makes a custom plan for the first
+/// five executions of a prepared statement, and decides at the sixth whether to use a generic plan.
 const LISTED_TRANSACTIONS: usize = 6;
 
 /// Returns the commands of all scripts as JSON, one on each line. Each command has examples of its parameter values, as

@@ -22,7 +22,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Opens the file of the events, if they are asked for, and writes the first one.
+    /// If an option requests events, opens their file and writes the first event.
     pub fn open(options: &SuiteOptions, queries: &[Query], server: &str, clock: Clock) -> Result<Self, CouldNot> {
         let file = options.events.as_ref().map(|events| match events {
             Events::Stdout => Ok(OutputFile::stdout("events")),

@@ -1,5 +1,5 @@
-//! sysbench's log: lines on standard output, each of a level, those above the verbosity left out; and its errors, which
-//! go there or to standard error.
+//! sysbench's log and errors. The log writes lines to standard output; each line has a level, and lines above the
+//! verbosity are dropped. Errors are written to the log or to standard error.
 
 use std::fmt::Display;
 use std::io::{self, Stdout, Write};

@@ -30,8 +30,8 @@ use workload::settings::{OptionValue, Settings};
 /// The version of sysbench whose behaviour this front end has.
 pub const SYSBENCH_VERSION: &str = "1.0.20";
 
-/// Runs sysbench with `args` (without the program's name); the exit status is sysbench's: 0, 1 for what it refuses and
-/// for what went wrong.
+/// Runs sysbench with `args` (without the program's name); the exit status is that of sysbench: 0, or 1 if the options
+/// are rejected or the command fails.
 pub fn main(args: Vec<String>) -> ExitCode {
     let mut log = Log::stdout();
     match invoke(&args, &mut log) {

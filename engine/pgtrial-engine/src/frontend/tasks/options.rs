@@ -69,7 +69,7 @@ pub struct LineOptions {
     pub csv: Option<String>,
 }
 
-/// The options as they are given, each checked by itself.
+/// The options of the command line. Each value has been checked on its own, but not whether the options fit together.
 #[derive(Debug, Default)]
 struct Arguments {
     run: RunArguments,

@@ -14,8 +14,8 @@ use ground::getopt::Getopt;
 use ground::manual::{Manual, entries};
 use ground::options::Stop;
 
-/// The original's long options in the order of `long_options` in pgbench.c, in which the possibilities of an ambiguous
-/// abbreviation are listed.
+/// The long options of PostgreSQL's pgbench, in the order of `long_options` in pgbench.c. The error about an ambiguous
+/// abbreviation lists the possible options in this order.
 #[rustfmt::skip]
 const ORIGINALS: &[&str] = &[
     "builtin", "client", "connect", "dbname", "define", "file", "fillfactor", "host", "initialize", "init-steps", "jobs",
@@ -26,8 +26,8 @@ const ORIGINALS: &[&str] = &[
     "exit-on-abort", "debug",
 ];
 
-/// Reads the arguments, without the program's name. Help and version are asked for by the first argument or not at all,
-/// as in pgbench.
+/// Reads the arguments, without the program's name. As in pgbench, `--help` and `--version` count only as the first
+/// argument.
 pub fn parse(args: Vec<String>) -> Result<PgbenchCommand, Stop<Failure>> {
     match args.first().map(String::as_str) {
         Some("--help" | "-?") => return Err(Stop::Print(manual().help())),

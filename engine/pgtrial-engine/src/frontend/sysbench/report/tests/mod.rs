@@ -8,7 +8,7 @@ use crate::frontend::sysbench::log::Log;
 use drive::ledger::{Own, PerClient, Tally};
 use workload::queries::Queries;
 
-/// Returns what is written to a log of this verbosity.
+/// Returns the text that a log with this verbosity writes.
 fn logged(verbosity: i64, act: impl FnOnce(&mut Log<Vec<u8>>)) -> String {
     let mut log = Log::to(Vec::new());
     log.limit(verbosity);
