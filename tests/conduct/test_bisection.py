@@ -228,6 +228,11 @@ def test_ends_that_are_undecided_are_compared_once_more_in_the_time_that_the_sea
     assert (answer.kind, answer.step.commit) == ("found", commits[20].id)
     assert [(order.part, order.attempt, order.times) for order in judge.orders[:2]] == [("ends", 1, 1), ("ends", 2, 2)]
     assert sum(order.times for order in judge.orders) <= studies_of(Search(commits))
+    for number, known in enumerate(kept):
+        before = len(judge.orders)
+        again = course(commits, at_first_undecided, Bisection.model_validate_json(known.model_dump_json())).run()
+        assert again == answer, "it was stopped here, and goes on with what it knows"
+        assert len(judge.orders) - before == len(kept) - 1 - number
 
 
 def test_a_commit_that_leans_to_no_side_is_compared_once_more_while_studies_are_left():
@@ -245,6 +250,10 @@ def test_a_commit_that_leans_to_no_side_is_compared_once_more_while_studies_are_
     assert again
     assert {step.commit for step in again} <= {commits[19].id, commits[20].id}
     assert sum(step.times for step in kept[-1].steps) == studies_of(Search(commits))
+    for known in kept:
+        assert (
+            course(commits, at_first_undecided, Bisection.model_validate_json(known.model_dump_json())).run() == answer
+        )
 
 
 def test_the_last_study_has_the_time_that_the_others_left():

@@ -119,7 +119,7 @@ class Course:
         """
         bad = self.search.commits[-1]
         ends = self._step("ends", bad, self.known.good, None)
-        if ends.verdict == "undecided" and (spare := self._studies_left() - self.search.most_steps - 1) > 0:
+        if ends.verdict == "undecided" and (spare := self.known.studies - self.search.most_steps - 2) > 0:
             ends = self._step("ends", bad, self.known.good, None, attempt=2, times=spare)
         if ends.mark == "skip" or ends.difference is None:
             return Answer(
