@@ -1,4 +1,5 @@
-//! A program that runs besides any load, in the calling thread, which waits for each of the program's actions.
+//! Runs a client's program outside of any load, in the calling thread. The thread blocks until each action of the
+//! program is finished.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -130,7 +131,8 @@ impl<F: Fn() -> Result<Server, OpenError>> Alone<F> {
 }
 
 impl<F: Fn() -> Result<Server, OpenError>> Executor for Alone<F> {
-    /// Carries out the program's actions. While the program computes, an interrupt ends the whole program at once.
+    /// Carries out the actions of the client's program, one after the other. If an interrupt comes while that program
+    /// computes, the whole process ends at once.
     fn carry_out(&mut self, program: &mut dyn Program<StagedActions>) -> Result<(), AbortReason> {
         let _computes = EndsAtOnce::set(true);
         if let Some(server) = &self.server {

@@ -133,8 +133,8 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// Returns the time at which a client that cannot begin a transaction at `now` can begin one, or the end of the
-    /// load. Used only with slices.
+    /// Returns the time at which a client that cannot begin a transaction at `now` can begin one: the begin of this
+    /// engine's next slice, or the end of the load. Used only if engines take turns in slices.
     pub fn next_slice(&self, now: Nanos) -> Nanos {
         let own = self.stretch.slice.map(|slice| self.schedule.start + slice.begins);
         own.filter(|begins| now < *begins).unwrap_or(self.stretch.ends.min(self.schedule.end))

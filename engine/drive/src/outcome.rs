@@ -166,8 +166,8 @@ pub struct Outcome {
     /// The time spent on making connections with `--connect`, summed over all clients, seconds.
     pub reconnect_s: f64,
     pub cpu: CpuTime,
-    /// CPU time of the busiest thread as a share of the measured time; with slices of the time in which a client took
-    /// part.
+    /// The CPU time of the busiest thread as a share of the measured time or, if engines take turns in slices, of the
+    /// time for which a client took part on average.
     pub busiest_thread: f64,
     /// The number of clients that had not finished when the run ended.
     pub unfinished: usize,

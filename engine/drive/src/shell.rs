@@ -40,7 +40,8 @@ pub trait Shell: Send {
     /// number of tokens in `ready`.
     fn wait(&mut self, ready: &mut Self::Ready, timeout: Option<Duration>) -> io::Result<usize>;
 
-    /// Returns the tokens of the first `count` ready connections. The others are tokens of set times.
+    /// Returns the first `count` tokens that a wait reported. A token belongs to a connection that is ready, or means
+    /// that a set time has come.
     fn tokens(ready: &Self::Ready, count: usize) -> impl Iterator<Item = usize>;
 
     /// Asks servers to cancel what these sessions are doing ([`wire::cancel::cancel`]).

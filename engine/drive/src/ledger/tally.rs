@@ -93,7 +93,8 @@ impl<T> Tally<T> {
 }
 
 impl Tally {
-    /// Returns how long one of `clients` clients took part on average, seconds. Used only with slices.
+    /// Returns the average time, in seconds, for which each of `clients` clients took part in this engine's slices;
+    /// `None` if engines do not take turns.
     pub fn turn_s(&self, clients: usize) -> Option<f64> {
         self.turn.map(|turn| seconds(turn.client_ns) / clients as f64)
     }

@@ -105,8 +105,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Checks that a program that ends because a thread hangs does so soon after the interrupt, and has counted what
-    /// the others did.
+    /// Checks a run that was given up because a thread hangs: it ended soon after the interrupt, and the transactions
+    /// of the other threads were counted.
     fn judge_giving_up(&mut self, status: u8) {
         let (engine, hangs_at) = (self.engine, self.scenario.extras.hangs_at);
         self.promise(status == GIVEN_UP, || format!("the program ended with status {status}"));

@@ -47,7 +47,8 @@ pub struct ClientTruth {
     pub most_tries: u64,
     /// True if the next statement that the client sends is the last one of its transaction.
     pub is_last: bool,
-    /// True if a transaction of the client ends in an open transaction block, too.
+    /// True if each statement counts as a transaction of the client, even within an open transaction block, as in
+    /// replays.
     pub ends_anywhere: bool,
     /// The time that servers took for committed transactions.
     pub service: Nanos,

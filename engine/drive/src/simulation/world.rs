@@ -12,7 +12,8 @@ use super::truth::Truth;
 use ground::clock::Nanos;
 use ground::random::Random;
 
-/// The token of set times, as in [`ground::readiness`]. No client has it.
+/// The token under which a poll reports that a set time has come, as in [`ground::readiness`]. No client has this
+/// token.
 pub const ALARM: usize = usize::MAX - 1;
 
 thread_local! {
@@ -319,7 +320,7 @@ impl World {
         if taken == 0 && !bytes.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
     }
 
-    /// Returns the connection that a client, its thread and token, has made last.
+    /// Returns the number of the latest open connection of a client, which is given by its thread and its token.
     pub fn newest_line(&self, (strand, token): (usize, usize)) -> Option<usize> {
         self.strands[strand].lines.iter().rposition(|line| line.token == token && line.is_open)
     }

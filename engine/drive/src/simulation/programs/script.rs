@@ -18,10 +18,12 @@ pub struct Script {
     statements: Arc<Vec<Vec<Statement>>>,
     /// The numbers of the scripts that the client runs.
     pub scripts: Vec<usize>,
-    /// True if the client's commands are timed, and those without the server are announced.
+    /// The first is true if the client's commands are timed, the second if commands that need no server are announced
+    /// to the engine before they run.
     pub is_timed: bool,
     pub is_announced: bool,
-    /// True if the client fails at times, and if a task that leaves a transaction open is lost.
+    /// The first is true if the client's scripts fail at times, the second if the client runs tasks of a connection
+    /// pool, which fail if they leave a transaction open.
     pub is_rich: bool,
     pub is_pooled: bool,
     has_announced: bool,
