@@ -75,7 +75,7 @@ impl Reason {
         }
     }
 
-    /// Returns what is counted and why it is left out, as a clause behind the count.
+    /// Returns the text that follows the count in messages: what was left out, why, and what to change.
     fn why(self) -> &'static str {
         match self {
             Self::OtherLanguage => "messages in another language than English: set lc_messages = 'C' and log again",

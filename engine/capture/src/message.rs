@@ -14,7 +14,8 @@ pub enum Said<'a> {
         text: &'a str,
         duration: Option<Micros>,
     },
-    /// The time that the statement logged before has taken, or one that is not logged.
+    /// The time that a statement took, in a message of its own: of the statement that was logged before, or of one that
+    /// is not logged.
     Duration(Micros),
     /// A statement was bound by the extended protocol; its execution is another message.
     Bound,

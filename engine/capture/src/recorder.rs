@@ -136,7 +136,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the session of a record. A session that a new session's record shows to be over is ended.
+    /// Returns the session of a record. If another session of the same process number is open, it is ended first.
     fn session(&mut self, record: &Record) -> Result<&mut OpenSession, CaptureError> {
         if self.sessions.get(&record.pid).is_some_and(|open| open.is_another(record)) {
             self.end_session(record.pid, None)?;
@@ -165,7 +165,8 @@ impl Recorder {
         Ok(self.writer.end_session(id)?)
     }
 
-    /// Takes the time of a statement that was logged before, or of one that is not logged.
+    /// Takes a duration that was logged without a statement. It belongs to the statement that was logged before, or to
+    /// one that is not in the log.
     fn duration(&mut self, record: &Record, source: &str, duration: Micros) -> Result<(), CaptureError> {
         self.session(record)?;
         let open = self.sessions.get_mut(&record.pid).expect("its session is open");

@@ -11,9 +11,10 @@ const DAY: i64 = 86_400 * SECOND;
 /// A time as a log has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Timestamp {
-    /// The time since 1970-01-01 00:00 UTC; where the zone is an abbreviation, after it was placed.
+    /// The time since 1970-01-01 00:00 UTC. If the zone is an abbreviation, it is valid only after [`Self::place`] was
+    /// called.
     pub utc: Micros,
-    /// The time that the clock of that zone showed, since 1970-01-01 00:00 of that clock.
+    /// The time that a clock in the zone of the log showed, since 1970-01-01 00:00 of that clock.
     pub wall: Micros,
     /// The abbreviation of a zone whose offset is not known yet.
     pub zone: Option<Abbreviation>,
@@ -81,7 +82,7 @@ struct Digits<'a> {
 }
 
 impl Digits<'_> {
-    /// Takes a number with this number of digits and what separates it from the next one.
+    /// Takes a number of `count` digits from the front, and the separator behind it.
     fn take(&mut self, count: usize, separator: &str) -> Option<i64> {
         let (number, rest) = self.rest.split_at_checked(count)?;
         self.rest = rest.strip_prefix(separator)?;

@@ -68,7 +68,7 @@ impl Zones {
         self.place_time(time, None)
     }
 
-    /// Converts a time to UTC that does not belong to a record, so that nothing else shows its offset.
+    /// Converts a time to UTC that belongs to no record, such as one that the user gave.
     pub fn place_alone(&mut self, time: &mut Timestamp) -> Result<(), Unplaced> {
         self.place_time(time, None)
     }

@@ -68,7 +68,7 @@ pub struct Warning {
     pub message: String,
 }
 
-/// Tasks on pools of connections, in the whole run. Times are those of completed tasks.
+/// The tasks that were executed on pools of connections in the whole run. All times are those of completed tasks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TasksRecord {
     pub planned: Count,

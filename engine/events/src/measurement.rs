@@ -51,7 +51,8 @@ impl Measurement {
         self.add_float_sums(&FloatSums { moments: other.moments, timeouts: other.timeouts, slice: other.slice });
     }
 
-    /// Adds counts and histograms of a second, and returns the other sums.
+    /// Adds the counts and histograms of a second to this measurement. Returns the second's sums of decimal numbers,
+    /// which the caller adds.
     pub fn add_tick(&mut self, tick: &TickRecord, decoder: &mut Decoder) -> Result<FloatSums, EventError> {
         let TickRecord { counts, times, .. } = tick;
         let mut add = |encoded: &str, sum: &mut Latencies, key: &'static str| {

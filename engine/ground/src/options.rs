@@ -18,7 +18,7 @@ pub struct OptionRow<T: 'static, E: 'static, G> {
     pub set: Setter<T, E>,
 }
 
-/// The effect of an option.
+/// What an option does with the struct `T` that the options fill.
 pub enum Setter<T: 'static, E: 'static> {
     /// The option has no value and sets this flag to true.
     Switch(fn(&mut T) -> &mut bool),

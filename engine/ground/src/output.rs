@@ -65,7 +65,7 @@ impl OutputFile {
     }
 }
 
-/// The error of something that could not be done, with the system's reason.
+/// The error of an action that failed, with the reason that the operating system gives.
 #[derive(Debug, Error)]
 #[error("could not {what}: {}", plain_io_message(source))]
 pub struct CouldNot {

@@ -22,8 +22,8 @@ struct Piece {
     message: Option<usize>,
     form: Option<LogForm>,
     is_torn: bool,
-    /// True if a line of another program stands between the lines of the message. Such a message is not damaged
-    /// further: if a line were torn off there, nothing in the log would show which program it is of.
+    /// True if a line of another program stands between the lines of the message. Such a message is not torn off: if it
+    /// ended within that line, nothing in the log would show which program the line is of.
     is_mixed: bool,
     bytes: Vec<u8>,
 }

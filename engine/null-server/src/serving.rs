@@ -73,13 +73,13 @@ struct ServedClient {
     /// The bytes that wait for the end of a statement or for the rest of their message, from `kept_at` on.
     kept: Vec<u8>,
     kept_at: usize,
-    /// True if there may be more to read: the kernel reports changes only.
+    /// True if the socket may have more bytes to read: the kernel reports changes only, so this has to be remembered.
     may_read: bool,
     /// True if a statement waits for its delay.
     is_held: bool,
     /// True if output waits for the socket.
     waits_for_write: bool,
-    /// The time at which the bytes were read or the last statement ended. The next delay counts from here.
+    /// The time at which the last bytes were read or the last statement ended, from which the next delay counts.
     began: Nanos,
 }
 
@@ -252,7 +252,7 @@ impl Serving {
     }
 }
 
-/// The state with which a step of a client works.
+/// The parts of a thread that are needed to serve one of its clients.
 struct Step<'a> {
     setup: &'a Setup,
     queue: Option<&'a Mutex<ServiceQueue>>,

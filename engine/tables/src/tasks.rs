@@ -60,8 +60,9 @@ enum Present {
     Other,
 }
 
-/// The steps that make the table, a letter each in this order: `t`, the table and its index, where one that was made
-/// here is replaced; `g`, its rows or some of them; `v`, VACUUM ANALYZE, from which on the table is finished.
+/// The steps that make the table, with a letter for each, in this order: `t` makes the table and its index, and
+/// replaces a table that this program made; `g` generates its rows, or this engine's share of them; `v` runs VACUUM
+/// ANALYZE, after which the table is finished.
 pub const STEPS: &str = "tgv";
 
 /// Returns true if these are letters of [`STEPS`], each once and in their order.
@@ -103,8 +104,8 @@ pub fn make(
     Ok(())
 }
 
-/// Makes the empty table and its index, and marks them in the same transaction: a table that is left unfinished is
-/// known as such.
+/// Makes the empty table and its index, and marks them as unfinished in the same transaction, so that a table that is
+/// never finished is recognized.
 fn create(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), TablesError> {
     let before = present(session)?;
     refuse_foreign(&before, dbname)?;

@@ -37,11 +37,12 @@ struct Request {
     startup: Startup,
 }
 
-/// Asks the server to cancel what these sessions are doing. Returns when it has read all requests; the statements end
-/// soon after. A session that does nothing at that moment goes on.
+/// Asks the server to cancel the statements of these sessions. Returns when the server has read all requests; the
+/// statements end soon after. A session that executes nothing at that moment is not affected.
 ///
 /// # Errors
-/// The first request that could not be brought, in libpq's words; `until` ends the waiting for the others.
+/// The error of the first request that failed, in libpq's words. Requests that are not complete at the time `until`
+/// fail.
 pub fn cancel<'a>(backends: impl IntoIterator<Item = &'a Arc<Backend>>, until: Instant) -> Result<(), OpenError> {
     let mut poll = Poll::new()?;
     let mut backends = backends.into_iter().peekable();

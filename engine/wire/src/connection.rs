@@ -437,7 +437,7 @@ impl<T: Transport> Connection<T> {
         self.exchange.request.forget_parsed();
     }
 
-    /// Frees the memory that the text of the last request needs, and that of preparing.
+    /// Frees the memory that holds the text of the last request and the list of statements to prepare.
     pub fn trim(&mut self) {
         self.exchange.request.trim();
     }

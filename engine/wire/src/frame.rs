@@ -147,7 +147,8 @@ impl Reader {
         !self.kept.is_empty()
     }
 
-    /// Hands the complete messages in what was kept and in `bytes` to `visitor`, and keeps the rest.
+    /// Passes the complete messages in the bytes that were kept and in `bytes` to `visitor`, and keeps an incomplete
+    /// one.
     #[inline(always)]
     pub fn take<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<Flow, ConnectionError> {
         if self.is_between_messages() && visitor.take_usual(bytes) {

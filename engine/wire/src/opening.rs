@@ -16,7 +16,8 @@ use ground::output::plain_io_message;
 /// SQLSTATE of a server that is starting up, shutting down or a standby that takes no sessions.
 const CANNOT_CONNECT_NOW: &str = "57P03";
 
-/// The reason for which no attempt led to a session: libpq's lines, and the SQLSTATE of the last attempt.
+/// The error when all attempts to open a session have failed: the lines that libpq prints, and the SQLSTATE of the last
+/// attempt.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct OpenError {

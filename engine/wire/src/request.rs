@@ -100,7 +100,7 @@ impl Request {
         self.messages.first() == Some(&b'Q')
     }
 
-    /// Frees the memory that the messages need, and that of preparing.
+    /// Frees the memory that holds the messages of the last request and the list of statements to prepare.
     pub fn trim(&mut self) {
         self.messages = Vec::new();
         self.pending.shrink_to_fit();

@@ -98,15 +98,16 @@ impl Startup {
         Self { asks_tls, cancels, ..Self::new(target, attempt, TargetSessionAttrs::Any) }
     }
 
-    /// Returns the server process of the session that is ready, by which its statements can be cancelled, if the server
-    /// said so.
+    /// Returns the server process of a session that is ready, which is needed to cancel its statements; `None` if the
+    /// server has sent no key.
     pub fn take_backend(&mut self) -> Option<Arc<Backend>> {
         let key = self.key.take()?;
         let (target, attempt) = (Arc::clone(&self.target), Arc::clone(&self.attempt));
         Some(Arc::new(Backend { target, attempt, has_tls: self.asks_tls && !self.went_on_without_tls, key }))
     }
 
-    /// Goes on as far as the socket allows; `Some` when the session is ready, or the cancel request was taken.
+    /// Continues as far as the socket allows without waiting. Returns `Some` when the session is ready, or when the
+    /// server has taken the cancel request.
     pub fn advance<T: Transport>(
         &mut self,
         stream: &mut Stream<T>,

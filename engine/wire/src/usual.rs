@@ -45,9 +45,9 @@ struct UsualReply {
     form: Form,
     /// The messages before the rows and those behind them, up to the status.
     around: Box<[u8]>,
-    /// The index of the rows in `around`.
+    /// The offset in `around` at which the rows stand in a reply.
     at: usize,
-    /// The place of the rows within the reply.
+    /// The state of the check at the rows of the reply, with which new rows are checked.
     in_rows: Order,
 }
 

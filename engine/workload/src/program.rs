@@ -167,10 +167,10 @@ pub enum Management {
     Use(usize),
     /// Close this connection. The next action that needs a connection chooses one first.
     Disconnect(usize),
-    /// Add to the counts of statements, and to that of transactions, what the program has counted itself.
+    /// Add statements and transactions that the program has counted itself to the counts of the event loop.
     Count { queries: Queries, events: u64 },
-    /// Take part in no further transaction; the one under way does not count. Actions up to the next [`Action::End`]
-    /// follow after the load.
+    /// Leave the load: the client begins no further transaction, and the current one is not counted. After the load the
+    /// event loop asks for actions once more, up to the next [`Action::End`].
     Leave,
 }
 

@@ -19,7 +19,8 @@ pub struct SentStatement {
     pub sql: String,
     /// The values of its parameters as text. `None`: the value is NULL, or not known.
     pub values: Vec<Option<String>>,
-    /// The whole text of simple mode; `None` in the other modes, and where a value is not known.
+    /// The whole text with its values, as it is sent in simple mode; `None` in the other modes, and if a value is not
+    /// known.
     pub whole: Option<String>,
 }
 

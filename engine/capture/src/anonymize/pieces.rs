@@ -1,4 +1,4 @@
-//! Cuts a value into the pieces that become tokens and those that stay.
+//! Cuts a value into the pieces that are replaced by tokens and those that are not.
 
 use crate::sql::tokens::{TokenKind, Tokens};
 use crate::time::days_since_1970;
@@ -21,7 +21,7 @@ pub enum Piece<'a> {
 /// The function that is called with each piece of a value, in order.
 pub type Take<'a> = dyn FnMut(Piece<'_>) + 'a;
 
-/// Values that stay whole, in lower case: truth values, and what date and number types accept as words.
+/// Values, in lower case, that are not replaced at all: truth values, and words that date and number types accept.
 const KEPT_WHOLE: &[&str] = &[
     "true",
     "false",
@@ -43,10 +43,10 @@ const KEPT_WHOLE: &[&str] = &[
     "",
 ];
 
-/// Words that stay in any value: those of JSON and of arrays.
+/// Words of JSON and of arrays, which are never replaced.
 const KEPT_WORDS: &[&str] = &["true", "false", "null", "NULL"];
 
-/// Words of intervals, which stay if a value has no other words.
+/// Words of intervals, which are not replaced if a value has no other words.
 const UNITS: &[&str] = &[
     "ago",
     "d",
@@ -232,7 +232,8 @@ fn uuid(rest: &str, take: &mut Take<'_>) -> Option<usize> {
     })
 }
 
-/// Takes `2026-11-23`, with a time of day and a zone or without. The time and the zone stay.
+/// Cuts a date such as `2026-11-23` from the front, with the time of day and the zone that may follow it, which are not
+/// replaced.
 fn date_and_time(rest: &str, take: &mut Take<'_>) -> Option<usize> {
     let date = rest.get(..10)?;
     let shape =

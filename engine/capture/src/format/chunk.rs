@@ -45,8 +45,8 @@ impl ChunkWriter {
         Ok(Self { file, path, end: MAGIC.len() as u64 })
     }
 
-    /// Writes a chunk. Returns its place. `before` is the place of the session's chunk before it, which then names this
-    /// one.
+    /// Writes a chunk and returns its offset in the file. `before` is the offset of the session's previous chunk, in
+    /// which the offset of this one is then entered.
     pub fn append(&mut self, owner: Owner, before: Option<u64>, statements: &mut Vec<u8>) -> Result<u64, Error> {
         let place = self.end;
         let length = u32::try_from(statements.len()).map_err(|_| Error::TooMany("bytes of one statement"))?;

@@ -59,7 +59,7 @@ impl Rows {
         self.take_last(if line.is_whole { why } else { Unreadable::CutShort }, sink)
     }
 
-    /// Counts what is left at the end of the log as cut short.
+    /// Ends the log: a row that is not complete is counted as cut short.
     fn finish(&mut self, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
         if self.row.is_empty() { Ok(()) } else { self.close(Unreadable::CutShort, sink) }
     }

@@ -25,8 +25,8 @@ impl Space {
     }
 }
 
-/// Asks the server for the space. The number of orders is the planner's, so that nothing is read; `None` if it knows
-/// none.
+/// Asks the server for the space that the tables take. The number of orders is the planner's estimate, so that no table
+/// is read; returns `None` if there is no estimate.
 pub fn space(session: &mut Session) -> Result<Option<Space>, LoadError> {
     const SQL: &str = "select sum(pg_catalog.pg_total_relation_size(c.oid)), \
         sum(pg_catalog.pg_total_relation_size(c.oid)) filter (where c.relname in ('orders', 'order_line', 'history')) \

@@ -90,8 +90,8 @@ fn style(options: &InitOptions) -> ProgressStyle {
     if options.quiet { ProgressStyle::Quiet } else { ProgressStyle::Rows }
 }
 
-/// Fills the tables that hold the accounts, over the helpers or else over the loader's session. Returns the helpers,
-/// their transactions open.
+/// Fills the tables that hold the accounts, over the further connections in `helpers` or, if there are none, over the
+/// loader's session. Returns the helpers, whose transactions are still open.
 fn fill_accounts(
     loader: &mut Loader,
     tables: Vec<AccountsTable>,
@@ -118,9 +118,9 @@ fn fill_accounts(
     filled
 }
 
-/// Fills one table of accounts. Unless the table is shared, this transaction has emptied it. Then balance and filler,
-/// the same in every row, are defaults of the table during COPY: the server reads half as many fields, a fifth less
-/// work.
+/// Fills one table of accounts. If the table is not shared with other engines, this transaction has emptied it; the
+/// balance and the filler, which are the same in every row, are then made defaults of the table during COPY. The server
+/// reads half as many fields that way, which saves a fifth of its work.
 fn fill(
     session: &mut Session,
     table: &AccountsTable,

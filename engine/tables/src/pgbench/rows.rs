@@ -17,7 +17,7 @@ const COMBINE: u64 = 0x49a0_f4dd_15e5_a8e3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowSet {
     pub range: Range<u64>,
-    /// The hash partition whose rows of the range belong to the set; `None`: all rows of the range do.
+    /// The hash partition to which a row of the range must belong; `None` if all rows of the range belong to the set.
     pub hash: Option<HashPartition>,
 }
 

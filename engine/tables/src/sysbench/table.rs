@@ -133,7 +133,8 @@ pub struct RowGenerator {
 }
 
 impl RowGenerator {
-    /// Makes rows 1 to `count`, with `k` drawn from `ks`.
+    /// Makes the generator of the rows with ids from 1 to `count`, whose column `k` is drawn from the distribution
+    /// `ks`.
     pub fn new(count: u32, ks: Distribution, random: Random) -> Self {
         let row = encode_row(&[&[0; 4], &[0; 4], &[0; C_LENGTH], &[0; PAD_LENGTH]]);
         Self { ids: 1..count.saturating_add(1), ks, random, row }

@@ -29,14 +29,16 @@ const LIST_HINT: &str = "it has to be of version 2, as with a crlnumber in the c
 pub struct Trust {
     /// The verifier of chains of certificates up to an authority.
     pub chains: Arc<WebPkiServerVerifier>,
-    /// The certificates of the user's own file, for what `chains` does not understand; empty for the system's.
+    /// The certificates in the user's file of authorities, for the checks that `chains` cannot make; empty if the
+    /// system's authorities are used.
     pub own: Vec<CertificateDer<'static>>,
     /// The lists of revoked certificates, for the checks that `chains` cannot make, such as of certificates of version
     /// 1.
     pub lists: Vec<CertificateRevocationListDer<'static>>,
 }
 
-/// Loads the authorities and what they have revoked; `None` if there are none and the mode can do without.
+/// Loads the trusted authorities and their lists of revoked certificates; returns `None` if there are none and
+/// `sslmode` does not require any.
 pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Option<Trust>, TlsFailure> {
     let must_verify = tls.mode >= SslMode::VerifyCa;
     let (roots, own, file) = match &tls.root_cert {

@@ -59,7 +59,7 @@ pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsFailure> {
     Ok(Arc::new(config))
 }
 
-/// Returns the name to ask for in the handshake, and to verify under `verify-full`.
+/// Returns the host name that is sent in the handshake and, under `verify-full`, compared with the certificate.
 ///
 /// # Errors
 /// A sentence if the host is neither an address nor a possible DNS name, or if it is to be verified and was not named.

@@ -11,7 +11,7 @@ use super::certificate::{Certificate, Signed, algorithm_after};
 /// a list.
 ///
 /// # Errors
-/// It is revoked, or no valid list is its issuer's.
+/// The certificate is revoked, or its issuer has no valid list.
 pub fn check(
     lists: &[CertificateRevocationListDer<'static>],
     issuer: &Certificate<'_>,

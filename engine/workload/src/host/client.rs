@@ -1,4 +1,4 @@
-//! A client of a test of the machine: it runs the work of one thread as a program.
+//! A client of one of sysbench's tests of the machine: a program that does the work of one thread.
 
 use crate::program::{AbortReason, Action, Fatal, Program, StagedActions};
 use ground::random::Random;

@@ -1,8 +1,8 @@
 //! sysbench's tests of the machine: `cpu`, `memory`, `threads` and `mutex`. Their events compute in the thread that
 //! runs them, and no server takes part.
 //!
-//! An event takes as long as the machine needs, so a client does it in parts and pauses between them: a run can end in
-//! the middle of a long event.
+//! An event takes as long as the machine needs for it. So a client does it in parts and returns to its event loop
+//! between them, and a run can end in the middle of a long event.
 
 mod client;
 mod cpu;

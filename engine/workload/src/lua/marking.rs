@@ -85,7 +85,7 @@ pub struct Marking {
     open: BTreeSet<usize>,
     /// The statements that mark.
     marks: String,
-    /// The answer that the script will get.
+    /// The answer that the script gets when the marking is complete.
     answer: Answer,
 }
 
@@ -103,7 +103,8 @@ impl Marking {
         }
     }
 
-    /// Notes a statement that comes next, with its text. Returns true if something comes before it.
+    /// Begins the marking of the script's next statement, whose text is given. Returns true if BEGIN must be sent
+    /// before the statement.
     pub fn begin(&mut self, request: CoroutineRequest, connection: usize, text: &[u8]) -> bool {
         if self.stage != Stage::Idle || !may_make(text) {
             return false;
@@ -127,8 +128,8 @@ impl Marking {
         })
     }
 
-    /// Takes the result of the script's statement and the answer that the script will get. Returns the answer if
-    /// nothing comes after it.
+    /// Takes the result of the script's statement and the script's answer. Returns the answer at once if no further
+    /// statement, such as one that marks, has to be sent before the script gets it.
     pub fn take_answer(
         &mut self,
         connection: Option<usize>,

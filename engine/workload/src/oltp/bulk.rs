@@ -41,7 +41,7 @@ struct BulkClient {
     /// The number of the last row.
     last: u64,
     stage: Stage,
-    /// True if there will be no further event.
+    /// True if the load has ended, so that no further event begins.
     stops: bool,
 }
 
@@ -49,7 +49,7 @@ struct BulkClient {
 enum Stage {
     #[default]
     Connect,
-    /// The client has nothing to do now.
+    /// No event is under way.
     Idle,
     /// The client must add a row.
     Row,

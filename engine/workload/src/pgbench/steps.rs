@@ -117,7 +117,7 @@ pub enum Unit {
 pub struct ScriptState {
     pub values: Vec<Value>,
     pub random: Random,
-    /// The generator in the state in which the transaction found it.
+    /// The client's random generator as it was when the transaction began, with which a retry starts.
     pub started: Random,
     pub script: usize,
     /// The index of the next step.

@@ -146,7 +146,7 @@ impl Program<ReplayActions> for RecordedClient {
         }
     }
 
-    /// Ends a session whose connection could not be made, or broke.
+    /// Ends the recorded session if its connection could not be made or broke.
     fn complete(&mut self, result: ActionResult<'_>) {
         match result {
             ActionResult::Lost(_) | ActionResult::Refused(_) => self.stage = Stage::Free,

@@ -1,4 +1,4 @@
-//! The way in which the statements of each template are sent, prepared once when the capture is opened.
+//! Decides how the statements of each template are sent, once when the capture is opened.
 
 use capture::format::{Protocol, Template};
 use ground::sql;

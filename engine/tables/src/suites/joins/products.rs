@@ -12,7 +12,7 @@ const COUPONS_TABLE: u64 = 6;
 /// The number of brands of each category.
 const BRANDS: i64 = 8;
 
-/// The facts about products that sales need.
+/// The categories and prices of products, which the table of sales needs too.
 #[derive(Debug, Clone, Copy)]
 pub struct Assortment {
     table: TableDraws,

@@ -14,7 +14,7 @@ const LINES: u64 = 6;
 /// The number of row numbers that are reserved for the lines of each purchase, when the values of a line are drawn.
 const PLACES: i64 = 8;
 
-/// The draws and parts that both tables need.
+/// The random values and the catalog of parts that the tables of purchases and of lines both need.
 #[derive(Debug, Clone, Copy)]
 struct Trade {
     catalog: Catalog,

@@ -1,6 +1,6 @@
 //! Words of the texts.
 
-/// The words of remarks; each takes six bits.
+/// The 64 words of which remarks are made; six random bits choose one.
 pub const REMARKS: [&str; 64] = [
     "after",
     "again",

@@ -13,7 +13,7 @@ pub enum Scalar {
     Double(f64),
 }
 
-/// The reason for which an expression has no value, in pgbench's words; without a sentence where pgbench prints none.
+/// The error in the evaluation of an expression, in pgbench's words; `None` if pgbench prints no message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvaluationError(Box<Option<String>>);
 
