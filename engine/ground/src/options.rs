@@ -24,7 +24,7 @@ pub enum Setter<T: 'static, E: 'static> {
     Switch(fn(&mut T) -> &mut bool),
     /// The option has no value and calls this function.
     Action(fn(&mut T) -> SetResult<E>),
-    /// The value is stored here as it is.
+    /// The value is stored in this field as it was written.
     Text(fn(&mut T) -> &mut Option<String>),
     /// The value is checked and stored by this function.
     Value(fn(&mut T, &Argument<'_>) -> SetResult<E>),
@@ -139,7 +139,7 @@ impl<T, E, G: Copy> OptionRow<T, E, G> {
         Self { spec, group, help, set: Setter::Action(set) }
     }
 
-    /// Makes an option whose value is stored as it is.
+    /// Makes an option whose value is stored as a text, without a check.
     pub const fn text(
         spec: &'static str,
         group: G,
@@ -149,7 +149,7 @@ impl<T, E, G: Copy> OptionRow<T, E, G> {
         Self { spec, group, help, set: Setter::Text(set) }
     }
 
-    /// Makes an option whose value is checked.
+    /// Makes an option whose value a function checks and stores.
     pub const fn value(
         spec: &'static str,
         group: G,

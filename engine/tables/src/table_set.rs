@@ -72,8 +72,8 @@ impl PlannedTable {
     }
 }
 
-/// Makes the tables over the session and as many more as `jobs` asks for, at most one for each table. Tables of an
-/// earlier load are replaced, those of others are not.
+/// Makes the tables over the given session and further ones, `jobs` in all, but not more than there are tables. Tables
+/// of an earlier load are replaced; it is an error if a table of the same name was made by something else.
 pub fn make_set(session: Session, target: &Arc<Target>, set: TableSet, jobs: Option<usize>) -> Result<(), TablesError> {
     let dbname = &target.params.dbname;
     let (what, program) = (set.what, set.program);

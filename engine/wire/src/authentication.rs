@@ -186,7 +186,8 @@ fn refused(message: &str) -> ConnectionError {
     ConnectionError::Authentication(message.to_owned())
 }
 
-/// Makes the error about a server that does not know the password, or that is not a server.
+/// Makes the error about a SCRAM exchange that failed because the server did not prove that it knows the password, or
+/// sent something that is no SCRAM message.
 fn scram_error(error: std::io::Error) -> ConnectionError {
     refused(&format!("SCRAM authentication failed: {error}"))
 }

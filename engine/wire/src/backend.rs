@@ -8,7 +8,7 @@ use crate::target::{Attempt, Target};
 /// The code of a cancel request, in place of a type in a connection's first message.
 const CANCEL_REQUEST: u32 = 80_877_102;
 
-/// The key of a server process: its number and the secret that only its session knows.
+/// The key with which the statements of a session can be cancelled: the number of its server process, and a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub enum BackendKey {
     /// A key with a secret of four bytes, as in protocol 3.0. It is stored in place, since a program may have many

@@ -40,7 +40,8 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes the buffers for requests whose results the server describes, if it `describes`, and sends in this format.
+    /// Makes the buffers for requests whose results have this format. If `describes`, the server is asked to describe
+    /// the results.
     pub fn new(describes: bool, format: ResultFormat) -> Self {
         Self { short: [0; SHORT_ROOM], long: Vec::new(), describes, format, tail: Tail::new(describes, format) }
     }
@@ -116,7 +117,7 @@ impl<T: Transport> Connection<T> {
         self.backend.as_ref()
     }
 
-    /// Makes the poll report writability while something is unsent, and only then.
+    /// Makes the poll report that the socket can be written as long as there are bytes to send, and only then.
     pub fn watch_unsent<N: Network<Transport = T>>(&mut self, network: &N, token: Token) -> io::Result<()> {
         let is_connecting = self.opening.as_ref().is_some_and(|opening| opening.startup.is_connecting());
         let wanted = is_connecting || self.stream.has_unsent();

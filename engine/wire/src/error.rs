@@ -22,11 +22,12 @@ pub struct ServerError {
     pub hint: Option<String>,
     /// The place in the server's functions at which the error occurred.
     pub context: Option<String>,
-    /// The place of the error in the statement, in characters, counted from 1.
+    /// The position of the error in the statement, in characters, counted from 1.
     pub position: Option<usize>,
     /// The statement that `position` counts in, if it was sent with this request.
     pub statement: Option<String>,
-    /// The place of the error in a statement of the server's own, e.g. of a function, in characters, counted from 1.
+    /// The position of the error in a statement that the server runs itself, such as one in a function, in characters,
+    /// counted from 1.
     pub internal_position: Option<usize>,
     pub internal_statement: Option<String>,
     /// True if the error kept the server from preparing a statement.
@@ -67,7 +68,8 @@ impl ServerError {
         Self { context: None, ..Self::parse(body).of(statement) }.to_string()
     }
 
-    /// Adds the statement that the error speaks of, which is kept only if there is a place in it to show.
+    /// Adds the text of the statement to the error. It is kept only if the error names a position in it, which is then
+    /// shown.
     pub fn of(mut self, statement: Option<&str>) -> Self {
         self.statement = statement.filter(|_| self.position.is_some()).map(str::to_owned);
         self
@@ -183,8 +185,8 @@ impl ConnectionError {
         Self::from_ended(error, Self::Receive)
     }
 
-    /// Makes the error of a connection that broke. All names that the system has for a broken connection become one
-    /// here; TLS keeps its own words.
+    /// Makes the error of a connection that broke. The operating system reports a broken connection by several errors,
+    /// which become a single one here; errors of TLS keep their own words.
     fn from_ended(error: io::Error, otherwise: impl FnOnce(io::Error) -> Self) -> Self {
         if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             return Self::Tls(TlsFailure::of_handshake(tls));

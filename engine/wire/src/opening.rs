@@ -25,7 +25,7 @@ pub struct OpenError {
     pub sqlstate: String,
 }
 
-/// Makes the error from one of the client's own system.
+/// Makes the error for a failure of the client's own operating system, such as a lack of file descriptors.
 impl From<io::Error> for OpenError {
     fn from(error: io::Error) -> Self {
         Self { message: plain_io_message(&error), sqlstate: "08006".to_owned() }

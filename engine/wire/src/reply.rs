@@ -89,7 +89,7 @@ impl Exchange {
         }
     }
 
-    /// Begins a request for a statement that may have a usual reply.
+    /// Begins a request for a statement whose reply may be compared with the statement's usual one.
     #[inline(always)]
     pub fn expect_of(&mut self, statement: usize, rows: Rows, form: Form) {
         self.expect(rows, Order::of(form));
@@ -106,12 +106,12 @@ impl Exchange {
         self.request.forget_text();
     }
 
-    /// Notes another statement of the pipeline.
+    /// Notes that another statement was added to the pipeline, so that its result is expected.
     pub(crate) fn expect_execution(&mut self, describes: bool) {
         self.order.expect_execution(describes);
     }
 
-    /// Notes that another part of the pipeline ends.
+    /// Notes that a Sync was added to the pipeline, so that another ReadyForQuery is expected.
     pub(crate) fn expect_part(&mut self) {
         self.awaited += 1;
     }

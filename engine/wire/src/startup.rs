@@ -46,7 +46,7 @@ pub struct Startup {
     asks_tls: bool,
     /// The session whose statement a cancel request must cancel; `None` if this connection starts a session.
     cancels: Option<BackendKey>,
-    /// The key by which the new session's statements can be cancelled, if the server said so.
+    /// The key with which statements of the new session can be cancelled; `None` until the server sends it.
     key: Option<BackendKey>,
     state: State,
     pub authentication: Authentication,
@@ -91,7 +91,7 @@ impl Startup {
         }
     }
 
-    /// Makes a connection that brings the cancel request for a session.
+    /// Begins the start of a connection that delivers the cancel request for a session.
     pub fn cancelling(backend: &Backend) -> Self {
         let (target, attempt) = (Arc::clone(&backend.target), Arc::clone(&backend.attempt));
         let (asks_tls, cancels) = (backend.has_tls, Some(backend.key.clone()));

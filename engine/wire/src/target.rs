@@ -48,7 +48,7 @@ pub struct Target {
     interrupt: OnceLock<Arc<AtomicBool>>,
 }
 
-/// A way to reach one of the servers.
+/// A combination of host, address and choice of encryption with which one attempt to reach a server is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// The index into the parameters' endpoints.

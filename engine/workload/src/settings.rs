@@ -27,7 +27,7 @@ pub enum OptionValue {
     Double(f64),
     /// A size in bytes as it was written, such as `64K`; it may be wrong ([`ground::c_numbers::size`]).
     Size(String),
-    /// A text; `None` where there is neither a default nor a choice.
+    /// A text; `None` if the option has no default and no value was chosen.
     Text(Option<String>),
     List(Vec<String>),
 }

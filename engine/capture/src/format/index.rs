@@ -28,7 +28,7 @@ pub struct RecordedSession {
     pub application: Option<String>,
     /// The number of statements of the session.
     pub statements: u64,
-    /// The place of the session's first chunk, if it has statements.
+    /// The offset of the session's first chunk in `sessions.bin`, if the session has statements.
     pub(super) first_chunk: Option<u64>,
 }
 

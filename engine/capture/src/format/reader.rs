@@ -110,7 +110,7 @@ pub struct SessionReader {
 }
 
 impl SessionReader {
-    /// Goes on to the next statement. Returns true if there is one.
+    /// Advances to the next statement; returns false at the end of the session.
     pub fn advance(&mut self) -> Result<bool, Error> {
         if self.left == 0 {
             if self.next_chunk.is_some() {

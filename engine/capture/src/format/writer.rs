@@ -159,7 +159,7 @@ impl Writer {
         self.statements == 0
     }
 
-    /// Ends a session, and writes what is left of it.
+    /// Ends a session, and writes its statements that are still in memory.
     ///
     /// # Panics
     /// If the session has ended.

@@ -67,7 +67,7 @@ impl Entries<'_> {
     }
 }
 
-/// A finder of the objects in lines.
+/// Finds the JSON objects in a sequence of lines, of which an object may take several.
 #[derive(Default)]
 struct Objects {
     object: Vec<u8>,

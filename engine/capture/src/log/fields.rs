@@ -46,7 +46,7 @@ pub enum Field {
     Other,
 }
 
-/// The places of the fields of a line.
+/// The values of the fields that a line's prefix has; empty for fields that it lacks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fields<'a> {
     pub time: Timestamp,

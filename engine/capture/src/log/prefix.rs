@@ -12,8 +12,8 @@ use crate::error::PrefixError;
 pub struct Prefix {
     text: String,
     items: Vec<Item>,
-    /// True if the prefix follows from the lines alone. A line that does not fit is then a reason to ask for the
-    /// server's prefix.
+    /// True if the prefix was guessed from the lines and not given by the user. If a line does not fit, the message
+    /// then asks for the server's `log_line_prefix`.
     pub(super) is_guessed: bool,
 }
 
@@ -144,7 +144,7 @@ pub struct Matched<'a> {
 }
 
 impl Matched<'_> {
-    /// Begins a record with the values.
+    /// Fills a new record with the values of the prefix.
     pub fn fill(&self, record: &mut Record) {
         let fields = &self.fields;
         record.clear();

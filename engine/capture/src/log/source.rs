@@ -145,7 +145,7 @@ fn peek(name: &str, mut input: Box<dyn Read>) -> Result<(Box<dyn Read>, Vec<u8>)
     Ok((Box::new(Cursor::new(head.clone()).chain(input)), head))
 }
 
-/// A reader that counts what is read of a file.
+/// A reader of a file that counts the bytes which have been read.
 struct Counted {
     input: Box<dyn Read>,
     counts: Rc<ReadCounts>,

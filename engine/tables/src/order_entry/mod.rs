@@ -25,8 +25,8 @@ use population::Population;
 pub use procedures::make_procedures;
 pub use space::{Space, space};
 
-/// Makes the tables over the session and as many more as `jobs` asks for, at most one for each table. Tables of an
-/// earlier load are replaced, those of others are not.
+/// Makes the tables over the given session and further ones, `jobs` in all, but not more than there are tables. Tables
+/// of an earlier load are replaced; it is an error if a table of the same name was made by something else.
 pub fn load(session: Session, target: &Arc<Target>, made: Made, jobs: Option<usize>) -> Result<(), TablesError> {
     let began = Instant::now();
     let population = Population::new(made.warehouses, made.seed);

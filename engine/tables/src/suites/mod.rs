@@ -49,8 +49,8 @@ pub const SUITES: [SuiteTables; 2] = [
     },
 ];
 
-/// Makes the tables of a suite over the session and as many more as `jobs` asks for. Tables of an earlier load are
-/// replaced, those of others are not.
+/// Makes the tables of a suite over the given session and further ones, `jobs` in all. Tables of an earlier load are
+/// replaced; it is an error if a table of the same name was made by something else.
 pub fn generate(
     session: Session,
     target: &Arc<Target>,

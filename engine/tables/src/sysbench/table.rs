@@ -115,8 +115,8 @@ pub fn create_for_bulk(number: usize) -> String {
     )
 }
 
-/// The places at which the fields of an encoded row begin. Two bytes are the number of fields, four before each field
-/// its length.
+/// The offsets at which the fields of an encoded row begin. A row begins with the number of its fields in two bytes;
+/// each field follows its length in four bytes.
 const ID: usize = 6;
 const K: usize = ID + 4 + 4;
 const C: usize = K + 4 + 4;

@@ -22,7 +22,8 @@ pub struct MachineLoad {
 type MakeWork<W> = dyn Fn(usize, Random) -> W + Send + Sync;
 
 impl MachineLoad {
-    /// Makes a load that only the general options limit. `work` is called in the thread that does the work.
+    /// Makes a load that is limited by sysbench's general options only. `work` is called in each thread and makes the
+    /// work that the thread does.
     pub fn new<W: Work>(
         name: &'static str,
         hooks: impl Hooks + 'static,

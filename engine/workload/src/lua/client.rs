@@ -44,7 +44,7 @@ pub struct LuaClient {
     /// The data that all states of the script share, if this is a client of a load, which then also reports what states
     /// of the main thread have counted; otherwise `None`.
     shared: Option<Arc<SharedStates>>,
-    /// True if the last action is a query of the load.
+    /// True if the last action was a query that counts as one of the load.
     asks: bool,
     /// Marks what a command makes, if that is wanted.
     marking: Option<Marking>,

@@ -68,7 +68,7 @@ enum Stage {
     Commit,
     /// The next step ends the transaction after a failure.
     Rollback,
-    /// The next step is the statement itself, once more and without a transaction.
+    /// The script's statement is sent once more, now without a transaction around it.
     Alone,
 }
 
@@ -79,7 +79,7 @@ pub struct Marking {
     stage: Stage,
     /// The statement that is marked.
     request: CoroutineRequest,
-    /// True if the transaction around the statement was begun here.
+    /// True if the marking has begun the transaction around the script's statement, false if the script has.
     is_own: bool,
     /// The connections in transactions that the script has begun.
     open: BTreeSet<usize>,

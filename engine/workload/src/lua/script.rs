@@ -204,7 +204,7 @@ impl Hooks for LuaScript {
         self.call_hook_in(&self.checkpoints, "report_cumulative", statistics)
     }
 
-    /// Ends the states of the reports, so that their finalizers run.
+    /// Closes the Lua states of the reports, so that the script's finalizers run in them.
     fn end_reports(&self) {
         self.intervals.borrow_mut().take();
         self.checkpoints.borrow_mut().take();

@@ -49,7 +49,7 @@ pub struct LuaState {
 }
 
 impl LuaState {
-    /// Makes the state of client `tid`; a state that belongs to no client has 0.
+    /// Makes the Lua state of client `tid`. A state that belongs to no client has `tid` 0.
     pub fn new(shared: &Arc<SharedStates>, tid: usize) -> mlua::Result<Self> {
         // LuaJIT's own `pcall` is kept: a coroutine cannot yield across the one with which mlua would replace it.
         let options = LuaOptions::new().catch_rust_panics(true);

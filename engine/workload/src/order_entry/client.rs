@@ -39,7 +39,7 @@ pub struct OrderEntryClient {
 }
 
 impl OrderEntryClient {
-    /// Makes client `client` of the whole run.
+    /// Makes the client with number `client` among all clients of the run.
     pub fn new(load: Arc<OrderEntry>, client: usize, random: Random) -> Self {
         let terminal = Terminal::new(client, load.clients, load.warehouses, load.constants, random);
         Self {

@@ -12,7 +12,7 @@ pub enum TransactionKind {
     OrderStatus,
     Delivery,
     StockLevel,
-    /// A new-order that is rolled back as the specification asks for it, counted separately.
+    /// A new-order transaction that is rolled back, as the specification asks for 1% of them. It is counted separately.
     RolledBack,
 }
 

@@ -10,7 +10,7 @@ use ground::sql::is_name;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Semicolon,
-    /// A backslash command follows; the scanner is behind the backslash.
+    /// A backslash command follows. The scanner stands behind the backslash.
     Backslash,
     End,
 }

@@ -53,7 +53,7 @@ impl Place<'_> {
         ground::text::of(text)
     }
 
-    /// Makes an error at this place. Without a command's name it is one of the script's.
+    /// Makes an error at this place, about a command or, if no command's name is given, about the script.
     pub fn error(&self, command: Option<&str>, message: &str, more: Option<&str>) -> ScriptError {
         let Self { script, line, .. } = self;
         let more = more.map_or(String::new(), |more| format!(" ({more})"));
@@ -248,7 +248,7 @@ impl Arguments<'_> {
         Ok(MetaCommand::Store(Store { prefix, all, ..Store::default() }))
     }
 
-    /// Makes an error of the command, all of which has been read.
+    /// Makes an error about the command as a whole, after all of its words have been read.
     fn refuse(&self, message: &str) -> ScriptError {
         self.place.error(Some(self.word), message, None).at(self.place.text_until(*self.at), None)
     }

@@ -106,7 +106,7 @@ fn check_conditions(description: &str, commands: &[ScriptCommand]) -> Result<(),
     conditions.end().map_err(|message| refuse(commands.len(), message))
 }
 
-/// A counter of lines while offsets grow.
+/// Converts offsets in a script, which are given in ascending order, to line numbers.
 struct Lines<'a> {
     text: &'a [u8],
     at: usize,

@@ -11,7 +11,7 @@ const MAX_PARAMETERS: usize = 255;
 /// The greatest number of bytes of a statement's first line that are shown.
 const MAX_LINE: usize = 127;
 
-/// Makes the statement of a text; the run's statements are numbered through.
+/// Makes a statement from its text. `id` is its number among all statements of the run.
 pub fn compile(text: &[u8], id: usize, mode: QueryMode, symbols: &mut Symbols) -> Result<Statement, ScriptError> {
     let (mut pieces, mut holes, mut piece) = (Vec::new(), Vec::new(), Vec::<u8>::new());
     let mut rest = text;

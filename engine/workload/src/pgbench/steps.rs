@@ -123,7 +123,8 @@ pub struct ScriptState {
     /// The index of the next step.
     pub step: usize,
     pub in_pipeline: bool,
-    /// True if the next step has been announced.
+    /// True if the event loop has been told which command the next step belongs to, so that the step can be executed
+    /// now.
     pub is_announced: bool,
     /// The reason for which the client is aborted, once it is.
     pub aborted: Option<Box<AbortReason>>,

@@ -17,8 +17,8 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Makes the accounts of a capture. If there are too many templates, the commonest of the capture come first, then
-    /// the first ones.
+    /// Makes the accounts of a capture. If it has more templates than there are accounts, the most frequent templates
+    /// get one each, then those with the lowest numbers.
     pub fn new(about: &About) -> Self {
         let commonest = about.commonest.iter().map(|usage| usage.template);
         Self::of_templates(about.templates, commonest, MOST)
