@@ -86,13 +86,14 @@ def test_each_trial_was_at_the_place_that_was_drawn_for_it(study):
 
 def test_what_differs_between_the_places_is_no_difference_of_the_arms(study):
     facts = study.facts()
-    other = facts["patch"].facts
-    elsewhere = {
-        **other,
-        "storage": {**other["storage"], "source": "/dev/sdz1"},
-        "probes": {**other["probes"], "flushes_per_s": 100 * other["probes"]["flushes_per_s"]},
-    }
-    facts = {**facts, "patch": facts["patch"].model_copy(update={"facts": elsewhere})}
+    for arm, source, flushes_per_s in [("master", "/dev/sda1", 1_000), ("patch", "/dev/sdz1", 100_000)]:
+        measured = facts[arm].facts
+        at_its_place = {
+            **measured,
+            "storage": {**measured["storage"], "source": source},
+            "probes": {**measured["probes"], "flushes_per_s": flushes_per_s},
+        }
+        facts = {**facts, arm: facts[arm].model_copy(update={"facts": at_its_place})}
     found = audit(study.plan, facts, study.spec).findings
     [finding] = [each for each in found if each.rule == "swapped_places"]
     assert (finding.severity, finding.arms) == ("info", ["master", "patch"])

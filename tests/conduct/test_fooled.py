@@ -124,9 +124,9 @@ def test_a_function_that_fails_in_place_of_work_passes_no_gate(base, head):
 
 def test_an_arm_whose_clients_end_at_an_error_is_slower():
     """A statement that is cancelled at its limit ends its client, as it does with pgbench."""
-    # Each trial of head surely has a slow call: that none of a hundred calls is slow happens in one trial of ten
-    # million.
-    slow = work("IF random() < 0.15 THEN PERFORM pg_sleep(0.3); END IF;")
+    # Each seventh call is slow, so that each trial of head has one, and its rehearsal has none.
+    calls = "CREATE SEQUENCE calls"
+    slow = [calls, *work("IF nextval('calls') % 7 = 0 THEN PERFORM pg_sleep(0.3); END IF;")]
     study, result = calls_of_work({"setup_sql": slow}, {"setup_sql": slow, "settings": {"statement_timeout": "100ms"}})
     assert {trial.status for trial in study.trials() if trial.arm == "head"} == {"failed"}
     assert result.primary[0].verdict == "worse"

@@ -127,6 +127,22 @@ def test_a_rehearsal_that_never_ends_has_a_limit(study, monkeypatch):
     assert "orders.sql: it has not ended after 1s, the limit of a rehearsal, on base; take a statement that" in message
 
 
+@pytest.mark.parametrize("slow_calls", [2, 3])
+def test_a_script_that_ends_at_its_limit_by_chance_is_run_again(study, slow_calls):
+    calls = "CREATE SEQUENCE calls"
+    work = (
+        "CREATE FUNCTION work() RETURNS void LANGUAGE plpgsql AS "
+        f"$$ BEGIN IF nextval('calls') <= {slow_calls} THEN PERFORM pg_sleep(1); END IF; END $$"
+    )
+    arms = {"base": {"settings": {"statement_timeout": "300ms"}}, "head": {}}
+    made = study("SELECT work();\n", arms=arms, server={"setup_sql": [calls, work]})
+    if slow_calls < 3:
+        rehearse_alone(made, lambda event: None)
+    else:
+        with pytest.raises(StudyError, match="canceling statement due to statement timeout, on base alone"):
+            rehearse_alone(made, lambda event: None)
+
+
 def test_a_mix_is_rehearsed_without_scripts_of_the_weight_0(study, tmp_path):
     (tmp_path / "b.sql").write_text("SELECT nothing;\n")
     made = study("SELECT 1;\n", {**ALONE, "workload": ["orders.sql", "b.sql=0"]})

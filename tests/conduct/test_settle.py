@@ -21,6 +21,7 @@ from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace
 from tests.conduct.small import small_study
 from tests.conftest import require_engine, require_server
+from tests.engine.sessions import wait_until_alone
 
 pytestmark = pytest.mark.server
 
@@ -64,6 +65,7 @@ def test_after_warming_no_page_of_the_accounts_is_read_again(major: int, tmp_pat
         arm.prepare(PgbenchTables(1), lambda line: None)
         with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect_as_user() as session:
             warm_relations(target, arm.setup, PgbenchTables(1))
+            wait_until_alone(session, target.dbname)
             session.execute(FLUSH)
             before = _count(session)
             session.execute("SET enable_seqscan = off")

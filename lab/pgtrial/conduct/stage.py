@@ -13,6 +13,7 @@ from pgtrial.conduct.same_answers import SameAnswers
 from pgtrial.conduct.settle import run_setup_sql
 from pgtrial.loads.command_lines.pgbench import pack_options
 from pgtrial.loads.data.data import Data
+from pgtrial.loads.engine import FrontEnd
 from pgtrial.loads.parsed_statements import changes_data, first_refusal, first_word
 from pgtrial.loads.process import lua_environment
 from pgtrial.loads.script_commands import ScriptCommand, ScriptFailure, run_once
@@ -30,6 +31,11 @@ SHORTEST_LIMIT_S = 60.0
 _READ_ONLY = {"default_transaction_read_only": "on"}
 _WRITES = "25006"
 """SQLSTATE of a statement that a read-only transaction refuses."""
+_AT_A_LIMIT = frozenset(("57014", "55P03"))
+"""SQLSTATEs of a statement that took longer than the limits of its session: `statement_timeout` and `lock_timeout`."""
+_MOST_TRIES = 3
+"""How often a script that ends at a limit is run before its rehearsal fails. A load some of whose statements are
+slow, by chance or because a cache was cold, is a load that a study can measure: their failures count in each trial."""
 
 Say = Callable[[str], None]
 
@@ -97,12 +103,23 @@ class Stage:
         failure = None
         if is_query(script):
             reading = self.target.with_settings(_READ_ONLY)
-            failure = run_once("pgbench", options, reading.environment(), self._limit_s)
+            failure = self._run("pgbench", options, reading.environment())
             if failure is None or failure.sqlstate != _WRITES:
                 return self.failed(script, failure) if failure is not None else None
             self.say("the query changes data: each trial begins on a fresh copy, and its rows change while it runs")
-        failure = run_once("pgbench", options, self.target.environment(), self._limit_s)
+        failure = self._run("pgbench", options, self.target.environment())
         return self.failed(script, failure) if failure is not None else None
+
+    def _run(
+        self, front_end: FrontEnd, options: Sequence[str], environment: Mapping[str, str]
+    ) -> ScriptFailure | None:
+        """Runs one transaction, and again if it ends at a limit of its session. Returns the failure of the last try."""
+        failure = None
+        for _ in range(_MOST_TRIES):
+            failure = run_once(front_end, options, environment, self._limit_s)
+            if failure is None or failure.sqlstate not in _AT_A_LIMIT:
+                break
+        return failure
 
     def _once(self, point: LoadPoint) -> list[str]:
         return ["-M", point.protocol, "-c", "1", "-t", "1", "--random-seed", str(self.seed)]
@@ -115,10 +132,10 @@ class Stage:
             arguments = self.spec.load.sysbench.arguments(point.workload)
             options = [str(test), *arguments, "--threads=1", "--events=1", "--time=0", "--rand-seed=1"]
             environment |= lua_environment(self.folder)
-            failure = run_once("sysbench", options, environment, self._limit_s)
+            failure = self._run("sysbench", options, environment)
         else:
             options = ["-n", "-b", point.workload, *self._once(point)]
-            failure = run_once("pgbench", options, environment, self._limit_s)
+            failure = self._run("pgbench", options, environment)
         if failure is None:
             return None
         origin = self.spec.origin(point.workload)
