@@ -137,10 +137,10 @@ def test_a_script_that_ends_at_its_limit_by_chance_is_run_again(study, slow_call
     arms = {"base": {"settings": {"statement_timeout": "300ms"}}, "head": {}}
     made = study("SELECT work();\n", arms=arms, server={"setup_sql": [calls, work]})
     if slow_calls < 3:
-        rehearse_alone(made, lambda event: None)
+        rehearse_alone(made.spec, made.plan, lambda event: None)
     else:
         with pytest.raises(StudyError, match="canceling statement due to statement timeout, on base alone"):
-            rehearse_alone(made, lambda event: None)
+            rehearse_alone(made.spec, made.plan, lambda event: None)
 
 
 def test_a_mix_is_rehearsed_without_scripts_of_the_weight_0(study, tmp_path):
