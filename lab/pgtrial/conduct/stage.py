@@ -110,9 +110,7 @@ class Stage:
         failure = self._run("pgbench", options, self.target.environment())
         return self.failed(script, failure) if failure is not None else None
 
-    def _run(
-        self, front_end: FrontEnd, options: Sequence[str], environment: Mapping[str, str]
-    ) -> ScriptFailure | None:
+    def _run(self, front_end: FrontEnd, options: Sequence[str], environment: Mapping[str, str]) -> ScriptFailure | None:
         """Runs one transaction, and again if it ends at a limit of its session. Returns the failure of the last try."""
         failure = None
         for _ in range(_MOST_TRIES):
