@@ -15,12 +15,13 @@ import polars as pl
 import vl_convert
 
 from pgtrial.conduct.place import find_or_create
-from pgtrial.conduct.progress import Listener
+from pgtrial.conduct.progress import Listener, reworded
 from pgtrial.conduct.run_study import run_study
 from pgtrial.files.trust import without_weak_folders
 from pgtrial.files.writing import replace_file
 from pgtrial.model.errors import StudyError
 from pgtrial.model.latencies import Latencies
+from pgtrial.model.marks import in_toml
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.resources import resource
@@ -311,6 +312,6 @@ def compare(
     sections = {"load": load, "server": server or {}, "verdict": verdict or {}}
     spec = comparison(arms, "pgtrial.compare", question, seed, sections)
     study, _ = find_or_create(spec, Path(results) if results is not None else None, anew=False)
-    run_study(study, on_progress or (lambda event: None), spec=spec)
+    run_study(study, reworded(on_progress or (lambda event: None), in_toml), spec=spec)
     build_report(study)
     return open(study.path)

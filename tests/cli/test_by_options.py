@@ -13,10 +13,11 @@ from typer.main import get_command
 
 import pgtrial
 from pgtrial.cli import application, main
-from pgtrial.cli.by_options import by_options, paths_of_keys, reworded
+from pgtrial.cli.by_options import by_options, paths_of_keys
 from pgtrial.cli.compare import FLAGS, OPTIONS, OPTIONS_OF_BOTH
 from pgtrial.cli.verdict import in_short
-from pgtrial.conduct.progress import BlockEnds, Preparing, ProgressEvent
+from pgtrial.conduct.progress import BlockEnds, Preparing, ProgressEvent, reworded
+from pgtrial.model import marks
 from pgtrial.report.brief import Brief, Headline, Line
 
 REWORD = by_options(OPTIONS, FLAGS, sets=True)
@@ -72,6 +73,43 @@ def test_a_command_without_set_leaves_other_keys_as_the_study_file_has_them(mess
     assert OF_A_GATE(message) == expected
 
 
+MARKED = {
+    f"{marks.key('load', 'cpus')}: no such CPU": "--set load.cpus: no such CPU",
+    f"{marks.key('load', 'max_tries')} and {marks.key('load.suite', 'cache', 'os')}": "--max-tries and --cache os",
+    f"{marks.key('load', 'suite.limit')}: write 1s": "--limit: write 1s",
+    f"{marks.key('load.pack')} is for packs": "--set load.pack is for packs",
+    f"{marks.key('fleet')} asks for 2 machines": "--fleet asks for 2 machines",
+    f"write {marks.key('verdict', 'budget', '10min')}": "write --budget 10min",
+    f"{marks.key('verdict', 'allow_busy_client', True)} gives it": "--allow-busy-client gives it",
+    f"write {marks.key('load', 'answers', 'may differ')}, and": "write --set 'load.answers=may differ', and",
+    marks.key("load", "capacity", {"p99": "20ms"}): "--capacity p99=20ms",
+    marks.key("server", "initdb", ["--locale=C", "--no-sync"]): "--server 'initdb=--locale=C --no-sync'",
+    f"or {marks.set_key('fleet', 'machines', 2)}": "or set --machines 2",
+    f"or {marks.set_key('load.pack', 'tolerance')}": "or add --set load.pack.tolerance",
+    f"{marks.key('load', 'clients')} or {marks.short_key('load', 'threads')}": "--clients or --threads",
+    f"{marks.key('load', 'clients')} or {marks.short_key('load', 'cpus')}": "--clients or --set load.cpus",
+    f"write {marks.key_in('load.job', 'command')}": "write --set load.job.command",
+    marks.key_in("load", "protocol", "simple"): "--protocol simple",
+    f"load it by --data{marks.file_key('load', 'data')}, or": "load it by --data, or",
+    f"it belongs in {marks.section('load')}": "it belongs in load",
+    f"{marks.heading('load')}scale: the engine refuses it": "scale: the engine refuses it",
+    f"{marks.arm('one')} has no price": "one has no price",
+    f"a.toml: {marks.at_arm('one')}a job changes the data": "a.toml: one: a job changes the data",
+    f"{marks.key('load', 'no_such_key')} is gone": "[load] no_such_key is gone",
+}
+
+
+@pytest.mark.parametrize(("message", "expected"), MARKED.items())
+def test_a_marked_key_becomes_the_option_that_stands_for_it(message, expected):
+    assert REWORD(message) == expected
+
+
+def test_a_command_without_set_names_marked_keys_as_the_study_file_does():
+    of_load = f"{marks.heading('load')}{marks.key('load', 'clients')}{marks.file_key('load', 'data')}"
+    message = f"{of_load}; {marks.set_key('verdict', 'budget')}"
+    assert OF_A_GATE(message) == "[load] [load] clients ([load] data); set --budget"
+
+
 @pytest.mark.parametrize(("command", "options"), [("compare", OPTIONS), ("capacity", OPTIONS_OF_BOTH)])
 def test_each_option_that_a_message_may_name_is_one_of_the_command(command, options):
     known = {name for option in get_command(application(command)).commands[command].params for name in option.opts}
@@ -96,6 +134,26 @@ def _texts(tree: ast.Module) -> Iterator[str]:
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in left_out:
             yield node.value
+
+
+NAMING = {f"marks.{name}" for name in ("key", "set_key", "short_key", "key_in", "file_key")}
+"""The functions of `pgtrial.model.marks` that name a key."""
+
+
+def _named_keys() -> Iterator[str]:
+    """Yields the path of each key that a message of the lab names literally."""
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in NAMING:
+                words = [argument.value for argument in node.args[:2] if isinstance(argument, ast.Constant)]
+                if len(words) == len(node.args[:2]):
+                    yield ".".join(words)
+
+
+def test_each_key_that_a_message_names_is_one_of_the_study_file():
+    named = set(_named_keys())
+    assert named
+    assert named - paths_of_keys() == set()
 
 
 def test_no_message_of_compare_names_a_section_of_a_study_file():

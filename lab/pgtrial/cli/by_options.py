@@ -3,6 +3,9 @@ would name a key of the study file.
 
 Each command has a table of its options by the paths of the keys that they stand for, such as `load.clients`. For every
 other key the message names `--set PATH` if the command has this option, and otherwise the key itself.
+
+Messages name keys by marks (`pgtrial.model.marks`). Some texts still write keys out as the study file has them, such
+as the findings of `pgtrial.verdict.rules`, which are stored: in these, regular expressions find the keys.
 """
 
 from __future__ import annotations
@@ -10,13 +13,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from pgtrial.conduct.progress import Listener, Preparing, ProgressEvent
+from pgtrial.model.marks import Mention, Words, in_words
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.set_keys import toml_or_text
 
@@ -69,7 +72,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 @dataclass(frozen=True)
-class _Options:
+class _Options(Words):
     """The options of a command that stand for keys of a study file."""
 
     named: Mapping[str, str]
@@ -100,6 +103,41 @@ class _Options:
 
     def reword(self, message: str) -> str:
         """Returns the message with options in place of keys."""
+        return in_words(self._reworded(message), self)
+
+    def key(self, mention: Mention) -> str:
+        option = self.of(mention.path, mention.value or None)
+        # --fleet stands for a whole section and for none of its keys
+        named = option if mention.name or "." in mention.section else self.named.get(mention.section)
+        return named or super().key(mention)
+
+    def set_key(self, mention: Mention) -> str:
+        told = self.key(mention)
+        return f"{'add' if told.startswith(f'{SET} ') else 'set'} {told}"
+
+    def short_key(self, mention: Mention) -> str:
+        return self.of(mention.path) or super().key(mention)
+
+    def key_in(self, mention: Mention) -> str:
+        return self.of(mention.path, mention.value or None) or super().key_in(mention)
+
+    def file_key(self, mention: Mention) -> str:
+        return "" if self.of(mention.path) is not None else super().file_key(mention)
+
+    def section(self, mention: Mention) -> str:
+        return mention.section if self.sets else super().section(mention)
+
+    def heading(self, mention: Mention) -> str:
+        return "" if self.sets else super().heading(mention)
+
+    def arm(self, mention: Mention) -> str:
+        return mention.section
+
+    def at_arm(self, mention: Mention) -> str:
+        return f"{mention.section}: "
+
+    def _reworded(self, message: str) -> str:
+        """Returns the message with options in place of keys that are written out."""
         text = _INSIDE.sub(self._inside, message)
         if self.sets:
             text = _SHARED.sub(f"by {_SERVER}", text)
@@ -190,12 +228,3 @@ def by_options(named: Mapping[str, str], flags: Collection[str] = (), *, sets: b
     other keys.
     """
     return _Options(named, flags, sets=sets).reword
-
-
-def reworded(listener: Listener, reword: Reword) -> Listener:
-    """A listener that is told of steps in these words."""
-
-    def hear(event: ProgressEvent) -> None:
-        listener(replace(event, text=reword(event.text)) if isinstance(event, Preparing) else event)
-
-    return hear

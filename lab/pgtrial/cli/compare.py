@@ -317,7 +317,7 @@ def run_comparison(
         spec = comparison(arms, "the command line", question, seed, given, change=with_keys(keys or []))
         return start(spec, results, anew=new, as_json=json, reword=reword, fail_on_regression=fail_on_regression)
     except PgtrialError as error:
-        error.args = (reword(str(error)),)
+        error.reword(reword)
         raise
 
 

@@ -23,6 +23,7 @@ from pgtrial.conduct.provider_metrics import import_metrics
 from pgtrial.conduct.run_study import run_study
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import ArmError, PgtrialError, StoreError, StudyError
+from pgtrial.model.marks import in_toml
 from pgtrial.model.study.cut_values import filled
 from pgtrial.model.study.frozen import has_secrets
 from pgtrial.model.study.spec import StudySpec
@@ -55,7 +56,7 @@ def start(
     as_json: bool = False,
     conclude: Conclude | None = None,
     console: Terminal | None = None,
-    reword: Reword = str,
+    reword: Reword = in_toml,
     again: Again | None = None,
     fail_on_regression: bool = False,
 ) -> int:
@@ -97,7 +98,7 @@ def conduct(
     again: Again | None = None,
     conclude: Conclude | None = None,
     console: Terminal | None = None,
-    reword: Reword = str,
+    reword: Reword = in_toml,
     fail_on_regression: bool = False,
 ) -> int:
     """Runs what is still missing of a study, or the further blocks of `more`, and then calls `conclude`, which by
@@ -143,7 +144,7 @@ def conduct(
         raise
     except (ArmError, StudyError, StoreError) as error:
         if study.plan is not ended and (stored := len(study.trials())):
-            words = str(error).removesuffix(".")
+            words = f"{error}".removesuffix(".")
             error.args = (
                 f"{words}; {stored} of {len(study.plan.due)} trials are stored, and when that is mended "
                 f"the study goes on with: {goes_on}",

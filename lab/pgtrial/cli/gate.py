@@ -198,7 +198,7 @@ def _too_short(error: BudgetError, spec: StudySpec) -> str:
     with suppress(BudgetError):
         known = outlook(enough, plan_now(enough))
     within = f"with {format_duration(error.needed_s)} a gate"
-    words = _by_options(str(error))
+    words = _by_options(f"{error}")
     if known is None or known.precision is None:
         return f"{words}; what difference it then finds is not known, since no study like it ran on this machine"
     return f"{words}; {within} {in_words(known.precision)}"

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pydantic_core import to_jsonable_python
 from rich.live import Live
 
-from pgtrial.cli.by_options import Reword, reworded
+from pgtrial.cli.by_options import Reword
 from pgtrial.cli.faults import described, how_to_report, show_traceback
 from pgtrial.cli.live_display import LiveDisplay
 from pgtrial.cli.output import json_line, warn
@@ -24,11 +24,13 @@ from pgtrial.conduct.progress import (
     StudyEnds,
     TrialBegins,
     TrialEnds,
+    reworded,
 )
+from pgtrial.model.marks import in_toml
 
 
 @contextmanager
-def shown(console: Terminal, *, as_json: bool, reword: Reword = str) -> Iterator[Listener]:
+def shown(console: Terminal, *, as_json: bool, reword: Reword = in_toml) -> Iterator[Listener]:
     """Yields a listener that shows the study while it runs, in the way that fits where the output goes.
 
     Steps are told as `reword` returns them. The listener raises nothing but BrokenPipeError: a fault of the display

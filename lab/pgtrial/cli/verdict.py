@@ -11,6 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from pgtrial.cli.terminal import VERDICT_STYLES, for_terminal
+from pgtrial.model.marks import in_toml
 from pgtrial.model.records.claims import Claim, Word
 from pgtrial.model.records.load_point import measure_of, rate_unit
 from pgtrial.model.records.results import Criterion, MetricClaim, StudyResult
@@ -32,7 +33,7 @@ _WATCHED = 2
 _SEVERITIES = {"withhold": "bold red", "warning": "yellow"}
 
 
-def in_short(brief: Brief, reword: Callable[[str], str] = str) -> RenderableType:
+def in_short(brief: Brief, reword: Callable[[str], str] = in_toml) -> RenderableType:
     """A headline for each comparison, and short lines with labels, their texts as `reword` returns them."""
     parts: list[RenderableType] = []
     for headline in brief.headlines:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pgtrial.model.records.load_point import LoadPoint
@@ -15,7 +15,7 @@ from pgtrial.model.records.trial import Trial
 @dataclass(frozen=True)
 class Preparing:
     """A message for the user: a step outside of trials has begun, such as loading a template, or something was
-    noticed."""
+    noticed. Its text may name keys by marks (`pgtrial.model.marks`)."""
 
     text: str
     stays: bool = False
@@ -131,3 +131,12 @@ ProgressEvent = (
     Preparing | StudyBegins | TrialBegins | Second | JobProgress | QueryEnds | TrialEnds | BlockEnds | StudyEnds
 )
 Listener = Callable[[ProgressEvent], None]
+
+
+def reworded(listener: Listener, reword: Callable[[str], str]) -> Listener:
+    """Returns a listener that hears the texts of steps as `reword` returns them."""
+
+    def hear(event: ProgressEvent) -> None:
+        listener(replace(event, text=reword(event.text)) if isinstance(event, Preparing) else event)
+
+    return hear

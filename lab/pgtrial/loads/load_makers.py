@@ -17,6 +17,7 @@ from pgtrial.loads.target import KEEPALIVES, Target
 from pgtrial.machines.cpus import parse_numbers, running_on, usable_cpus
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import LOCAL
+from pgtrial.model import marks
 from pgtrial.model.errors import ArmError, StudyError
 
 _UNANSWERED_MS = 300_000
@@ -97,7 +98,7 @@ class LoadMaker:
         try:
             parse_numbers(cpus, usable_cpus(LOCAL))
         except ValueError as error:
-            raise StudyError(f"[load] cpus: {error}") from None
+            raise StudyError(f"{marks.key('load', 'cpus')}: {error}") from None
 
     def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
         """Finds out whether an arm's servers can be reached from where loads are made; this machine has reached them.

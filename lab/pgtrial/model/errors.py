@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from pgtrial.model.marks import in_toml, keys_in
 from pgtrial.model.tokens import without_tokens
 
 ERROR_STATUS = 3
@@ -11,11 +14,28 @@ ERROR_STATUS = 3
 class PgtrialError(Exception):
     """Base of all errors that are shown as one sentence and never as a traceback.
 
-    Passwords and tokens are cut from the sentence: it is also stored, and read by programs.
+    Passwords and tokens are cut from the sentence: it is also stored, and read by programs. The sentence names keys of
+    the study file by marks (`pgtrial.model.marks`). `str(error)` has the words of the study file in their place;
+    `f"{error}"` keeps the marks, so that a message that quotes the error still names its keys as data.
     """
 
     def __init__(self, *arguments: object) -> None:
         super().__init__(*(without_tokens(part) if isinstance(part, str) else part for part in arguments))
+
+    def __str__(self) -> str:
+        return in_toml(super().__str__())
+
+    def __format__(self, form: str) -> str:
+        return format(super().__str__(), form)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Returns the paths of the keys that the sentence names by marks, such as `load.suite.cache`."""
+        return tuple(keys_in(super().__str__()))
+
+    def reword(self, reword: Callable[[str], str]) -> None:
+        """Puts in place of the sentence what `reword` returns for it."""
+        self.args = (reword(f"{self}"),)
 
 
 class StudyError(PgtrialError):

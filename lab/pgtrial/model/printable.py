@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from itertools import chain
 
+from pgtrial.model.marks import in_toml
 from pgtrial.model.tokens import without_tokens
 
 _REPLACEMENT = "\ufffd"
@@ -35,11 +36,12 @@ below 0x20 are escaped already."""
 
 
 def printable(text: str) -> str:
-    """Returns the text with a visible sign for each character that a terminal obeys or that reorders text, and without
-    passwords and tokens; tabs and ends of lines stay."""
-    return without_tokens(text).translate(_SIGNS)
+    """Returns the text with a visible sign for each character that a terminal obeys or that reorders text, without
+    passwords and tokens, and with keys named as the study file does; tabs and ends of lines stay."""
+    return in_toml(without_tokens(text)).translate(_SIGNS)
 
 
 def printable_json(text: str) -> str:
-    """Returns a JSON text without passwords and tokens, in which the same characters are escaped as JSON has it."""
-    return without_tokens(text).translate(_ESCAPES)
+    """Returns a JSON text without passwords and tokens, with keys named as the study file does, in which the same
+    characters are escaped as JSON has it."""
+    return in_toml(without_tokens(text)).translate(_ESCAPES)

@@ -29,6 +29,7 @@ from pgtrial.loads.load_makers import ENGINE_HERE, DataOrder, LoadMaker, LoadOrd
 from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
 from pgtrial.machines.cpus import listed_numbers
+from pgtrial.model import marks
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.spec import StudySpec
@@ -130,7 +131,7 @@ class Fleet(LoadMaker):
         try:
             listed_numbers(cpus)
         except ValueError as error:
-            raise StudyError(f"[load] cpus: {error}") from None
+            raise StudyError(f"{marks.key('load', 'cpus')}: {error}") from None
 
     def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
         """Finds out, before data is loaded, whether every machine can connect to the arm's servers.

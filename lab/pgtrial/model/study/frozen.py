@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
 import tomllib
-from typing import Any
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -16,8 +13,8 @@ from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.servers import conninfo_of, names_server
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.toml_values import toml_key, toml_value
 
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 """The parameters of a connection string that are never written down."""
 
@@ -34,12 +31,12 @@ def freeze(spec: StudySpec) -> str:
     lines: list[str] = []
     for section, values in data.items():
         tables = (
-            {f"arms.{_key(arm)}": arm_keys for arm, arm_keys in values.items()}
+            {f"arms.{toml_key(arm)}": arm_keys for arm, arm_keys in values.items()}
             if section == "arms"
             else {section: values}
         )
         for name, keys in tables.items():
-            lines += ["", f"[{name}]", *(f"{_key(key)} = {_value(value)}" for key, value in keys.items())]
+            lines += ["", f"[{name}]", *(f"{toml_key(key)} = {toml_value(value)}" for key, value in keys.items())]
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
@@ -96,20 +93,3 @@ def _public(dsn: str, where: str) -> str:
         return dsn
     public = {key: value for key, value in parts.items() if key not in SECRETS}
     return make_conninfo("", **public)
-
-
-def _key(key: str) -> str:
-    return key if _BARE_KEY.fullmatch(key) else _value(key)
-
-
-def _value(value: Any) -> str:
-    match value:
-        case float():
-            return repr(value)
-        case list():
-            return f"[{', '.join(map(_value, value))}]"
-        case dict():
-            inner = ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items())
-            return f"{{ {inner} }}" if inner else "{}"
-    # JSON's scalars are TOML's, save for DEL, which TOML forbids bare
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
