@@ -132,7 +132,7 @@ def test_a_script_that_ends_at_its_limit_by_chance_is_run_again(study, slow_call
     calls = "CREATE SEQUENCE calls"
     work = (
         "CREATE FUNCTION work() RETURNS void LANGUAGE plpgsql AS "
-        f"$$ BEGIN IF nextval('calls') <= {slow_calls} THEN PERFORM pg_sleep(60); END IF; END $$"
+        f"$$ BEGIN IF nextval('calls') <= {slow_calls} THEN PERFORM pg_sleep(4); END IF; END $$"
     )
     # no call that does not sleep comes near this limit on a busy machine
     arms = {"base": {"settings": {"statement_timeout": "2s"}}, "head": {}}
