@@ -11,6 +11,7 @@ from pgtrial.conduct.declared import metrics_in_words
 from pgtrial.conduct.lengths import expected_lengths
 from pgtrial.conduct.noise import conditions_of
 from pgtrial.conduct.plan import make_plan, warnings
+from pgtrial.model.marks import in_toml
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.store.comparison import parse_setup
 from pgtrial.store.study_file import build_study
@@ -26,7 +27,7 @@ def study(*metrics, arms=SERVERS, load=None, **verdict):
 
 
 def said(spec):
-    return " ".join(warnings(spec, make_plan(spec, 7, NOW)))
+    return in_toml(" ".join(warnings(spec, make_plan(spec, 7, NOW))))
 
 
 def test_a_plan_has_the_metrics_of_its_study_and_a_study_without_has_none():

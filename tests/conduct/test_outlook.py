@@ -12,6 +12,7 @@ import pytest
 from pgtrial.conduct.noise import conditions_of, keep
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, outlook, precision_so_far
 from pgtrial.model.errors import StoreError
+from pgtrial.model.marks import in_toml
 from pgtrial.servers.workspace import Workspace
 from pgtrial.verdict.grid import Grid
 from tests.conduct.small import small_study
@@ -69,7 +70,7 @@ def test_a_margin_out_of_reach_is_told_with_its_blocks_and_the_feasible_one(stat
     assert caution.startswith(
         "the 12 planned blocks can find a difference, but are too few to establish that there is none "
     )
-    feasible = float(caution.partition('margin = "')[2].partition("%")[0]) / 100
+    feasible = float(in_toml(caution).partition('margin = "')[2].partition("%")[0]) / 100
     wider = small_study(tmp_path / "wider", blocks=12, verdict={"margin": feasible})
     assert cautions(outlook(wider.spec, wider.plan), wider.plan) == []
     assert found.blocks_for_margin is not None

@@ -19,6 +19,7 @@ from pgtrial.loads.engine import EngineRun, NotInTime
 from pgtrial.loads.load_makers import Each, LoadOrder
 from pgtrial.loads.load_run import Event
 from pgtrial.loads.target import Target
+from pgtrial.model import marks
 from pgtrial.model.errors import TrialError
 from pgtrial.model.records.job import BesideLoad
 from pgtrial.model.records.trial import Phase
@@ -83,7 +84,7 @@ class LoadBeside:
         if not caught_up:
             self._course.note(
                 f"the load beside the job had not caught up {format_duration(round(patience_s))} after its end, so its "
-                "response times are not known; lower [load] rate"
+                f"response times are not known; lower {marks.key('load', 'rate')}"
             )
         return self._outcome.measured if caught_up else None
 

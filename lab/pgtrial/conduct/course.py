@@ -24,6 +24,7 @@ from pgtrial.loads.sql_files import SqlFiles
 from pgtrial.loads.target import Target
 from pgtrial.loads.turns import ALONE, Turn
 from pgtrial.model.errors import TrialError, one_line
+from pgtrial.model.marks import in_toml
 from pgtrial.model.records.interruptions import InterruptedTrial
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import PlannedTrial
@@ -143,9 +144,10 @@ class Course:
         return trial.model_copy(update={"under_way_s": round(self._under_way_s, 3), "tps": tps})
 
     def note(self, text: str | None) -> None:
-        """Keeps a sentence for the reader of the trial, unless it is there already."""
-        if text is not None and text not in self.notes:
-            self.notes.append(text)
+        """Keeps a sentence for the reader of the trial, unless it is there already. It is stored with the words of the
+        study file."""
+        if text is not None and (told := in_toml(text)) not in self.notes:
+            self.notes.append(told)
 
 
 def sentence(error: Exception) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from pgtrial.model import marks
 from pgtrial.model.metrics import METRICS, PER_CENT, percentiles_of, transactions_for
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
@@ -30,8 +31,8 @@ def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
     sentence each."""
     if repeated := plan.repeated_metrics:
         yield (
-            f"a closed loop makes {' and '.join(repeated)} follow from the throughput; give the load a rate ([load] "
-            "rate) that all arms can serve"
+            f"a closed loop makes {' and '.join(repeated)} follow from the throughput; give the load a rate "
+            f"({marks.key('load', 'rate')}) that all arms can serve"
         )
     if plan.prices and PER_CENT not in plan.metrics:
         yield f"prices are not used: {PER_CENT} follow from the prices alone where the load is given"
@@ -47,8 +48,8 @@ def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
     costs = [name for name in plan.metrics if METRICS[name].kind == "cost"]
     if costs and plan.shares_server:
         yield (
-            f"{' and '.join(costs)} will not be known, for the arms are sessions of one server; write [load] "
-            "share_server = false"
+            f"{' and '.join(costs)} will not be known, for the arms are sessions of one server; write "
+            f"{marks.key('load', 'share_server', False)}"
         )
 
 
@@ -76,7 +77,9 @@ def metrics_in_words(plan: Plan) -> str:
 
 def _cure(spec: StudySpec) -> str:
     chosen = spec.load.given_s[1] is None
-    return "raise [verdict] budget, which sets their length" if chosen else "raise [load] duration"
+    if chosen:
+        return f"raise {marks.key('verdict', 'budget')}, which sets their length"
+    return f"raise {marks.key('load', 'duration')}"
 
 
 def _duration_for(percentile: str, points: Sequence[LoadPoint]) -> float | None:

@@ -12,6 +12,7 @@ from itertools import islice, pairwise
 
 import numpy as np
 
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.study.servers import Given
@@ -39,8 +40,8 @@ def deployments_of(spec: StudySpec) -> int:
     for other in others:
         if other[1] != first[1]:
             raise StudyError(
-                f"[arms.{first[0]}] names {first[1]} deployments and [arms.{other[0]}] {other[1]}; name as many in "
-                "each, for they are compared in pairs"
+                f"{marks.arm(first[0])} names {first[1]} deployments and {marks.arm(other[0])} {other[1]}; name as "
+                "many in each, for they are compared in pairs"
             )
     return first[1]
 
@@ -63,15 +64,15 @@ def planned_blocks(spec: StudySpec, block_s: float) -> int:
         if asked % number:
             nearest = max(1, round(asked / number)) * number
             raise StudyError(
-                f"[verdict] blocks = {asked} cannot be shared out over {number} deployments; set [verdict] blocks = "
-                f"{nearest}"
+                f"{marks.key('verdict', 'blocks', asked)} cannot be shared out over {number} deployments; "
+                f"{marks.set_key('verdict', 'blocks', nearest)}"
             )
         return asked
     on_each = min(MOST_BLOCKS_EACH, int(spec.verdict.budget / block_s) // number)
     if on_each < 1:
         raise StudyError(
             f"a block on each of {number} deployments takes about {format_duration(number * block_s)}, more than the "
-            "budget; raise [verdict] budget, shorten the trials, or use fewer load points"
+            f"budget; raise {marks.key('verdict', 'budget')}, shorten the trials, or use fewer load points"
         )
     return on_each * number
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Interleaving, Plan
 from pgtrial.model.study.kinds.transactions import scripts_of_arms
@@ -53,7 +54,7 @@ def interleaving_of(spec: StudySpec) -> Interleaving | None:
     if obstacle is not None:
         if asked == "auto":
             return None
-        raise StudyError(f'[load] interleave: {obstacle}; leave it out, or write "off"')
+        raise StudyError(f'{marks.key("load", "interleave")}: {obstacle}; leave it out, or write "off"')
     slice_s = SLICE_S if asked == "auto" else asked
     warmup_s, duration_s = spec.load.given_s
     lengths = {"duration": duration_s}
@@ -63,7 +64,7 @@ def interleaving_of(spec: StudySpec) -> Interleaving | None:
         if length_s is not None and not is_whole(length_s, slice_s):
             nearest = length_s / max(1, round(length_s / slice_s))
             raise StudyError(
-                f"[load] interleave: the {name} of {length_s:g}s is not a whole number of slices of "
+                f"{marks.key('load', 'interleave')}: the {name} of {length_s:g}s is not a whole number of slices of "
                 f'{slice_s * 1000:g}ms; write for example "{nearest * 1000:.6g}ms"'
             )
     return Interleaving(slice_s=slice_s, shared_server=bool(sessions_of(spec)))

@@ -18,6 +18,7 @@ from pgtrial.conduct.declared import least_duration
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.interleaving import SLICE_S, interleaving_of, is_whole
 from pgtrial.conduct.stopping import OVERRUN, longest_planned
+from pgtrial.model import marks
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.machine import Noise
 from pgtrial.model.records.plan import Interleaving, Lengths, Plan, PreliminaryBlock
@@ -183,7 +184,7 @@ def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
     if plan.warmup_s < chosen.wanted_warmup_s and spec.load.given_s[0] is None:
         yield (
             f"a warm-up of {format_duration(chosen.wanted_warmup_s)} does not fit the budget of "
-            f"{format_duration(spec.verdict.budget)}; a longer [verdict] budget holds it"
+            f"{format_duration(spec.verdict.budget)}; a longer {marks.key('verdict', 'budget')} holds it"
         )
 
 
@@ -330,7 +331,10 @@ def _steps(spec: StudySpec, slices: Sequence[float]) -> _Steps:
         if all(is_whole(seconds, slice_s) for slice_s in slices):
             break
     else:
-        raise StudyError("[load] interleave: no whole number of seconds is a whole number of these slices; write 250ms")
+        raise StudyError(
+            f"{marks.key('load', 'interleave')}: no whole number of seconds is a whole number of these slices; write "
+            "250ms"
+        )
     step_s = float(seconds)
     return _Steps(
         step_s if any(map(is_sysbench, spec.load.workload)) else _WARMUP_STEP_S,
@@ -374,8 +378,8 @@ def _too_short(spec: StudySpec, known: _Known) -> BudgetError:
     fewer = f", or use {plural(fitting[-1], 'load point')}" if fitting and spec.verdict.budget >= LEAST_BUDGET_S else ""
     minutes = math.ceil(needed_s / 60)
     return BudgetError(
-        f"a verdict needs at least {_fewest(spec)} blocks of about {format_duration(block_s)} and one before them that "
-        f"does not count, and the budget is {format_duration(spec.verdict.budget)}; set [verdict] budget to "
-        f"{minutes}min or more{fewer}",
+        f"a verdict needs at least {_fewest(spec)} blocks of about {format_duration(block_s)} and one before them "
+        f"that does not count, and the budget is {format_duration(spec.verdict.budget)}; "
+        f"{marks.set_key('verdict', 'budget')} to {minutes}min or more{fewer}",
         60.0 * minutes,
     )

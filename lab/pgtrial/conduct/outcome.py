@@ -11,6 +11,7 @@ import polars as pl
 
 from pgtrial.loads.engine import own_s
 from pgtrial.loads.load_run import Event
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.metrics import PERCENTILES
@@ -267,7 +268,7 @@ class Outcome:
             return None
         return (
             f"{late} of {len(ends)} slices ended late by more than a quarter, since transactions are long; "
-            f'write [load] interleave = "{4 * self.slice_s:g}s", or "off"'
+            f'write {marks.key("load", "interleave", f"{4 * self.slice_s:g}s")}, or "off"'
         )
 
     def _phase(self, name: str) -> Phase | None:

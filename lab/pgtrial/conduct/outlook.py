@@ -7,6 +7,7 @@ import math
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.noise import noise_under_conditions
 from pgtrial.conduct.plan import study_estimate
+from pgtrial.model import marks
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
 from pgtrial.model.records.machine import Noise, Precision
@@ -87,7 +88,8 @@ def cautions(known: Outlook | None, plan: Plan) -> list[str]:
         about = float(f"{known.blocks_for_margin:.2g}")
         needed = f"about {about:,.0f} blocks ({format_duration(about * plan.block_estimate_s)})"
     feasible = _rounded_up(known.precision.margin)
-    cure = f'; [verdict] margin = "{as_written(feasible)}" is within reach' if feasible < 1 else "; longer trials help"
+    within_reach = marks.key("verdict", "margin", as_written(feasible))
+    cure = f"; {within_reach} is within reach" if feasible < 1 else "; longer trials help"
     return [
         f"the {plural(plan.max_blocks, 'planned block')} can find a difference, but are too few to establish that "
         f"there is none beyond the margin of {as_written(plan.margin)}: that would take {needed} if the noise is as in "

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pgtrial.loads.script_commands import ScriptCommand, script_commands
 from pgtrial.loads.sql_files import objection, reads_rows, statements
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec, load_points
@@ -20,9 +21,11 @@ _EMPTY = "empty command list"
 def check_scripts(spec: StudySpec) -> None:
     """Lets the engine read the scripts of a study. Raises StudyError with the user's file and the line."""
     for name in spec.load.kind.scripts_run_once(spec):
-        _check_job(f"[load] workload: {spec.origin(name)}", spec.scripts[name], "write what the job does")
+        _check_job(
+            f"{marks.key('load', 'workload')}: {spec.origin(name)}", spec.scripts[name], "write what the job does"
+        )
     if undo := spec.load.job.undo_sql:
-        _check_job("[load.job] undo", undo, 'write what undoes the job, or "none"')
+        _check_job(marks.key("load.job", "undo"), undo, 'write what undoes the job, or "none"')
     scripts = _scripts_of(spec)
     if scripts:
         with written_scripts(spec) as folder:
@@ -56,8 +59,8 @@ def _check_statements(spec: StudySpec, commands: Mapping[str, Sequence[ScriptCom
             own = [name for name in load if name in commands]
             if own and not any(command.sql for name in own for command in commands[name]):
                 raise StudyError(
-                    f"[load] {' and '.join(map(spec.origin, own))}: no SQL statement is there, so that the load would "
-                    "send the server nothing; write a statement that ends in a semicolon"
+                    f"{marks.heading('load')}{' and '.join(map(spec.origin, own))}: no SQL statement is there, so "
+                    "that the load would send the server nothing; write a statement that ends in a semicolon"
                 )
 
 
@@ -94,9 +97,10 @@ def commands_of(spec: StudySpec, folder: Path, script: str) -> list[ScriptComman
     try:
         return script_commands(["-M", spec.load.protocol, "-f", f"{folder / script}@1"])
     except StudyError as error:
-        words = str(error).replace(str(folder / script), spec.origin(script))
+        words = f"{error}".replace(str(folder / script), spec.origin(script))
         if words.startswith(_EMPTY):
             raise StudyError(
-                f"[load] {spec.origin(script)} has no command; write a statement that ends in a semicolon"
+                f"{marks.heading('load')}{spec.origin(script)} has no command; write a statement that ends in a "
+                "semicolon"
             ) from None
-        raise StudyError(f"[load] {words}; correct the script") from None
+        raise StudyError(f"{marks.heading('load')}{words}; correct the script") from None

@@ -34,6 +34,7 @@ from pgtrial.conduct.layouts import blocks_for_all, draw_layouts, layouts_for
 from pgtrial.conduct.lengths import LEAST_BUDGET_S, expected_lengths
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
 from pgtrial.conduct.stopping import OVERRUN, as_option, longest_planned, waiting
+from pgtrial.model import marks
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.plan import Extension, Lengths, Plan, PlannedTrial, Spending
 from pgtrial.model.records.trial import Trial
@@ -185,12 +186,12 @@ def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
         chosen = spec.verdict.budget >= LEAST_BUDGET_S and not spec.load.ends_itself
         cures = f"{'leave out warmup and duration' if chosen else 'shorten the trials'}, or use fewer load points"
         if spec.load.kind.stored.time_is_unknown:
-            cures = f"take less data ([load] scale), or use fewer {spec.load.kind.fewer}"
+            cures = f"take less data ({marks.key('load', 'scale')}), or use fewer {spec.load.kind.fewer}"
         goal = "a verdict" if len(spec.arms) > 1 else "an interval"
         raise BudgetError(
             f"{goal} needs at least {floor} blocks of about {format_duration(block_s)}, and the budget of "
-            f'{format_duration(spec.verdict.budget)} holds {affordable}; set [verdict] budget = "{minutes}min" or '
-            f"more, {cures}",
+            f"{format_duration(spec.verdict.budget)} holds {affordable}; "
+            f"{marks.set_key('verdict', 'budget', f'{minutes}min')} or more, {cures}",
             60.0 * minutes,
         )
     return floor
@@ -242,8 +243,8 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
         )
     if spec.verdict.final:
         raise StudyError(
-            "this study has ended for good ([verdict] final, which gate, bisect and selftest set): its looks spent "
-            "the whole error of 5%; run another study"
+            f"this study has ended for good ({marks.key('verdict', 'final')}, which gate, bisect and selftest set): "
+            "its looks spent the whole error of 5%; run another study"
         )
     if not plan.looks:  # a plan of an earlier version that was too short for a look
         plan = plan.model_copy(update={"looks": [p8.first_look(claims_of(spec))]})

@@ -17,6 +17,7 @@ from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.run_trials import run_unstored
 from pgtrial.conduct.stopping import OVERRUN
 from pgtrial.loads.load_makers import LoadMaker
+from pgtrial.model import marks
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.plan import Plan, PlannedTrial, PreliminaryBlock, WarmUpShape
 from pgtrial.model.study.load_section import LoadSection
@@ -91,7 +92,7 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
             _check_job(spec, load, courses[-1])
             _check_suite(spec, courses)
         except SlicesTooShort as too_short:
-            listener(Preparing(str(too_short), stays=True))
+            listener(Preparing(f"{too_short}", stays=True))
             study.extend(too_short.lengthened(study.plan))
             lost_s += time.monotonic() - group_began
             continue
@@ -129,7 +130,8 @@ def _check_job(spec: StudySpec, load: LoadSection, course: Course) -> None:
     took = format_duration(round(limit_s, 1))
     raise StudyError(
         f"the job had not ended on {course.planned.arm} after {took}, and a verdict takes at least {blocks} blocks; "
-        f"set [verdict] budget to {math.ceil(least_s / 60)}min or more, or take less data ([load] scale)"
+        f"{marks.set_key('verdict', 'budget')} to {math.ceil(least_s / 60)}min or more, or take less data "
+        f"({marks.key('load', 'scale')})"
     )
 
 
@@ -141,8 +143,9 @@ def _check_suite(spec: StudySpec, courses: Sequence[Course]) -> None:
     minutes = math.ceil((blocks + 1) * load_s / 60)
     took, arms = format_duration(round(load_s, 1)), " and ".join(course.planned.arm for course in courses)
     raise BudgetError(
-        f"the queries took {took} on {arms}, and a verdict takes at least {blocks} blocks; set [verdict] budget to "
-        f"{minutes}min or more, or take less data ([load] scale) or fewer queries",
+        f"the queries took {took} on {arms}, and a verdict takes at least {blocks} blocks; "
+        f"{marks.set_key('verdict', 'budget')} to {minutes}min or more, or take less data "
+        f"({marks.key('load', 'scale')}) or fewer queries",
         60.0 * minutes,
     )
 

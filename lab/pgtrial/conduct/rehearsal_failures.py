@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from pgtrial.loads.script_commands import ScriptFailure
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 
@@ -16,7 +17,7 @@ _MISSING = frozenset(("42P01", "3F000", "42703", "42883", "42704"))
 _NOT_PERMITTED = "42501"
 """SQLSTATE of a statement for which the role of the load lacks the right."""
 
-TOO_LONG = "take a statement that needs less time, less data, or a longer [load] duration"
+TOO_LONG = f"take a statement that needs less time, less data, or a longer {marks.key('load', 'duration')}"
 
 
 @dataclass(frozen=True)
@@ -35,14 +36,15 @@ def cure_of(spec: StudySpec, failure: ScriptFailure, owner: str | None) -> str:
     """Returns what the user can do. `owner` is the role of the load on a server that pgtrial makes, None elsewhere."""
     if failure.sqlstate in _MISSING:
         return (
-            "correct the name, or load what is missing by --data ([load] data)"
+            f"correct the name, or load what is missing by --data{marks.file_key('load', 'data')}"
             if not spec.load.data
             else ("correct the name, or add what is missing to the data")
         )
     if failure.sqlstate == _NOT_PERMITTED and owner is not None:
-        return f"the load runs as {owner}, which is no superuser: GRANT it what it needs in setup_sql of [server]"
+        setup_sql = marks.key_in("server", "setup_sql", preposition="of")
+        return f"the load runs as {owner}, which is no superuser: GRANT it what it needs in {setup_sql}"
     if "has no value" in failure.words:
-        return "give it a value by \\set, or by --values NAME=TABLE.COLUMN ([load] values)"
+        return f"give it a value by \\set, or by --values NAME=TABLE.COLUMN{marks.file_key('load', 'values')}"
     if "the limit of a rehearsal" in failure.words:
         return TOO_LONG
     return "correct that, and run it again"

@@ -37,6 +37,7 @@ from pgtrial.loads.fleet.fleet import load_maker
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
+from pgtrial.model import marks
 from pgtrial.model.errors import ArmError, StoreError, StudyError
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
@@ -153,7 +154,8 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
     plans = RehearsedPlans()
     if is_to_be_dumped(spec):
         raise StudyError(
-            "[load] data: a run dumps the database and then rehearses; to rehearse alone, name a dump of it (pg_dump)"
+            f"{marks.key('load', 'data')}: a run dumps the database and then rehearses; to rehearse alone, name a "
+            "dump of it (pg_dump)"
         )
     engine_path()
     check_unchanged(spec)
@@ -241,8 +243,8 @@ def _by_turns(study: StudyDirectory, spec: StudySpec, arms: list[str], server: T
     what = _one_server(spec, arms, server)
     if spec.load.interleave != "auto" or study.trials():
         raise StudyError(
-            f"{what}, and their trials cannot alternate; give all of them the same dsn, or begin a study with [load] "
-            'interleave = "off"'
+            f"{what}, and their trials cannot alternate; give all of them the same dsn, or begin a study with "
+            f"{marks.key('load', 'interleave', 'off')}"
         )
     study.extend(study.plan.model_copy(update={"interleaving": None}))
     listener(Preparing(f"{what}: their trials do not alternate", stays=True))

@@ -16,6 +16,7 @@ from pgtrial.loads.names import is_reached
 from pgtrial.loads.sql_files import objection, reads_rows, statements
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.interrupt import held_off
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import Given, Server
 from pgtrial.store.files import first_line
@@ -67,7 +68,7 @@ def run_setup_sql(target: Target, arm: str, server: Server) -> None:
         return
     with target.connect_as_load() as session, target.connect_as_user() as superuser:
         for statement in server.setup_sql:
-            failed = f"[arms.{arm}] setup_sql {statement.strip()[:60]!r} failed"
+            failed = f"{marks.at_arm(arm)}setup_sql {statement.strip()[:60]!r} failed"
             parts = [part.text for part in statements(statement, {})]
             for part in parts:
                 if reads_rows(part):

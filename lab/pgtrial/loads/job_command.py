@@ -24,6 +24,7 @@ from pgtrial.loads.engine import EngineRun
 from pgtrial.loads.load_run import Event, Inbox
 from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
+from pgtrial.model import marks
 from pgtrial.model.errors import ArmError
 
 _TICK_S = 1.0
@@ -103,7 +104,7 @@ class CommandRun(EngineRun):
         program = shutil.which(self._words[0], path=self._env.get("PATH"))
         why = refusal_to_run_command(self._words, Path.cwd(), Path(program) if program is not None else None)
         if why is not None:
-            raise ArmError(f"[load.job] command: {why}")
+            raise ArmError(f"{marks.key('load.job', 'command')}: {why}")
         try:
             return subprocess.Popen(
                 self._words,
@@ -117,7 +118,9 @@ class CommandRun(EngineRun):
                 process_group=0,
             )
         except OSError as error:
-            raise ArmError(f"[load.job] command: {self._words[0]} cannot be run: {error.strerror}") from None
+            raise ArmError(
+                f"{marks.key('load.job', 'command')}: {self._words[0]} cannot be run: {error.strerror}"
+            ) from None
 
     def _signal(self, number: int) -> None:
         if self._process.poll() is None:

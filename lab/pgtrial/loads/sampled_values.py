@@ -10,6 +10,7 @@ from psycopg import sql
 
 from pgtrial.loads.target import Session
 from pgtrial.machines.machine import LOCAL
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError, one_line
 from pgtrial.model.study.own_data import column_parts
 
@@ -105,7 +106,7 @@ def _values(session: Session, name: str, column: str, seed: int) -> list[str]:
 
 
 def _named(name: str, column: str) -> str:
-    return f"[load] values: {name} = {column}"
+    return f"{marks.key('load', 'values')}: {name} = {column}"
 
 
 def _refused(where: str, error: psycopg.Error) -> StudyError:

@@ -14,6 +14,7 @@ from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.restored_dump import RestoredDump
 from pgtrial.loads.data.restored_statements import DumpNeeds
 from pgtrial.machines.machine import LOCAL, HostTrouble, Machine
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import MadeHere
 from pgtrial.model.study.sources import is_source
@@ -91,7 +92,7 @@ def check_abilities(spec: StudySpec, data: Iterable[Data]) -> None:
     if lacking:
         names = " and ".join(dict.fromkeys(dump.name for dump in dumps))
         told, cure = "; ".join(lacking), " and ".join(cures)
-        raise StudyError(f"[load] data: {names} needs more than the servers have: {told}; {cure}")
+        raise StudyError(f"{marks.key('load', 'data')}: {names} needs more than the servers have: {told}; {cure}")
 
 
 def _servers(spec: StudySpec) -> Iterator[tuple[str, ServerBinaries]]:

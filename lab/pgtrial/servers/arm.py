@@ -20,6 +20,7 @@ from pgtrial.loads.named_objects import Named, names_of_job
 from pgtrial.loads.sql_files import statements
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.windows import AnyMachine
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import AS_IT_IS, Drawn
 from pgtrial.model.study.servers import Server
@@ -228,7 +229,7 @@ def check_sessions(needs: Needs, target: Target, otherwise: str) -> None:
 
     `otherwise` says what pgtrial does if the arms do not share a server.
     """
-    own_server = f"set [load] share_server = false, which {otherwise}"
+    own_server = f"{marks.set_key('load', 'share_server', False)}, which {otherwise}"
     for arm, settings in needs.sessions.items():
         try:
             allow_settings(target, settings)

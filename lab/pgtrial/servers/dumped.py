@@ -21,6 +21,7 @@ from pgtrial.loads.process import finished
 from pgtrial.loads.target import CONNECT_TIMEOUT_S, open_session, value
 from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.trust import check_program
+from pgtrial.model import marks
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.servers import MadeHere, conninfo_of
 from pgtrial.model.study.spec import StudySpec
@@ -55,27 +56,29 @@ def take_dump(spec: StudySpec) -> str | None:
         parts = conninfo_to_dict(conninfo)
         cure = cure_of(reason, parts) or what_to_check(parts)
         raise StudyError(
-            f"[load] data: cannot connect to {shown}{where_tried(error, parts)}: {reason}; {cure}"
+            f"{marks.key('load', 'data')}: cannot connect to {shown}{where_tried(error, parts)}: {reason}; {cure}"
         ) from None
     server = _oldest([resolve(made.postgres) for arm in spec.arms if isinstance(made := spec.resolved(arm), MadeHere)])
     if server.major < major:
         raise StudyError(
-            f"[load] data: {shown} is PostgreSQL {major}, and the pg_dump of the oldest arm is {server.version}, which "
-            "cannot dump it; take no older server as an arm, or name a dump or files of SQL that it can load"
+            f"{marks.key('load', 'data')}: {shown} is PostgreSQL {major}, and the pg_dump of the oldest arm is "
+            f"{server.version}, which cannot dump it; take no older server as an arm, or name a dump or files of SQL "
+            "that it can load"
         )
     candidates = [program for program in _pg_dumps() if major <= program.major <= server.major]
     if not candidates:
         raise StudyError(
-            f"[load] data: {shown} is PostgreSQL {major}, and no pg_dump of {_range(major, server.major)} is here to "
-            f"dump it; install your system's package postgresql-client-{major}, or name a dump of it"
+            f"{marks.key('load', 'data')}: {shown} is PostgreSQL {major}, and no pg_dump of "
+            f"{_range(major, server.major)} is here to dump it; install your system's package "
+            f"postgresql-client-{major}, or name a dump of it"
         )
     own_directory(path.parent)
     path.parent.chmod(0o700)
     free = shutil.disk_usage(path.parent).free
     if free < size:
         raise StudyError(
-            f"[load] data: {shown} has {format_size(size)}, and {format_size(free)} are free in {path.parent}; set "
-            "PGTRIAL_STATE to a directory on a larger disk"
+            f"{marks.key('load', 'data')}: {shown} has {format_size(size)}, and {format_size(free)} are free in "
+            f"{path.parent}; set PGTRIAL_STATE to a directory on a larger disk"
         )
     by = _first_that_works(candidates, path, source.environment(), shown)
     note_size(path, size)

@@ -15,6 +15,7 @@ from psycopg.pq import ExecStatus
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.target import Session, Target, backend_type, is_pooled, value, values_for_users
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import LAB_CONNECTIONS, Needs
@@ -113,8 +114,8 @@ def check_prepared(arm: str, needs: Needs, target: Target) -> None:
     if is_shared:
         raise StudyError(
             f"arms.{arm}: the dsn leads to a pooler that lends a session from transaction to transaction with the "
-            'statements that others have prepared; set protocol = "simple" in [load], have the pooler know prepared '
-            "statements (pgbouncer since 1.21: max_prepared_statements), or name the server itself"
+            f"statements that others have prepared; set {marks.key_in('load', 'protocol', 'simple')}, have the pooler "
+            "know prepared statements (pgbouncer since 1.21: max_prepared_statements), or name the server itself"
         )
 
 

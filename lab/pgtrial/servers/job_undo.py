@@ -21,6 +21,7 @@ import psycopg
 from pgtrial.loads.job_command import end_programs
 from pgtrial.loads.named_objects import Found, Named, find, only_drops
 from pgtrial.loads.target import Session, Target, value
+from pgtrial.model import marks
 from pgtrial.model.errors import ArmError, NameTaken, StudyError, one_line
 from pgtrial.servers.load_rights import obstacle_to_sql
 from pgtrial.servers.run_records import read_record, record_files, what_of, write_record
@@ -146,8 +147,8 @@ def undone_on_exit(record: UndoRecord, run: Path, connect: Callable[[], Session]
             except (psycopg.Error, ArmError) as error:
                 reason = one_line(error).removeprefix(f"arms.{record.arm}: ")
                 raise ArmError(
-                    f"arms.{record.arm}: the {record.what} could not be undone ({reason}); correct [load.job] undo, or "
-                    "what is in its way; pgtrial cleanup tries again"
+                    f"arms.{record.arm}: the {record.what} could not be undone ({reason}); correct "
+                    f"{marks.key('load.job', 'undo')}, or what is in its way; pgtrial cleanup tries again"
                 ) from None
             entry.unlink()
 

@@ -23,6 +23,7 @@ from pgtrial.machines.cpus import parse_numbers, usable_cpus, usable_nodes
 from pgtrial.machines.kernel import KB, drop_caches, huge_page_counters, may_drop_caches
 from pgtrial.machines.machine import LOCAL, HostError, HostLost, HostTrouble, Machine
 from pgtrial.machines.ssh import PATIENCE_S
+from pgtrial.model import marks
 from pgtrial.model.errors import ArmError, PgtrialError, StudyError, TrialError, one_line
 from pgtrial.model.records.plan import AS_IT_IS, Drawn
 from pgtrial.model.study.keys import Launcher
@@ -280,8 +281,8 @@ class MadeArm:
         site.state.check()
         if self._needs.cold and not may_drop_caches(machine := site.room.machine):
             raise StudyError(
-                f'arms.{self.name}: [load.suite] cache = "cold" empties the kernel\'s cache of files, which only root '
-                f'may, on Linux; {machine.way_to_root}, or write cache = "os"'
+                f"arms.{self.name}: {marks.key('load.suite', 'cache', 'cold')} empties the kernel's cache of files, "
+                f'which only root may, on Linux; {machine.way_to_root}, or write cache = "os"'
             )
         if site.volumes is not None:
             site.volumes.check(*volume_bytes(self._needs.largest))

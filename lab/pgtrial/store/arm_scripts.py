@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.own_data import QUERY_OF_ARM
 from pgtrial.model.study.spec import StudySpec
@@ -33,36 +34,40 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
     if spec.server.workload is not None or spec.server.query is not None:
         key = "workload" if spec.server.workload is not None else "query"
         raise StudyError(
-            f"{source}: [server] {key} would be the same for all arms; write [load] {key} instead, or one in each arm"
+            f"{source}: {marks.key('server', key)} would be the same for all arms; write {marks.key('load', key)} "
+            "instead, or one in each arm"
         )
     with_own = {arm: "query" if keys.query is not None else "workload" for arm, keys in spec.arms.items() if _own(keys)}
     if not with_own:
         if spec.load.answers != "same":
             raise StudyError(
-                f"{source}: [load] answers is for arms with scripts or queries of their own, and no arm has one; "
-                "remove it"
+                f"{source}: {marks.key('load', 'answers')} is for arms with scripts or queries of their own, and no "
+                "arm has one; remove it"
             )
         return
     for arm in with_own:
         if spec.arms[arm].query is not None and spec.arms[arm].workload is not None:
-            raise StudyError(f"{source}: [arms.{arm}] has both query and workload; leave one of the two out")
+            raise StudyError(f"{source}: {marks.arm(arm)} has both query and workload; leave one of the two out")
     first, key = next(iter(with_own.items()))
     is_set = spec.load.query is not None or "workload" in spec.load.model_fields_set
     if is_set and spec.load.query is None and not _is_one_script(spec.load.workload):
+        shared = spec.load.workload if len(spec.load.workload) > 1 else spec.load.workload[0]
         raise StudyError(
-            f"{source}: [arms.{first}] {key}: scripts of arms do not go with [load] workload = "
-            f"{', '.join(spec.load.workload)}; remove that, and give every arm a script or a query"
+            f"{source}: {marks.at_arm(first)}{key}: scripts of arms do not go with "
+            f"{marks.key('load', 'workload', shared)}; remove that, and give every arm a script or a query"
         )
     without = [arm for arm in spec.arms if arm not in with_own]
     if without and not is_set:
         raise StudyError(
             f"{source}: the arm {without[0]} has no query and no workload, and {first} has one; give every arm "
-            "one, or write [load] query, or [load] workload, for the arms that have none"
+            f"one, or write {marks.key('load', 'query')}, or {marks.key('load', 'workload')}, for the arms that have "
+            "none"
         )
     if not without and is_set and spec.load.workload != [spec.arms[spec.baseline].workload]:
         key = "query" if spec.load.query is not None else "workload"
         raise StudyError(
-            f"{source}: [load] {key} is not run by any arm, for each has a script or a query of its own; remove it"
+            f"{source}: {marks.key('load', key)} is not run by any arm, for each has a script or a query of its own; "
+            "remove it"
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.query_forms import KEYS_OF_SCRIPTS, OBJECTS
 from pgtrial.model.study.servers import SERVER_KEYS, names_server, parts_of
@@ -211,7 +212,8 @@ def _asking(data: dict[str, Any], arms: Mapping[str, Any], compared: int) -> dic
     ):
         raise StudyError(
             "each arm of the study has a query or a script of its own, and the arms in their place have none; give "
-            "those a query (NAME=query=SELECT ...), or write [load] query or workload in the study"
+            f"those a query (NAME=query=SELECT ...), or write {marks.key('load', 'query')} or "
+            f"{marks.short_key('load', 'workload')} in the study"
         )
     study = data.get("study")
     if isinstance(study, Mapping):

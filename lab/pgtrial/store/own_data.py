@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.own_data import DataFiles
 from pgtrial.model.study.servers import Given, MadeBySsh, names_server
@@ -34,19 +35,19 @@ def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
         server = spec.resolved(arm)
         if isinstance(server, Given):
             raise StudyError(
-                f"{source}: [arms.{arm}] data is loaded only into servers that pgtrial makes, and this one is given; "
-                f"load it there once ({_by_hand(data, folder)}) and leave [load] data out, or have pgtrial make the "
-                "server (postgres=18 in place of its connection string)"
+                f"{source}: {marks.at_arm(arm)}data is loaded only into servers that pgtrial makes, and this one is "
+                f"given; load it there once ({_by_hand(data, folder)}) and leave {marks.key('load', 'data')} out, or "
+                "have pgtrial make the server (postgres=18 in place of its connection string)"
             )
         if isinstance(server, MadeBySsh) and names_server(data[0]):
             raise StudyError(
-                f"{source}: [arms.{arm}] a database is dumped by the pg_dump of a server on this machine; make a "
+                f"{source}: {marks.at_arm(arm)}a database is dumped by the pg_dump of a server on this machine; make a "
                 "plain dump (pg_dump --format=plain), and name that as data"
             )
     if names_server(data[0]):
         return spec
     places = [from_root(named, folder) for named in data]
-    update = {"data": places, "data_files": _look(places, f"{source}: [load] data")}
+    update = {"data": places, "data_files": _look(places, f"{source}: {marks.key('load', 'data')}")}
     return spec.model_copy(update={"load": spec.load.model_copy(update=update)})
 
 
@@ -71,7 +72,7 @@ def check_data_unchanged(spec: StudySpec) -> None:
     files, data = spec.load.data_files, spec.load.data
     if files is None or not data or names_server(data[0]):
         return
-    if _look(data, "[load] data").sha256 != files.sha256:
+    if _look(data, marks.key("load", "data")).sha256 != files.sha256:
         names = " or ".join(data)
         raise StudyError(f"{names} has changed since the study was planned; restore it, or run a study of its own")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from pgtrial.files.reading import open_file
 from pgtrial.files.trust import refusal_to_run, refusal_to_run_command
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.programs import PROGRAMS, words_of
 from pgtrial.model.study.servers import Server
@@ -39,25 +40,26 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     if len(without) == len(servers):
         if PROGRAMS in spec.load.workload:
             raise StudyError(
-                f"{source}: [arms.{without[0]}] has no command, which is the load of {PROGRAMS}; write command = "
+                f"{source}: {marks.arm(without[0])} has no command, which is the load of {PROGRAMS}; write command = "
                 '"node bench.js" in each arm'
             )
         for arm, server in servers.items():
             if server.command_directory is not None:
-                raise StudyError(f"{source}: [arms.{arm}] has command_directory and no command; remove it")
+                raise StudyError(f"{source}: {marks.arm(arm)} has command_directory and no command; remove it")
         return spec
     if without:
         raise StudyError(
-            f"{source}: [arms.{without[0]}] has no command, and other arms have one, which is their load; give every "
-            "arm a command, or [server] one for all"
+            f"{source}: {marks.arm(without[0])} has no command, and other arms have one, which is their load; give "
+            f"every arm a command, or {marks.section('server')} one for all"
         )
     if PROGRAMS not in spec.load.workload:
         key = "workload" if spec.load.query is None else "query"
         raise StudyError(
-            f"{source}: [load] {key}: the arms' commands are the load; leave {key} out, or leave out the commands"
+            f"{source}: {marks.key('load', key)}: the arms' commands are the load; leave {key} out, or leave out the "
+            "commands"
         )
     arms = {
-        name: keys.model_copy(update=_found(servers[name], folder, f"{source}: [arms.{name}]"))
+        name: keys.model_copy(update=_found(servers[name], folder, f"{source}: {marks.at_arm(name)}"))
         for name, keys in spec.arms.items()
     }
     return spec.model_copy(update={"arms": arms})
@@ -70,7 +72,7 @@ def _check_job(spec: StudySpec, folder: Path, source: str) -> None:
     words = words_of(spec.load.job.command)
     for directory in (folder.absolute(), Path.cwd()):
         if (why := refusal_to_run_command(words, directory, program_path(words[0], directory))) is not None:
-            raise StudyError(f"{source}: [load.job] command: {why}")
+            raise StudyError(f"{source}: {marks.key('load.job', 'command')}: {why}")
 
 
 def check_commands_of(spec: StudySpec, file: Path) -> None:
@@ -85,7 +87,7 @@ def check_programs_unchanged(arm: str, server: Server) -> None:
     """Raises StudyError if a file of an arm's command is no longer what it was when the study was planned."""
     if server.command is None or server.command_files is None:
         return
-    now = _found(server, Path(), f"arms.{arm}:")["command_files"]
+    now = _found(server, Path(), f"arms.{arm}: ")["command_files"]
     changed = [name for name, digest in server.command_files.items() if now.get(name) != digest]
     if changed:
         raise StudyError(
@@ -101,16 +103,16 @@ def _found(server: Server, folder: Path, where: str) -> dict[str, Any]:
     directory = directory if directory.is_absolute() else folder / directory
     directory = Path(os.path.abspath(directory))
     if not directory.is_dir():
-        raise StudyError(f"{where} command_directory: there is no directory {directory}; correct it")
+        raise StudyError(f"{where}command_directory: there is no directory {directory}; correct it")
     program, *arguments = words_of(server.command or "")
     path = program_path(program, directory)
     if path is None:
         named = f"{directory / program}" if "/" in program else f"{program} on PATH"
         raise StudyError(
-            f"{where} command: there is no program {named}; install it, or correct the command {server.command!r}"
+            f"{where}command: there is no program {named}; install it, or correct the command {server.command!r}"
         )
     if (why := refusal_to_run_command([program, *arguments], directory, path)) is not None:
-        raise StudyError(f"{where} command: {why}")
+        raise StudyError(f"{where}command: {why}")
     files = {program: path, **{word: directory / word for word in arguments}}
     try:
         digests = {word: _digest(file) for word, file in files.items() if file.is_file()}

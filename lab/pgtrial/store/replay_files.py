@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.files.reading import read_text
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.replay import ReplayFiles
 from pgtrial.model.study.replay import REPLAY, is_replay
@@ -39,13 +40,14 @@ def with_replay(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     for arm in spec.arms:
         if isinstance(spec.resolved(arm), Given):
             raise StudyError(
-                f"{source}: [arms.{arm}] a replay changes the data, and a given server has no fresh copy of them for "
-                "each trial; have pgtrial make the server (postgres=18 in place of its connection string)"
+                f"{source}: {marks.at_arm(arm)}a replay changes the data, and a given server has no fresh copy of "
+                "them for each trial; have pgtrial make the server (postgres=18 in place of its connection string)"
             )
     named = spec.load.replay.data or spec.load.data[0]
     if len(spec.load.data) > 1 or names_server(named):
         raise StudyError(
-            f"{source}: [load] data: a replay needs the data as they were when the capture began, in one dump"
+            f"{source}: {marks.key('load', 'data')}: a replay needs the data as they were when the capture began, in "
+            "one dump"
         )
     workload = _place(spec.load.workload[0].removeprefix(REPLAY), folder)
     data = _place(named, folder)
@@ -60,7 +62,7 @@ def check_unchanged(spec: StudySpec) -> None:
     if planned is None or data is None:
         return
     workload = spec.load.workload[0].removeprefix(REPLAY)
-    files = _look(workload, data, "[load]")
+    files = _look(workload, data, marks.section("load"))
     for place, now, then in (
         (workload, files.capture_sha256, planned.capture_sha256),
         (data, files.data_sha256, planned.data_sha256),

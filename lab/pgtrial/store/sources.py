@@ -13,6 +13,7 @@ from typing import Any
 
 from pgtrial.files.reading import read_bytes
 from pgtrial.files.trust import refusal_to_run
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sources import DirectorySource, GitSource, Source, is_source, source_of
@@ -28,14 +29,15 @@ def with_sources(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
     `source` is the name in errors: a file, or the command line.
     """
-    tables = {"server": spec.server, **{f"arms.{arm}": table for arm, table in spec.arms.items()}}
     # a ref that several arms name is looked up once, and cannot move in between
     known: dict[str, str] = {}
-    changed = {name: _fixed_table(table, folder, f"{source}: [{name}]", known) for name, table in tables.items()}
-    if changed == tables:
+    server = _fixed_table(spec.server, folder, f"{source}: {marks.heading('server')}", known)
+    arms = {
+        arm: _fixed_table(table, folder, f"{source}: {marks.at_arm(arm)}", known) for arm, table in spec.arms.items()
+    }
+    if server == spec.server and arms == spec.arms:
         return spec
-    arms = {arm: changed[f"arms.{arm}"] for arm in spec.arms}
-    return spec.model_copy(update={"server": changed["server"], "arms": arms})
+    return spec.model_copy(update={"server": server, "arms": arms})
 
 
 def export(source: Source, directory: Path, say: Callable[[str], None]) -> None:
@@ -147,9 +149,9 @@ def _fixed_table(table: SetUp, folder: Path, where: str, known: dict[str, str]) 
         if table.extensions:
             changed["extensions"] = [_fixed_text(text, folder, known) for text in table.extensions]
     except StudyError as error:
-        raise StudyError(f"{where} {error}") from None
+        raise StudyError(f"{where}{error}") from None
     except OSError as error:
-        raise StudyError(f"{where} {error.filename} cannot be read: {error.strerror}") from None
+        raise StudyError(f"{where}{error.filename} cannot be read: {error.strerror}") from None
     return table.model_copy(update=changed)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from pgtrial.files.reading import is_passed, read_text
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.former_keys import name_of_today, why_gone
@@ -20,7 +21,7 @@ from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.manifests import MUST, Location, all_errors, in_one, parsed
 from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.replay import ReplaySection
-from pgtrial.model.study.servers import objection_to_arm, objection_to_table
+from pgtrial.model.study.servers import HAS, objection_to_arm, objection_to_table
 from pgtrial.model.study.setup import ProviderMetrics, SetUp
 from pgtrial.model.study.spec import (
     StudySection,
@@ -196,7 +197,7 @@ def _text(path: Path) -> str:
         raise StudyError(f"cannot read the study file {path}: {error.strerror}") from None
 
 
-_TWO_ARMS = "a study needs at least two arms; write [arms.NAME] once for each, the baseline first"
+_TWO_ARMS = f"a study needs at least two arms; write {marks.arm('NAME')} once for each, the baseline first"
 
 
 def _check_arms(spec: StudySpec, source: str, text: str) -> None:
@@ -211,7 +212,7 @@ def _objections(spec: StudySpec) -> Iterator[tuple[Location, str]]:
     if len(spec.arms) < spec.load.kind.fewest_arms:
         yield ("arms",), _TWO_ARMS
     if (objection := objection_to_metrics(spec)) is not None:
-        yield ("verdict", "metrics"), f"[verdict] {objection}"
+        yield ("verdict", "metrics"), objection
     of_the_study = (
         objection_to_prices(spec),
         spec.load.kind.objection_to_servers(spec),
@@ -222,13 +223,14 @@ def _objections(spec: StudySpec) -> Iterator[tuple[Location, str]]:
         if objection is not None:
             yield (), objection
     if (objection := objection_to_table(spec.server)) is not None:
-        yield ("server",), f"[server] {objection}"
+        yield ("server",), f"{marks.heading('server')}{objection}"
     for arm, table in spec.arms.items():
         if not arm.strip() or len(arm) > 60 or not arm.isprintable():
-            yield ("arms",), f"[arms.{arm!r}] is no name for an arm; use 1 to 60 printable characters"
+            yield ("arms",), f"{marks.arm(repr(arm))} is no name for an arm; use 1 to 60 printable characters"
         objection = objection_to_table(table) or objection_to_arm(table, spec.resolved(arm))
         if objection is not None:
-            yield ("arms", arm), f"[arms.{arm}] {objection}"
+            place = f"{marks.arm(arm)} " if objection.startswith(HAS) else marks.at_arm(arm)
+            yield ("arms", arm), f"{place}{objection}"
 
 
 def _fleet_sentence(location: Location, message: str | None) -> str:
@@ -238,7 +240,7 @@ def _fleet_sentence(location: Location, message: str | None) -> str:
 def _sentence(location: Location, message: str | None) -> str:
     path, key = location[:-1], str(location[-1])
     if message is None:
-        where = f" in [{'.'.join(map(str, path))}]" if path else ""
+        where = f" in {_table(path)}" if path else ""
         noun = "key" if path else "section or key"
         return f"unknown {noun} {key!r}{where}; {_known_keys(path, key)}"
     if location == ("arms",):
@@ -258,16 +260,26 @@ def _known_keys(path: Sequence[int | str], key: str) -> str:
     section = nested or _SECTIONS[str(path[0])]
     known = list(section.model_fields)
     if section is SetUp and key in LoadSection.model_fields:
-        return "it belongs in [load], since it is the same for all arms"
+        return f"it belongs in {marks.section('load')}, since it is the same for all arms"
     if section is SetUp and not difflib.get_close_matches(key, known, n=1, cutoff=0.6):
         return f"a PostgreSQL setting is written settings = {{ {key} = ... }}; known keys are {', '.join(known)}"
     return nearest(key, known, "known are")
 
 
 def _where(location: Sequence[int | str]) -> str:
-    """Returns a location as TOML would name it: for `("load", "clients", 1)` it is `[load] clients, item 2`."""
+    """Returns the mark of a location: for `("load", "clients", 1)` it becomes `[load] clients, item 2`."""
     depth = 2 if location and location[0] == "arms" else 1
     section, rest = location[:depth], location[depth:]
     keys = ".".join(str(part) for part in rest if isinstance(part, str))
     items = "".join(f", item {part + 1}" for part in rest if isinstance(part, int))
-    return f"[{'.'.join(map(str, section))}] {keys}{items}".strip()
+    if not keys:
+        return f"{_table(section)}{items}"
+    if section[0] == "arms":
+        return f"{marks.at_arm(str(section[-1]))}{keys}{items}"
+    return f"{marks.key(str(section[0]), keys)}{items}"
+
+
+def _table(path: Sequence[int | str]) -> str:
+    """Returns the mark of a table within a sentence."""
+    first, *rest = map(str, path)
+    return marks.arm(".".join(rest)) if first == "arms" and rest else marks.section(".".join((first, *rest)))

@@ -7,6 +7,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.suite import QUERY_ENDING
 from pgtrial.model.study.load_section import LoadSection
@@ -102,8 +103,9 @@ def check_suite_servers(spec: StudySpec, source: str) -> None:
     for arm in spec.arms:
         if isinstance(spec.resolved(arm), Given):
             raise StudyError(
-                f'{source}: [arms.{arm}] [load.suite] cache = "{spec.load.suite.cache}" restarts the server before '
-                'each query, and a given server is not restarted; write cache = "warm", or have pgtrial make the server'
+                f"{source}: {marks.at_arm(arm)}{marks.key('load.suite', 'cache', spec.load.suite.cache)} restarts the "
+                'server before each query, and a given server is not restarted; write cache = "warm", or have pgtrial '
+                "make the server"
             )
 
 
@@ -116,14 +118,18 @@ def _check(load: LoadSection, found: FoundSuite, source: str) -> None:
     for name in load.suite.unchecked:
         if name not in queries:
             hint = nearest(name, queries, "there are")
-            raise StudyError(f"{source}: [load.suite] unchecked: there is no query {name!r} in {found.name}; {hint}")
+            raise StudyError(
+                f"{source}: {marks.key('load.suite', 'unchecked')}: there is no query {name!r} in {found.name}; {hint}"
+            )
     if found.suite.data is not None and load.data:
         raise StudyError(
-            f"{source}: [load] data: the suite {found.name} has data of its own ({found.suite.data}); leave data out"
+            f"{source}: {marks.key('load', 'data')}: the suite {found.name} has data of its own ({found.suite.data}); "
+            "leave data out"
         )
     if found.suite.data is None and load.scale != LoadSection.model_fields["scale"].default:
         raise StudyError(
-            f"{source}: [load] scale is not for the suite {found.name}, whose data pgtrial does not make; remove it"
+            f"{source}: {marks.key('load', 'scale')} is not for the suite {found.name}, whose data pgtrial does not "
+            "make; remove it"
         )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from pgtrial.files.reading import read_bytes
 from pgtrial.files.trust import refusal_to_run
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.study.jobs import JOB, is_job
@@ -73,7 +74,7 @@ def _with_scripts(spec: StudySpec, folder: Path, source: str) -> StudySpec:
         if not is_script(path):
             kept.append(named)
             continue
-        pack = find_pack(path, folder, f"{source}: [load] workload")
+        pack = find_pack(path, folder, f"{source}: {marks.key('load', 'workload')}")
         if pack is not None:
             _check_beside(pack, packs, texts, source)
             packs[pack.path] = pack
@@ -85,13 +86,17 @@ def _with_scripts(spec: StudySpec, folder: Path, source: str) -> StudySpec:
         name = PurePosixPath(path).name
         if name in texts:
             raise StudyError(
-                f"{source}: [load] workload: two scripts are called {name}; the report tells them apart by their "
-                "names, so rename one"
+                f"{source}: {marks.key('load', 'workload')}: two scripts are called {name}; the report tells them "
+                "apart by their names, so rename one"
             )
         if any(name == pack.name for pack in packs.values()):
-            raise StudyError(f"{source}: [load] workload: {path} is called as a pack of the study is; rename it")
+            raise StudyError(
+                f"{source}: {marks.key('load', 'workload')}: {path} is called as a pack of the study is; rename it"
+            )
         if name in BUILT_IN:
-            raise StudyError(f"{source}: [load] workload: {path} is called as a built-in workload is; rename it")
+            raise StudyError(
+                f"{source}: {marks.key('load', 'workload')}: {path} is called as a built-in workload is; rename it"
+            )
         texts[name] = _read(folder / path, source)
         origins[name] = path
         if name.endswith(".lua"):
@@ -111,7 +116,7 @@ def _with_scripts(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 def _with_suite(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """Returns the spec with the files of its suite."""
     (named,) = spec.load.workload
-    found = find_suite(named, folder, f"{source}: [load] workload")
+    found = find_suite(named, folder, f"{source}: {marks.key('load', 'workload')}")
     check_suite_servers(spec, source)
     load = with_suite_files(spec.load, found, source)
     load = load.model_copy(update={"workload": [f"{SUITE}{FOLDER}/{found.name}"]})
@@ -142,12 +147,14 @@ def _with_beside(
         return load
     if not path.endswith(".sql"):
         raise StudyError(
-            f"{source}: [load.job] beside: {path} is no script of pgbench; write {', '.join(WORKLOADS)}, or the path "
-            "of a .sql file"
+            f"{source}: {marks.key('load.job', 'beside')}: {path} is no script of pgbench; write "
+            f"{', '.join(WORKLOADS)}, or the path of a .sql file"
         )
     name = PurePosixPath(path).name
     if name in texts:
-        raise StudyError(f"{source}: [load.job] beside: {name} is called as the job's file is; rename one of the two")
+        raise StudyError(
+            f"{source}: {marks.key('load.job', 'beside')}: {name} is called as the job's file is; rename one of the two"
+        )
     texts[name] = _read(folder / path, source)
     origins[name] = path
     return load.model_copy(update={"job": load.job.model_copy(update={"beside": f"{FOLDER}/{name}"})})
@@ -170,16 +177,19 @@ def _check_own(load: LoadSection, packs: Mapping[str, FoundPack], source: str) -
     for pack in packs.values():
         if load.data:
             raise StudyError(
-                f"{source}: [load] data: the pack {pack.name} makes tables of its own; leave [load] data out, or name "
-                "scripts on your data as [load] workload in place of the pack"
+                f"{source}: {marks.key('load', 'data')}: the pack {pack.name} makes tables of its own; leave "
+                f"{marks.key('load', 'data')} out, or name scripts on your data as {marks.key('load', 'workload')} in "
+                "place of the pack"
             )
         if load.is_mixed:
-            raise StudyError(f"{source}: [load] workload: the pack {pack.name} cannot be mixed with scripts")
+            raise StudyError(
+                f"{source}: {marks.key('load', 'workload')}: the pack {pack.name} cannot be mixed with scripts"
+            )
     for workload in load.workload:
         if load.values and (workload in BUILT_IN or not weight_of(workload)[0].endswith(".sql")):
             raise StudyError(
-                f"{source}: [load] values are for a query or scripts of pgbench (.sql), and {workload} is none; "
-                "leave values out"
+                f"{source}: {marks.key('load', 'values')} are for a query or scripts of pgbench (.sql), and "
+                f"{workload} is none; leave values out"
             )
 
 
@@ -188,10 +198,13 @@ def _check_beside(pack: FoundPack, packs: Mapping[str, FoundPack], texts: Mappin
     alike = [other for other in packs.values() if other.name == pack.name and other.files != pack.files]
     if alike or pack.name in texts or pack.name in BUILT_IN:
         raise StudyError(
-            f"{source}: [load] workload: another workload is called {pack.name} as this pack is; rename its folder"
+            f"{source}: {marks.key('load', 'workload')}: another workload is called {pack.name} as this pack is; "
+            "rename its folder"
         )
     if pack.path in packs:
-        raise StudyError(f"{source}: [load] workload: lists the pack {pack.path} more than once; remove one")
+        raise StudyError(
+            f"{source}: {marks.key('load', 'workload')}: lists the pack {pack.path} more than once; remove one"
+        )
 
 
 def _with_packs(
@@ -203,7 +216,9 @@ def _with_packs(
     if packs:
         check_section(load.pack, distinct.values(), source)
     elif load.pack != PackSection():
-        raise StudyError(f"{source}: [load] pack is for workloads that are packs, and none of these is; remove it")
+        raise StudyError(
+            f"{source}: {marks.key('load', 'pack')} is for workloads that are packs, and none of these is; remove it"
+        )
     for workload in load.workload:
         pack_load(workload, texts, load.pack)
     if len(distinct) == 1 and len(packs) == len(load.workload):
@@ -233,7 +248,8 @@ def _read_script(path: Path, source: str) -> str:
     """Returns the text of the script of an arm."""
     if path.is_dir():
         raise StudyError(
-            f"{source}: [arms] workload: {path} is a folder; arms differ in scripts alone, so name a .sql file"
+            f"{source}: {marks.heading('arms')}workload: {path} is a folder; arms differ in scripts alone, so name a "
+            ".sql file"
         )
     return _read(path, source)
 
@@ -243,10 +259,14 @@ def _read(path: Path, source: str) -> str:
         # bytes, since reading text would change the line ends
         text = read_bytes(path).decode()
     except UnicodeDecodeError:
-        raise StudyError(f"{source}: [load] workload: the script {path} is not a text file in UTF-8") from None
+        raise StudyError(
+            f"{source}: {marks.key('load', 'workload')}: the script {path} is not a text file in UTF-8"
+        ) from None
     except OSError as error:
         reason = error.strerror or "unreadable"
-        raise StudyError(f"{source}: [load] workload: cannot read the script {path}: {reason}") from None
+        raise StudyError(
+            f"{source}: {marks.key('load', 'workload')}: cannot read the script {path}: {reason}"
+        ) from None
     _check_runnable(path, text, source)
     return text
 
@@ -255,7 +275,7 @@ def _check_runnable(path: Path, text: str, source: str) -> None:
     """Raises StudyError for a script that can run programs, if pgtrial runs as root and another account could exchange
     the file."""
     if (path.suffix == ".lua" or _SHELL.search(text)) and (why := refusal_to_run(path)) is not None:
-        raise StudyError(f"{source}: [load] workload: the script can run programs: {why}")
+        raise StudyError(f"{source}: {marks.key('load', 'workload')}: the script can run programs: {why}")
 
 
 @dataclass(frozen=True)

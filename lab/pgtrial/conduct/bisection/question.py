@@ -10,6 +10,7 @@ from typing import Any
 
 from pgtrial.conduct.bisection.course import Order, studies_of
 from pgtrial.conduct.bisection.search import Search
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.bisection import Bisection
 from pgtrial.model.study.frozen import freeze
@@ -20,7 +21,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.store import repositories
 
 _MOST_COMMITS = 20_000
-_FORM = 'such as [server] postgres = "git:PATH@REF"'
+_FORM = f"such as {marks.key('server', 'postgres', 'git:PATH@REF')}"
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from pgtrial.loads.load_run import Event, LoadRun
 from pgtrial.loads.script_commands import run_once, script_commands
 from pgtrial.loads.target import Session, Target
 from pgtrial.machines.cpus import running_on
+from pgtrial.model import marks
 from pgtrial.model.errors import NameTaken, StudyError, TrialError
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.trial import JobSummary, Phase
@@ -127,7 +128,9 @@ class JobWatch(LoadWatch):
         if job is None or not isinstance(error, NotInTime):
             return error
         limit = format_duration(job.limit_s)
-        return TrialError(f"the job had not ended after {limit}, its limit ([load.job] limit), and was ended")
+        return TrialError(
+            f"the job had not ended after {limit}, its limit ({marks.key('load.job', 'limit')}), and was ended"
+        )
 
     def name_taken(self) -> NameTaken | None:
         reason, refused = self._course.reason, self._course.outcome.refused
@@ -243,5 +246,7 @@ def _find_program(stage: Stage, point: LoadPoint) -> list[RehearsalFailure]:
     if missing is None:
         return []
     return [
-        RehearsalFailure(f"[load.job] command: there is no program {missing}", "correct the name, or write its path")
+        RehearsalFailure(
+            f"{marks.key('load.job', 'command')}: there is no program {missing}", "correct the name, or write its path"
+        )
     ]

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from pgtrial.loads.command_lines.command_line import SHORT_RUN, Asked, UnlistedLine
 from pgtrial.loads.engine import refusal_by_sysbench
 from pgtrial.loads.process import lua_environment
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.sysbench import is_sysbench
@@ -57,4 +58,7 @@ def check_sysbench(spec: StudySpec) -> None:
             complaint = refusal_by_sysbench(named, options, lua_environment(Path(folder)))
         if complaint is not None:
             words = complaint.replace(f"{folder}/", "")
-            raise StudyError(f"[load] {test}: the engine refuses it: {words}; correct the script, or [load.sysbench]")
+            raise StudyError(
+                f"{marks.heading('load')}{test}: the engine refuses it: {words}; correct the script, or "
+                f"{marks.key('load.sysbench')}"
+            )

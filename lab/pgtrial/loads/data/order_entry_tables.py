@@ -12,6 +12,7 @@ from pgtrial.loads.marks import Mark, mark_on
 from pgtrial.loads.names import qualified
 from pgtrial.loads.process import finished, last_words, starting
 from pgtrial.loads.target import Session, Target
+from pgtrial.model import marks
 from pgtrial.model.errors import TrialError
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.order_entry import ORDER_ENTRY
@@ -96,7 +97,8 @@ class OrderEntryTables(Data):
         """Returns the objection to a server without procedures, if the study asks for procedures."""
         if not self.procedures:
             return None
-        return too_old(connection, "the procedures of order-entry need", _SINCE, "remove procedures from [load]")
+        cure = f"remove {marks.key_in('load', 'procedures', preposition='from')}"
+        return too_old(connection, "the procedures of order-entry need", _SINCE, cure)
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Makes the tables by one engine over several connections, and freezes their rows. Raises ArmError."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgtrial.loads.target import Session, value
+from pgtrial.model import marks
 from pgtrial.model.errors import ArmError
 
 _OF_USERS = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
@@ -59,8 +60,8 @@ def read_statistics(session: Session) -> list[str]:
     """
     if (extended := value(session, _EXTENDED)) is not None:
         raise ArmError(
-            f'[load] statistics = "same": the data have extended statistics ({extended}), which PostgreSQL does not '
-            "take from another server; drop them, or leave the key out"
+            f"{marks.key('load', 'statistics', 'same')}: the data have extended statistics ({extended}), which "
+            "PostgreSQL does not take from another server; drop them, or leave the key out"
         )
     return [str(text) for query in (_OF_RELATIONS, _OF_COLUMNS) for (text,) in session.execute(query.encode())]
 
@@ -70,6 +71,6 @@ def take_statistics(session: Session, statements: Sequence[str]) -> None:
     for statement in statements:
         if not value(session, statement):
             raise ArmError(
-                '[load] statistics = "same": PostgreSQL does not take the statistics of the first arm: '
+                f"{marks.key('load', 'statistics', 'same')}: PostgreSQL does not take the statistics of the first arm: "
                 f"{' '.join(statement.split())[:120]}"
             )

@@ -24,6 +24,7 @@ from pgtrial.loads.fleet.joining import (
 )
 from pgtrial.loads.fleet.members import Caller, MachineLost, Member
 from pgtrial.loads.fleet.scratch import scratch
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.fleet import LOCAL, FleetSection
 from pgtrial.model.units import plural
@@ -74,7 +75,8 @@ class RayCluster:
             remove_placement_group(self._group)
             raise StudyError(
                 f"the Ray cluster at {section.address} has no free CPU on {plural(self.size, 'machine')} within "
-                f"{_PLACES_S:.0f}s: other work has them (`ray status` tells); end that, or set [fleet] machines lower"
+                f"{_PLACES_S:.0f}s: other work has them (`ray status` tells); end that, or "
+                f"{marks.set_key('fleet', 'machines')} lower"
             )
         self._handles: dict[Member, Any] = {}
 
@@ -149,10 +151,11 @@ def _size(section: FleetSection, nodes: Sequence[dict[str, Any]]) -> int:
             if section.share_machines
             else plural(usable, "machine")
         )
-        cure = "" if section.share_machines else ", or [fleet] share_machines = true for several engines on one machine"
+        shared = marks.key("fleet", "share_machines", True)
+        cure = "" if section.share_machines else f", or {shared} for several engines on one machine"
         raise StudyError(
-            f"[fleet] asks for {plural(wanted, 'machine')}, and the Ray cluster at {section.address} has {there}; add "
-            f"machines, or set [fleet] machines = {max(1, usable)}{cure}"
+            f"{marks.key('fleet')} asks for {plural(wanted, 'machine')}, and the Ray cluster at {section.address} has "
+            f"{there}; add machines, or {marks.set_key('fleet', 'machines', max(1, usable))}{cure}"
         )
     return wanted
 

@@ -152,8 +152,8 @@ class Fleet(LoadMaker):
         doubt = self._doubt()
         if doubt is not None:
             raise StudyError(
-                f'[load] interleave: {doubt}; write longer slices, or "off", or use machines with a shorter round trip '
-                "to this one"
+                f'{marks.key("load", "interleave")}: {doubt}; write longer slices, or "off", or use machines with a '
+                "shorter round trip to this one"
             )
 
     def ready(self, report: OnLine) -> list[str]:

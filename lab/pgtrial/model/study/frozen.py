@@ -7,6 +7,7 @@ import tomllib
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.former_keys import with_names_of_today
 from pgtrial.model.study.load_section import LoadSection
@@ -55,8 +56,8 @@ def without_secrets(spec: StudySpec) -> StudySpec:
     """Returns the same spec without the passwords of its connection strings."""
     return spec.model_copy(
         update={
-            "server": _strip(spec.server, "[server]"),
-            "arms": {name: _strip(keys, f"[arms.{name}]") for name, keys in spec.arms.items()},
+            "server": _strip(spec.server, marks.key("server", "dsn")),
+            "arms": {name: _strip(keys, f"{marks.at_arm(name)}dsn") for name, keys in spec.arms.items()},
             "load": _stripped_load(spec.load),
         }
     )
@@ -70,13 +71,13 @@ def has_secrets(spec: StudySpec) -> bool:
 def _stripped_load(load: LoadSection) -> LoadSection:
     if not load.data or not names_server(load.data[0]):
         return load
-    return load.model_copy(update={"data": [_public(load.data[0], "[load] data")]})
+    return load.model_copy(update={"data": [_public(load.data[0], marks.key("load", "data"))]})
 
 
 def _strip(setup: SetUp, where: str) -> SetUp:
     if setup.dsn is None:
         return setup
-    return setup.model_copy(update={"dsn": [_public(dsn, f"{where} dsn") for dsn in setup.dsn]})
+    return setup.model_copy(update={"dsn": [_public(dsn, where) for dsn in setup.dsn]})
 
 
 def _public(dsn: str, where: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from pydantic import Field, field_validator
 
+from pgtrial.model import marks
 from pgtrial.model.records import Record
 from pgtrial.model.tokens import without_tokens
 from pgtrial.model.units import Seconds
@@ -119,4 +120,4 @@ def objections_to_job(workloads: list[str], section: JobSection) -> Iterator[str
     if file and section.command is not None:
         yield f'a job is either a file or a command; write workload = "{JOB}" to run the command'
     if not file and section.command is None:
-        yield f'{JOB} names no file; write "{JOB}index.sql", or what is to run as command in [load.job]'
+        yield f'{JOB} names no file; write "{JOB}index.sql", or what is to run as {marks.key_in("load.job", "command")}'

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from pgtrial.model import marks
 from pgtrial.model.records import Record
 from pgtrial.model.study.keys import Key
 
@@ -17,7 +18,7 @@ def own_script(path: str) -> str:
     if path.startswith(_OTHER_KINDS) or path.endswith(".lua") or not (path.endswith(".sql") or "/" in path):
         raise ValueError(
             f"{path!r} is no script of pgbench's; an arm's workload is the path of one .sql file, and any other "
-            "workload is the same for all arms, in [load]"
+            f"workload is the same for all arms, in {marks.section('load')}"
         )
     return path
 

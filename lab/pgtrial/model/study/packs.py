@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
 from pgtrial.model.records.pack import PackLoad, Quality, Weight
@@ -209,12 +210,12 @@ def check_section(section: PackSection, packs: Iterable[Pack], source: str) -> N
     for name in section.variables:
         if name not in known:
             hint = nearest(name, known, "its packs have") if known else "its packs have no variables"
-            raise StudyError(f"{source}: [load.pack] variables: there is no variable {name!r}; {hint}")
+            raise StudyError(f"{source}: {marks.key('load.pack', 'variables')}: there is no variable {name!r}; {hint}")
     measured = any(pack.quality is not None for pack in of_all)
     if not measured and (section.at_least is not None or section.tolerance is not None):
         raise StudyError(
-            f"{source}: [load.pack] at_least and tolerance are for packs that measure a quality, and none of these "
-            "does; remove them"
+            f"{source}: {marks.key('load.pack', 'at_least')} and {marks.short_key('load.pack', 'tolerance')} are for "
+            "packs that measure a quality, and none of these does; remove them"
         )
 
 

@@ -135,6 +135,10 @@ _OF_SSH = [key for key in _keys(MadeBySsh, Made) if key != "ssh"]
 _OF_MADE = [key for key in _keys(MadeHere, Server) if key != "postgres"]
 
 
+HAS = "has "
+"""The beginning of an objection whose subject is the table."""
+
+
 def objection_to_table(table: SetUp) -> str | None:
     """Returns what is wrong with a table that both names a given server and has keys for a server that pgtrial makes.
     The text is the rest of a sentence that begins with the table; None if the table is right."""

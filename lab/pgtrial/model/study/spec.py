@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
+from pgtrial.model import marks
 from pgtrial.model.metrics import PER_CENT, TPS, known_metrics
 from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record
@@ -141,17 +142,17 @@ class StudySpec(Record):
 
 def objection_to_metrics(spec: StudySpec) -> str | None:
     """Returns why the study cannot declare its metrics, as a sentence; None if it can."""
-    load, names = spec.load, spec.verdict.metrics
+    load, names, metrics = spec.load, spec.verdict.metrics, marks.key("verdict", "metrics")
     if names and load.kind.why_no_metrics is not None:
-        return load.kind.why_no_metrics
+        return f"{metrics} {load.kind.why_no_metrics}"
     for name in names:
         if (misfit := load.kind.misfit(load, name)) is not None:
-            return f'metrics: "{name}" {misfit}'
+            return f'{metrics}: "{name}" {misfit}'
     for name in (TPS, PER_CENT):
         if name in names and is_paced(spec):
-            return f'metrics: at a rate "{name}" is the rate itself; leave it out, or leave out the rate'
+            return f'{metrics}: at a rate "{name}" is the rate itself; leave it out, or leave out the rate'
     if PER_CENT in names and not prices_of(spec):
-        return f'metrics: "{PER_CENT}" takes the price of every arm; write price = "0.42 USD/h" in each'
+        return f'{metrics}: "{PER_CENT}" takes the price of every arm; write price = "0.42 USD/h" in each'
     return None
 
 
@@ -160,10 +161,11 @@ def objection_to_prices(spec: StudySpec) -> str | None:
     prices = prices_of(spec)
     free = [arm for arm in spec.arms if arm not in prices]
     if prices and free:
-        return f"[arms.{free[0]}] has no price; give every arm one, or none"
+        return f"{marks.arm(free[0])} has no price; give every arm one, or none"
     currencies = sorted({price.currency for price in prices.values()})
     if len(currencies) > 1:
-        return f"[arms] price: {' and '.join(currencies)} cannot be compared; write all prices in one currency"
+        several = " and ".join(currencies)
+        return f"{marks.heading('arms')}price: {several} cannot be compared; write all prices in one currency"
     return None
 
 
@@ -173,7 +175,7 @@ def objection_to_fleet(spec: StudySpec) -> str | None:
         return None
     of_values = "values are drawn by one engine, so such a load has no fleet" if spec.load.values else None
     why = of_values or spec.load.kind.why_no_fleet
-    return f"[fleet] {why}; remove it" if why is not None else None
+    return f"{marks.key('fleet')} {why}; remove it" if why is not None else None
 
 
 def prices_of(spec: StudySpec) -> dict[str, Price]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from pgtrial.model import marks
 from pgtrial.model.study.servers import Made
 from pgtrial.model.study.setup import KEYS
 from pgtrial.model.study.spec import StudySpec
@@ -26,8 +27,8 @@ def objection_to_statistics(spec: StudySpec) -> str | None:
     without = next((arm for arm in spec.arms if arm not in copying), None)
     if without is not None:
         return (
-            f'[load] statistics = "same" is for fresh copies on servers that pgtrial makes, and arms.{without} has '
-            "none; leave the key out"
+            f"{marks.key('load', 'statistics', 'same')} is for fresh copies on servers that pgtrial makes, and "
+            f"arms.{without} has none; leave the key out"
         )
     old = [server.postgres for server in copying.values() if server.postgres.isdecimal()]
     old = [version for version in old if int(version) < TAKES_STATISTICS]
@@ -38,9 +39,9 @@ def too_old(version: str) -> str:
     """Returns the error message for a server whose version of PostgreSQL cannot be given another server's planner
     statistics. The message says what to do."""
     return (
-        f'[load] statistics = "same": PostgreSQL {version} does not take the statistics of another server, as '
-        f"{TAKES_STATISTICS} and later do, and the arms load their data apart; leave the key out: statistics that are "
-        "drawn for each trial make the luck of a sample noise between blocks"
+        f"{marks.key('load', 'statistics', 'same')}: PostgreSQL {version} does not take the statistics of another "
+        f"server, as {TAKES_STATISTICS} and later do, and the arms load their data apart; leave the key out: "
+        "statistics that are drawn for each trial make the luck of a sample noise between blocks"
     )
 
 

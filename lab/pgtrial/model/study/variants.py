@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.units import nearest, numbered
 
@@ -58,7 +59,10 @@ def with_profile(data: Mapping[str, Any], wanted: str | None, source: str) -> di
     if not isinstance(study, Mapping):
         return result  # what it is instead is told where the keys are checked
     if "profile" in study:
-        raise StudyError(f"{source}: [study] profile is written by pgtrial; choose one by --profile {study['profile']}")
+        raise StudyError(
+            f"{source}: {marks.key('study', 'profile')} is written by pgtrial; choose one by --profile "
+            f"{study['profile']}"
+        )
     return {**result, "study": {**study, "profile": chosen}}
 
 
@@ -97,9 +101,9 @@ def expanded(data: Mapping[str, Any], builds: Callable[[], Sequence[Build]], sou
     if len(oldest_first) < 2:
         there = f"only one, {oldest_first[0].version}" if oldest_first else "none"
         raise StudyError(
-            f'{source}: [arms.{standing[0]}] postgres = "{EVERY}" compares the server builds of this machine, and '
-            f"there is {there}; install more: pip install 'pgtrial[server,pg16,pg17]', or your system's packages of "
-            "PostgreSQL"
+            f'{source}: {marks.at_arm(standing[0])}postgres = "{EVERY}" compares the server builds of this machine, '
+            f"and there is {there}; install more: pip install 'pgtrial[server,pg16,pg17]', or your system's packages "
+            "of PostgreSQL"
         )
     written: dict[str, Any] = {}
     for name, keys in arms.items():

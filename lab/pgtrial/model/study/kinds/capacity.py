@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pgtrial.model import marks
 from pgtrial.model.metrics import CAPACITY
 from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.model.records.transactions import CapacitySearch
@@ -51,7 +52,7 @@ class Capacity(Transactions):
             return None
         return (
             "the search for the capacity loads the given server to its limit, which others on it will feel; give the "
-            "highest rate that is allowed, in transactions per second, as [load] capacity.at_most"
+            f"highest rate that is allowed, in transactions per second, as {marks.key('load', 'capacity.at_most')}"
         )
 
     def promise(self, load: LoadKeys) -> CapacityLoad | None:

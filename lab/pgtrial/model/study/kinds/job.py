@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
+from pgtrial.model import marks
 from pgtrial.model.metrics import METRICS, TIME
 from pgtrial.model.records.job import BesideLoad, JobLoad
 from pgtrial.model.records.load_point import LoadPoint
@@ -57,7 +58,7 @@ class Job(LoadKind):
         allowed = OF_THE_LOAD_BESIDE if load.job.beside is not None else ()
         yield from misplaced(load, {key: why for key, why in NOT_FOR_JOBS.items() if key not in allowed}, "a job")
         if load.job.beside is not None and not load.rate:
-            yield "job.beside is a load at a rate; set [load] rate, in transactions per second"
+            yield f"job.beside is a load at a rate; {marks.set_key('load', 'rate')}, in transactions per second"
 
     def objection_to_servers(self, study: Asked) -> str | None:
         undo = study.load.job.undo
@@ -66,16 +67,18 @@ class Job(LoadKind):
             if isinstance(server, Given):
                 if undo is None:
                     return (
-                        f"[arms.{arm}] a job changes the data, and a given server has no fresh copy of them for each "
-                        'trial; set [load.job] undo to the SQL that undoes it, or to "none" if it leaves nothing behind'
+                        f"{marks.at_arm(arm)}a job changes the data, and a given server has no fresh copy of them for "
+                        f'each trial; {marks.set_key("load.job", "undo")} to the SQL that undoes it, or to "none" if '
+                        "it leaves nothing behind"
                     )
             elif server.reset != "copy":
                 return (
-                    f'[arms.{arm}] reset = "{server.reset}" keeps what a job has done, and each trial is to do it '
-                    "anew; leave reset out"
+                    f'{marks.at_arm(arm)}reset = "{server.reset}" keeps what a job has done, and each trial is to do '
+                    "it anew; leave reset out"
                 )
         if undo is not None and not study.has_given:
-            return "[load.job] undo is for given servers, and here each trial has a fresh copy of the data; remove it"
+            undo_key = marks.key("load.job", "undo")
+            return f"{undo_key} is for given servers, and here each trial has a fresh copy of the data; remove it"
         return None
 
     def misfit(self, load: LoadKeys, metric: str) -> str | None:

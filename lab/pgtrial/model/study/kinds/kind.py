@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from pgtrial.model import marks
 from pgtrial.model.metrics import METRICS, RESPONSE, TPS
 from pgtrial.model.records.kind import PointKind
 from pgtrial.model.records.load_point import LoadPoint
@@ -74,7 +75,8 @@ class LoadKind(abc.ABC):
     why_no_fleet: ClassVar[str | None] = None
     """The reason why one machine has to make the load; None if several machines can."""
     why_no_metrics: ClassVar[str | None] = None
-    """The reason why a study with this load declares no metrics; None if it may declare some."""
+    """The reason why a study with this load declares no metrics, as the rest of a sentence about metrics; None if it
+    may declare some."""
     has_price: ClassVar[bool] = True
     """True if a study with this load compares transactions per cent, in case its arms have prices."""
     fewest_arms: ClassVar[int] = 2
@@ -138,7 +140,7 @@ class LoadKind(abc.ABC):
         """Returns why the study cannot declare this metric for the load, as the rest of a sentence that begins with the
         metric; None if it can."""
         if METRICS[metric].kind == "capacity":
-            return 'takes a promise; write [load] capacity = { p99 = "20ms" }'
+            return f"takes a promise; write {marks.key('load', 'capacity', {'p99': '20ms'})}"
         return f"is {_FOR_JOBS}" if METRICS[metric].is_for_jobs else None
 
     def metrics(self, load: LoadKeys, declared: list[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.replay import ReplayLoad
@@ -39,8 +40,8 @@ class Replay(LoadKind):
             yield from misplaced(load, NOT_FOR_REPLAYS, "a replay")
             if load.replay.data is None and not load.data:
                 yield (
-                    "a replay needs [load.replay] data: a dump (pg_dump) of the data as they were when the capture "
-                    "began"
+                    f"a replay needs {marks.key('load.replay', 'data')}: a dump (pg_dump) of the data as they were "
+                    "when the capture began"
                 )
         elif load.replay != ReplaySection():
             yield "replay is for the workload replay:DIRECTORY; set it, or remove replay"

@@ -16,7 +16,7 @@ class Tasks(LoadKind):
 
     stored = TaskLoad
     why_no_turns = "tasks run to their end"
-    why_no_metrics = f"metrics are not for the workload {APP_TASKS}, which has criteria of its own; remove it"
+    why_no_metrics = f"are not for the workload {APP_TASKS}, which has criteria of its own; remove it"
     has_price = False
     has_planned_time = False
 
