@@ -4,7 +4,10 @@ the index, and have links that lead somewhere.
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,3 +68,28 @@ def test_the_index_lists_every_page():
     assert [name for name in PAGES if name.startswith("docs/") and (ROOT / name).resolve() not in listed] == [
         "docs/index.md"
     ]
+
+
+SHOWN = [
+    (name, study, output)
+    for name, page in PAGES.items()
+    for study, output in re.findall(
+        r"^```sh\npgtrial verdict (docs/examples/\S+)\n```\n\n```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE
+    )
+]
+"""The verdicts of committed studies that pages show: the page, the path of the bundle, and the output on the page."""
+
+
+def test_pages_show_verdicts_of_committed_studies():
+    assert {name for name, *_ in SHOWN} >= {"docs/concepts.md", "docs/read-a-report.md", "docs/no-verdict.md"}
+
+
+@pytest.mark.parametrize(("name", "study", "output"), SHOWN)
+def test_a_verdict_that_a_page_shows_is_what_the_command_prints(name, study, output):
+    program = Path(sys.executable).parent / "pgtrial"
+    environment = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(
+        [program, "verdict", study], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    printed = [line.rstrip() for line in done.stdout.splitlines()]
+    assert output.splitlines() == printed, f"{name} shows another output of pgtrial verdict {study}"
