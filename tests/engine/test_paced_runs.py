@@ -187,7 +187,8 @@ def test_what_the_client_itself_needs_is_told(peers, loaded, tmp_path):
 def test_a_client_is_warned_of_when_it_was_busy_and_only_then(peers, loaded, tmp_path, script):
     _, _, end = run_script(peers[1], loaded(18), tmp_path, script, "-T", "1")
     client = end["client"]
-    kinds = {warning["kind"] for warning in client["warnings"]}
+    # what reads the events may be late on a busy machine, which is told of as well
+    kinds = {warning["kind"] for warning in client["warnings"]} - {"output-slow"}
     # how busy the second is depends on what else the machine does
     assert kinds == ({"client-busy"} if client["busiest_thread_share"] > 0.8 else set())
     assert all(warning["message"] for warning in client["warnings"])

@@ -230,13 +230,20 @@ def test_a_session_that_loses_its_connection_is_over_and_the_others_go_on(
 @pytest.mark.server
 def test_a_session_that_waits_notices_that_its_connection_is_gone(replay: Program, fresh, tmp_path: Path) -> None:
     target = fresh(18, empty=True)
-    others = "application_name = 'pgtrial replay' and datname = current_database() and pid <> pg_backend_pid()"
-    victim = f"select pg_terminate_backend(pid) from pg_stat_activity where {others}"
-    capture = write_capture(
-        tmp_path / "capture",
-        [Recorded([Said(0.0, "select 1"), Said(2.0, "select 1")]), Recorded([Said(1.0, victim, rows=1)])],
-    )
-    _, said = replayed(replay, target, capture)
+    with target.connect_as_user() as connection:
+        # waits until the session has its first answer, however late that is, and ends it
+        connection.execute(
+            "CREATE FUNCTION end_the_other() RETURNS boolean LANGUAGE plpgsql AS $$ DECLARE other int; BEGIN LOOP"
+            " PERFORM pg_stat_clear_snapshot(); SELECT pid INTO other FROM pg_stat_activity"
+            " WHERE application_name = 'pgtrial replay' AND datname = current_database() AND pid <> pg_backend_pid()"
+            " AND state = 'idle' AND query = 'select 1'; EXIT WHEN FOUND; PERFORM pg_sleep(0.01); END LOOP;"
+            " RETURN pg_terminate_backend(other); END $$"
+        )
+    # the next statement of the session that is lost comes after the time of the replay, enough for a busy machine
+    waiting = Recorded([Said(0.0, "select 1"), Said(3000.0, "select 1")])
+    ending = Recorded([Said(0.1, "select end_the_other()", rows=1)])
+    capture = write_capture(tmp_path / "capture", [waiting, ending])
+    _, said = replayed(replay, target, capture, "-T", "6")
     assert (said["other_rows"], said["sessions"]["lost"], said["statements"]) == (0, 1, 2)
 
 
@@ -298,7 +305,8 @@ def test_a_transaction_is_whole_when_the_time_is_over(replay: Program, fresh, tm
         Said(6000.0, insert, ["3"]),
     ]
     capture = write_capture(tmp_path / "capture", [Recorded(said), Recorded([Said(4000.0, insert, ["4"])])])
-    done, told = replayed(replay, target, capture, "-T", "0.5", "-j", "2")
+    # so long that a busy machine begins the transaction before the time is over
+    done, told = replayed(replay, target, capture, "-T", "4", "-j", "2")
     assert rows(target, "SELECT id FROM t ORDER BY id") == [(1,), (2,)]
     assert (told["statements"], told["sessions"]["begun"], told["sessions"]["finished"]) == (4, 1, 0)
     assert "statements: 4 of 6 executed" in done.stdout

@@ -211,12 +211,12 @@ def test_a_client_that_has_waited_long_enough_is_given_up(peers, mortal, tmp_pat
 def test_a_run_ends_on_time_while_its_clients_wait_for_the_server(peers, mortal, tmp_path):
     (tmp_path / "script.sql").write_text(IN_A_TRANSACTION)
     # each client loses its first transaction: however late that is, it begins within the time
-    args = ["-n", "-T", "2", "-c", "2", "-j", "2", "-D", "turn=1", "-f", "script.sql"]
+    args = ["-n", "-T", "4", "-c", "2", "-j", "2", "-D", "turn=1", "-f", "script.sql"]
     args += ["--wait-for-server=60", "--events=events"]
     done = run_over_a_death(peers[1], mortal, tmp_path, args, immediate=False, reborn=False)
     assert done.status == 0
     end = done_of(events_of((tmp_path / "events").read_text()))
-    assert (end["clients_aborted"], end["measure"]["duration_s"]) == (0, 2)
+    assert (end["clients_aborted"], end["measure"]["duration_s"]) == (0, 4)
     parts = (end["measure"], end["drain"])
     assert sum((Counter(part["failures"]) for part in parts), Counter()) == {"57P01": 2}
     assert [part["transactions"] for part in parts] == [0, 0]

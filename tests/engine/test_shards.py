@@ -230,9 +230,10 @@ def test_a_moment_that_is_past_or_that_nobody_waits_for_is_now(peers, target, tm
 
 @pytest.mark.server
 def test_a_load_that_begins_in_time_is_not_called_late(peers, target, tmp_path):
-    done, _ = run_with_events(
-        peers[1], target, tmp_path / "events", "-n", "-S", "-t", "1", f"--start-at={time.time() - 0.01:.6f}"
-    )
+    with ExitStack() as stack:
+        # ready, so that it need not even start before the moment
+        process = waiting(stack, peers[1], target, tmp_path / "events", "-n", "-S", "-t", "1")
+        done = tell(process, f"{time.time() - 0.01:.6f}\n")
     assert (done.status, done.stderr) == (0, "")
 
 

@@ -24,8 +24,11 @@ SLICE_S = 0.1
 ROUNDS = 10
 SEED = 9
 CLIENTS = 3
-LEAD_S = 2.0
-"""The time between telling the engines when to start and that start, seconds."""
+LEADS_S = (2.0, 10.0, 40.0)
+"""The times between telling the engines when to start and that start, seconds. An engine that a busy machine lets read
+that only afterwards refuses to run, and all are started again with the next, longer time.
+"""
+PAST = "slices count from it on all engines: name a later one"
 
 
 def planned(participant: int, of: int) -> list[float]:
@@ -43,7 +46,19 @@ def take_turns(
     program: Program, targets: list[Target], tmp_path: Path, args: Callable[[int, Path], list[str]]
 ) -> list[tuple[Ended, list[Event]]]:
     """Runs an engine on each target, all at once; returns the result and the events of each."""
-    paths = [tmp_path / f"events-{number}" for number in range(len(targets))]
+    for lead_s in LEADS_S:
+        told = take_turns_after(lead_s, program, targets, tmp_path, args)
+        if not any(PAST in done.stdout + done.stderr for done, _ in told):
+            break
+    for done, _ in told:
+        assert done.status == 0, (done.stdout, done.stderr)
+    return told
+
+
+def take_turns_after(
+    lead_s: float, program: Program, targets: list[Target], tmp_path: Path, args: Callable[[int, Path], list[str]]
+) -> list[tuple[Ended, list[Event]]]:
+    paths = [tmp_path / f"events-{lead_s:g}-{number}" for number in range(len(targets))]
     running: list[subprocess.Popen[str]] = [
         program.start(
             target, [*slice_options(number, len(targets), "-"), *args(number, path)], directory=tmp_path, typed=True
@@ -52,7 +67,7 @@ def take_turns(
     ]
     for path in paths:
         wait_for(path, lambda events: bool(of_kind(events, "ready")))
-    start = f"{time.time() + LEAD_S:.6f}\n"
+    start = f"{time.time() + lead_s:.6f}\n"
     for process in running:
         assert process.stdin is not None
         process.stdin.write(start)
@@ -60,9 +75,7 @@ def take_turns(
     told = []
     for process, path in zip(running, paths, strict=True):
         with process:
-            done = ended(process)
-        assert done.status == 0, (done.stdout, done.stderr)
-        told.append((done, events_of(path.read_text())))
+            told.append((ended(process), events_of(path.read_text())))
     return told
 
 
@@ -140,9 +153,10 @@ def test_transactions_that_overrun_are_finished_and_counted_with_their_time(peer
     assert_turns(events, warmup_rounds=0)
     for one in events:
         measure = done_of(one)["measure"]
-        # Each client's time is that of its transactions, but for the moments between them.
+        # Each client's time is that of its transactions and of the moments between them, in which a busy machine may
+        # stop the engine. Without the overruns it would be shorter than its transactions, by a seventh.
         spent = measure["transactions"] * measure["latency_us"]["mean"] / 1e6
-        assert spent == pytest.approx(measure["client_s"], rel=1e-3)
+        assert spent * (1 - 1e-4) <= measure["client_s"] <= spent * 1.1
 
 
 def test_threads_of_sysbench_take_turns(targets, tmp_path):

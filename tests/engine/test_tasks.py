@@ -130,22 +130,23 @@ def test_tasks_change_nothing_and_use_no_more_connections_than_the_pools_have(ta
 def test_tasks_that_get_no_connection_in_time_are_counted_with_their_waiting_times(peers, loaded, tmp_path):
     script = tmp_path / "slow.sql"
     script.write_text("SELECT pg_sleep(0.1);\n")
-    args = ("-n", "-f", str(script), "--apps=1", "--tasks=500", "--pool=2", "--pool-timeout=2")
+    # so long that a busy machine makes the first connections before it is over
+    args = ("-n", "-f", str(script), "--apps=1", "--tasks=500", "--pool=2", "--pool-timeout=4")
     done, events = run_with_events(peers[1], loaded(18), tmp_path / "events", *args)
     assert done.status == 0, done.stderr
     assert_consistent(events)
     end = done_of(events)
     completed, failed = end["measure"]["transactions"], end["measure"]["failures"]["pool-timeout"]
-    assert 0 < completed < 80
+    assert 0 < completed < 160
     assert completed + failed == 500
     assert end["tasks"]["failures"] == {"pool-timeout": failed}
     told = of_kind(events, "task")
     assert [task["failure"] for task in told] == ["pool-timeout"] * failed
     # those who came last waited in vain, from the moment of their arrival
     assert {task["task"] for task in told} == set(range(completed + 1, 501))
-    assert all(2 <= task["waited_s"] < 60 and task["served_s"] == 0 for task in told)
+    assert all(4 <= task["waited_s"] < 60 and task["served_s"] == 0 for task in told)
     assert end["measure"]["pool_timeouts"]["count"] == failed
-    assert end["tasks"]["timeout_waited_us"]["min"] >= 2_000_000
+    assert end["tasks"]["timeout_waited_us"]["min"] >= 4_000_000
     assert f"number of transactions actually processed: {completed}/500\n" in done.stdout
     assert f"number of pool time-outs: {failed} (" in done.stdout
 
@@ -284,8 +285,9 @@ def test_a_server_that_stops_for_a_while_shows_in_response_times_and_not_in_most
     cluster: Cluster = start_cluster(18)
     assert tasks.run(cluster.target, "--initialize-only", *SMALL).status == 0
     path = tmp_path / "events"
-    # 200 tasks a second for 3.5 seconds, whatever the server does: it stops before the last of them come
-    args = ("--apps=1", "--tasks=700", "--pool=2", "--arrival=200", "-q", "--events", str(path))
+    # 100 tasks a second for 7 seconds, whatever the server does: it stops before the last of them come, also where a
+    # busy machine lets the test know late that the first second is over
+    args = ("--apps=1", "--tasks=700", "--pool=2", "--arrival=100", "-q", "--events", str(path))
     with tasks.start(cluster.target, args) as process:
         wait_for(path, has_counted)
         stop(cluster, STOP_S)

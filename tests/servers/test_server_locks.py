@@ -28,7 +28,12 @@ PATIENCE_S = 60.0
 
 
 def locks_of(study):
-    """Returns the locks of a lab that waits only 0.2 s for other labs to end, since none ends during these tests."""
+    """Returns the locks of a lab that waits for other labs to end, whose sessions a busy server may end late."""
+    return ServerLocks(study, leaving_s=PATIENCE_S)
+
+
+def impatient(study):
+    """Returns the locks of a lab that waits only 0.2 s for another lab, which has the server and does not end."""
     return ServerLocks(study, leaving_s=0.2)
 
 
@@ -98,7 +103,7 @@ def test_a_second_lab_is_refused_in_any_database_and_told_who_has_the_server(lis
             r"arms\.a: another lab has a study on the server of bench@127\.0\.0\.1:\d+/other: pgtrial study tuesday "
             r"since \d{4}-[-0-9]+ [:0-9]+ UTC, process \d+ there, role postgres, database postgres; wait until"
         )
-        with locks_of("wednesday") as second, pytest.raises(StudyError, match=said):
+        with impatient("wednesday") as second, pytest.raises(StudyError, match=said):
             second.take(_arms([_target(listening, "127.0.0.1", "other", "bench")]))
     with locks_of("wednesday") as second:
         assert second.take(_arms([_target(listening, "127.0.0.1", "other", "bench")])) == []
@@ -118,10 +123,10 @@ def test_the_lock_of_a_lab_that_is_killed_is_gone(listening):
     address = [str(listening.socket_directory), str(listening.port)]
     with subprocess.Popen([sys.executable, "-c", _HOLDS, *address], stdout=subprocess.PIPE, text=True) as lab:
         assert lab.stdout.readline() == "[]\n"
-        with locks_of("next") as locks, pytest.raises(StudyError, match="pgtrial study killed since"):
+        with impatient("next") as locks, pytest.raises(StudyError, match="pgtrial study killed since"):
             locks.take_one(_target(listening))
         lab.kill()
-    with ServerLocks("next", leaving_s=PATIENCE_S) as locks:
+    with locks_of("next") as locks:
         assert locks.take_one(_target(listening)) == []
 
 
@@ -142,7 +147,7 @@ def test_a_lock_that_went_with_its_session_is_taken_again_or_named(listening):
         end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'pgtrial study one%'"
         session.execute(end)
         first.renew()
-        with locks_of("two") as second, pytest.raises(StudyError, match="pgtrial study one"):
+        with impatient("two") as second, pytest.raises(StudyError, match="pgtrial study one"):
             second.take(_arms([_target(listening)]))
 
 
@@ -158,11 +163,11 @@ def test_behind_a_pooler_of_transactions_the_lock_is_held_and_goes_with_the_stud
     with locks_of("pooled") as first:
         assert first.take(_arms([target], [_target(listening)])) == []
         assert first.in_common()[0] == ["a", "b"]
-        with locks_of("direct") as second, pytest.raises(StudyError, match="another lab has a study on the server"):
+        with impatient("direct") as second, pytest.raises(StudyError, match="another lab has a study on the server"):
             second.take(_arms([_target(listening, "127.0.0.1")]))
     with locks_of("direct") as second:
         assert second.take(_arms([_target(listening, "127.0.0.1")])) == []
-        with locks_of("pooled") as first, pytest.raises(StudyError, match="pgtrial study direct"):
+        with impatient("pooled") as first, pytest.raises(StudyError, match="pgtrial study direct"):
             first.take(_arms([target]))
 
 

@@ -14,9 +14,15 @@ from random import Random
 from pgtrial.loads.target import Target
 from tests.engine.events import events_of, has_counted, wait_for
 from tests.engine.programs import Program
+from tests.processes import until
 
 _PATIENCE_S = 120.0
 """The limit for the time in which the server must recover after a kill, seconds."""
+
+_SERVING = (
+    "SELECT pid FROM pg_stat_activity WHERE application_name = 'pgtrial order-entry' AND state <> 'idle'"
+    " ORDER BY random() LIMIT 1"
+)
 
 
 class AttackedLoad:
@@ -40,7 +46,8 @@ class AttackedLoad:
                     time.sleep(chance.uniform(*pause_s))
                     if victim == "engine":
                         break
-                    self.killed[victim] += self._kill_backend()
+                    self._kill_backend()
+                    self.killed[victim] += 1
                     self._wait_until_it_goes_on()
             self.killed["engine"] += 1
             if time.monotonic() >= deadline:
@@ -65,17 +72,17 @@ class AttackedLoad:
                 process.communicate()
         assert process.returncode == -signal.SIGKILL, "the engine was killed, and did not end before"
 
-    def _kill_backend(self) -> int:
-        """Kills a backend that serves a client. The server then ends all others, and recovers."""
-        with self._target.connect_as_user() as connection:
-            row = connection.execute(
-                "SELECT pid FROM pg_stat_activity WHERE application_name = 'pgtrial order-entry' "
-                "AND state <> 'idle' ORDER BY random() LIMIT 1"
-            ).fetchone()
-        if row is None:
-            return 0
-        os.kill(row[0], signal.SIGKILL)
-        return 1
+    def _kill_backend(self) -> None:
+        """Waits for a backend that serves a client, and kills it. The server then ends all others, and recovers."""
+        found: list[int] = []
+
+        def serves() -> bool:
+            with self._target.connect_as_user() as connection:
+                found.extend(pid for (pid,) in connection.execute(_SERVING).fetchall())
+            return bool(found)
+
+        until(serves, "a backend serves a client", _PATIENCE_S)
+        os.kill(found[0], signal.SIGKILL)
 
     def _wait_until_it_goes_on(self) -> None:
         """The clients have connected anew, and count transactions of a later second."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.engine.events import assert_consistent, check_latencies, done_of, events_of, run_with_events
+from tests.engine.events import assert_consistent, check_latencies, done_of, events_of, of_kind, run_with_events
 from tests.engine.order_entry.looks import DISTRICTS, KINDS, WAITING, number, violated
 
 pytestmark = pytest.mark.server
@@ -92,11 +92,13 @@ def test_what_fails_to_serialize_is_tried_again(order_entry, copy, tmp_path):
 
 
 def test_terminals_wait_around_their_transactions(order_entry, copy, tmp_path):
-    args = ("run", "-c", "3", "-T", "5", "--think-times", "--mix", "0,0,0,0,1")
+    # with this seed each terminal thinks for more than six seconds after its first transaction
+    args = ("run", "-c", "3", "-T", "8", "--think-times", "--mix", "0,0,0,0,1", "--random-seed", "5")
     done, events = run_with_events(order_entry, copy(1), tmp_path / "events", *args)
     assert done.status == 0, done.stderr
-    # two seconds of keying before each of them
-    assert 3 <= done_of(events)["measure"]["transactions"] <= 6
+    # two seconds of keying before it
+    assert [tick["transactions"] for tick in of_kind(events, "tick")[:2]] == [0, 0]
+    assert done_of(events)["measure"]["transactions"] == 3
     assert "limit by keying and think times, with ten clients a warehouse: 12.9 new-orders per minute" in done.stdout
 
 

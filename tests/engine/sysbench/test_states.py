@@ -41,9 +41,9 @@ function prepare() print("made", con:query_row("SELECT count(*) FROM made")) end
 RUNS = [
     "--events=1 run",
     "--events=1 --rate=1000 run",
-    "--events=1 --report-interval=1 run",
-    "--events=1 --report-checkpoints=1 run",
-    "--events=1 --report-checkpoints=1 --report-interval=1 --rate=1000 run",
+    "--events=1 --report-interval=100 run",
+    "--events=1 --report-checkpoints=100 run",
+    "--events=1 --report-checkpoints=100 --report-interval=100 --rate=1000 run",
     "prepare",
     "cleanup",
     "help",

@@ -30,6 +30,8 @@ def test_every_version_gives_the_same_core_of_counters(cluster):
 @pytest.mark.server
 def test_a_delta_holds_the_work_done_in_between(cluster):
     with cluster.target.connect_as_user() as session:
+        # sessions of the tests before tell what they did when they end
+        wait_for_clients_to_leave(session, 0, PATIENCE_S)
         before = views.read_counters(session)
         with cluster.target.connect_as_user() as worker:
             worker.execute("CREATE TABLE pgbench_work AS SELECT generate_series(1, 1000) AS n")
