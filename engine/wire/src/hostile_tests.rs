@@ -427,11 +427,21 @@ fn a_session_has_ended_on_the_server_too() {
         stream.write_all(&welcome()).unwrap();
         hear_out(stream);
         thread::sleep(Duration::from_millis(100));
-        stream.write_all(&message(b'S', b"a\0b\0")).unwrap();
+        // The client may have left by now.
+        let _ = stream.write_all(&message(b'S', b"a\0b\0"));
         ended.send(()).unwrap();
     });
-    drop(open(port, "sslmode=disable").unwrap());
-    ends.try_recv().expect("the server has ended it");
+    // A client that does not wait leaves before the server's pause is over, each time. One that waits leaves before the
+    // end only if a busy machine stops the server for as long as that client waits.
+    let has_ended = (0..10).any(|_| {
+        drop(open(port, "sslmode=disable").unwrap());
+        let waited = ends.try_recv().is_ok();
+        if !waited {
+            ends.recv().unwrap();
+        }
+        waited
+    });
+    assert!(has_ended, "the client left before the server had ended the session");
 }
 
 #[test]
