@@ -21,13 +21,19 @@ from pgtrial.evidence.collect.network import median_round_trip
 from pgtrial.evidence.observe import views
 from pgtrial.evidence.observe.host import read_host
 from pgtrial.evidence.observe.plans import nodes_of
-from pgtrial.loads.client_processes import count_clients, wait_for_clients_to_leave
+from pgtrial.loads.client_processes import (
+    LEAVING_AMONG_OTHERS_S,
+    LEAVING_S,
+    count_clients,
+    wait_for_clients_to_leave,
+)
 from pgtrial.loads.data.order_entry_tables import violated_condition
 from pgtrial.loads.engine import EngineRun
 from pgtrial.loads.load_run import Event, LoadRun
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import TrialError
 from pgtrial.model.study.order_entry import ORDER_ENTRY
+from pgtrial.model.study.servers import Given
 from pgtrial.model.units import patience_s
 from pgtrial.servers.arm import Arm, timed
 
@@ -108,7 +114,7 @@ class MeasuredLoad:
         """Returns how the counters have changed since `measure_begins`, once the clients of the load have left."""
         before, self._before = self._before, None
         try:
-            wait_for_clients_to_leave(self._session, self._others)
+            wait_for_clients_to_leave(self._session, self._others, _leaving_s(self._arm))
             return views.deltas(before, self._counters()) if before is not None else {}
         except psycopg.OperationalError as error:
             self._course.lose(error)
@@ -148,7 +154,7 @@ class MeasuredLoad:
             course.not_permitted += [checkpoint.not_permitted] if checkpoint.not_permitted else []
             try:
                 if not course.shared_server:
-                    wait_for_clients_to_leave(session, self._others)
+                    wait_for_clients_to_leave(session, self._others, _leaving_s(self._arm))
                 self.watch.end()
                 if self._before is not None:
                     course.deltas |= views.deltas(self._before, self._counters())
@@ -213,11 +219,16 @@ def _make_ready(course: Course, session: Session, arm: Arm, checkpoint: Checkpoi
     with timed(course.timings, "warm"):
         missed = warm_relations(target, arm.setup, course.data)
         # sessions that warmed the relations must not count as clients of others
-        wait_for_clients_to_leave(session, clients)
+        wait_for_clients_to_leave(session, clients, _leaving_s(arm))
         course.not_permitted += [missed] if missed else []
         if course.load.phases_s[0] == 0 or course.load.kind.searches_rate:
             checkpoint.issue()
     course.relations_before = views.read_relations(session, course.data.relations(session))
+
+
+def _leaving_s(arm: Arm) -> float:
+    """Returns how long a trial waits for client processes that end, seconds."""
+    return LEAVING_AMONG_OTHERS_S if isinstance(arm.setup, Given) else LEAVING_S
 
 
 def _check_conditions(course: Course, target: Target, when: str) -> None:

@@ -22,10 +22,19 @@ def count_clients(session: Session) -> int:
     return 0
 
 
-def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float = 3.0) -> None:
+LEAVING_S = 30.0
+"""How long the client processes of a load may take to end, seconds. They take milliseconds, unless the machine is
+overloaded."""
+
+LEAVING_AMONG_OTHERS_S = 3.0
+"""The same on a given server during trials, where clients of others that have come meanwhile may never leave."""
+
+
+def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float = LEAVING_S) -> None:
     """Waits until at most `remaining` client processes are left: each reports its last counters when it ends.
 
-    After that the cumulative views have these counters.
+    After that the cumulative views have these counters. If more clients are left after `timeout_s` seconds, the
+    counters may lack theirs.
     """
     deadline = time.monotonic() + timeout_s
     while count_clients(session) > remaining and time.monotonic() < deadline:
