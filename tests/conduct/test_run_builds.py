@@ -11,7 +11,7 @@ from pgtrial.model.records.bisection import Bisection
 from pgtrial.store import repositories
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.verdict.rules import audit
-from tests.conduct.small import small_study
+from tests.conduct.small import small_study, undeclared_differences
 from tests.conftest import require_engine, require_server
 from tests.repositories import Repository, extension_files
 
@@ -86,8 +86,7 @@ def test_facts_name_the_commits_and_the_audit_has_nothing_against_them(study, ho
     assert (quick["extension_subjects"], slow["extension_subjects"]) == (["quick"], ["slow"])
     assert slow["extension_sources"] == [f"git:{home}/extension@{commit(home, 'slow')}"]
     assert "busy 1.0" in quick["extensions"]
-    findings = audit(study.plan, study.facts(), study.spec).findings
-    assert {finding.rule for finding in findings}.isdisjoint({"undeclared_difference"})
+    assert undeclared_differences(audit(study.plan, study.facts(), study.spec).findings) == []
     assert study.plan.declared[study.plan.others[0]] == ["server.extension_sources"]
 
 
