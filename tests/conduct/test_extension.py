@@ -253,19 +253,21 @@ def test_the_command_asks_for_a_directory_one_measure_and_an_unchanged_study(tmp
 @pytest.mark.server
 def test_more_blocks_take_a_real_study_from_undecided_to_a_verdict(tmp_path):
     require_engine()
-    scan = {"enable_indexscan": "off", "enable_bitmapscan": "off", "enable_indexonlyscan": "off", "jit": "off"}
+    # half a second of the faster arm is enough to be the faster one
+    (tmp_path / "nap.sql").write_text("SELECT pg_sleep(current_setting('pgtrial.nap')::float);\n")
     study = small_study(
         tmp_path / "s",
         blocks=5,
-        load={"workload": "select-only", "warmup": "200ms"},
-        arms={"index": {}, "scan": {"settings": scan}},
+        folder=tmp_path,
+        load={"workload": "nap.sql", "warmup": "200ms", "duration": "4s"},
+        arms={"fast": {"settings": {"pgtrial.nap": "0.001"}}, "slow": {"settings": {"pgtrial.nap": "0.2"}}},
     )
     for planned_trial in study.plan.trials:
         directory = study.begin_trial(planned_trial)
         pl.DataFrame(schema=TIMELINE_SCHEMA).write_parquet(directory / "timeline.parquet")
         trial = completed_trial(study, planned_trial)
         slow = trial.measured.model_copy(update={"transactions": 15 + trial.block, "tps": 3 + trial.block / 5})
-        study.write_trials([trial if trial.arm == "index" else trial.model_copy(update={"measured": slow})])
+        study.write_trials([trial if trial.arm == "fast" else trial.model_copy(update={"measured": slow})])
     assert read_data(study).result.primary[0].verdict == "undecided"
     assert run_command(str(study.path), more="1") == 0
     again = StudyDirectory.open(study.path)

@@ -50,6 +50,10 @@ def work(body: str) -> list[str]:
     return [f"CREATE FUNCTION work() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {body} END $$"]
 
 
+CALLS, NEXT = "CREATE SEQUENCE calls", "nextval('calls')"
+"""A sequence that numbers the calls of a copy, and the number of a call: which of them fail is no luck."""
+
+
 def calls_of_work(
     base: dict[str, Any], head: dict[str, Any], rate: float = 100, folder: str = "results", **verdict: Any
 ) -> tuple[StudyDirectory, StudyResult]:
@@ -100,8 +104,21 @@ def passes_nowhere(study: StudyDirectory, result: StudyResult, arm: str) -> None
     assert (gate.status, arm in gate.reason) == (1, True)
 
 
+COUNTING = """BEGIN;
+SELECT calls FROM counters;
+\\sleep 20 ms
+UPDATE counters SET calls = calls + 1;
+END;
+"""
+"""A transaction whose snapshot is 20 ms old when it updates a row that all of them update. At 120 of them a second more
+than half fail at `repeatable read`, on a fast machine as well as on a busy one.
+"""
+
+
 def test_repeatable_read_that_fails_to_serialize_is_not_faster_than_read_committed():
-    load = {"workload": "tpcb-like", "scale": 1, "clients": 16, "rate": 120}
+    Path("counters.sql").write_text("CREATE TABLE counters AS SELECT 0 AS calls;\n")
+    Path("counting.sql").write_text(COUNTING)
+    load = {"workload": "counting.sql", "data": "counters.sql", "clients": 16, "rate": 120}
     arms = {
         level: {"settings": {"default_transaction_isolation": level}} for level in ("read committed", "repeatable read")
     }
@@ -113,20 +130,26 @@ def test_repeatable_read_that_fails_to_serialize_is_not_faster_than_read_committ
 @pytest.mark.parametrize(
     ("base", "head"),
     [
-        ("PERFORM pg_sleep(0.1 * (random() < 0.3)::int);", "IF random() < 0.3 THEN RAISE SQLSTATE '40001'; END IF;"),
-        ("PERFORM pg_sleep(0.001);", "IF random() < 0.5 THEN RAISE SQLSTATE '40P01'; END IF; PERFORM pg_sleep(0.001);"),
+        (
+            f"PERFORM pg_sleep(0.1 * ({NEXT} % 10 > 6)::int);",
+            f"IF {NEXT} % 10 > 6 THEN RAISE SQLSTATE '40001'; END IF;",
+        ),
+        (
+            "PERFORM pg_sleep(0.001);",
+            f"IF {NEXT} % 2 = 0 THEN RAISE SQLSTATE '40P01'; END IF; PERFORM pg_sleep(0.001);",
+        ),
     ],
     ids=["its slow work", "half at once"],
 )
 def test_a_function_that_fails_in_place_of_work_passes_no_gate(base, head):
-    passes_nowhere(*calls_of_work({"setup_sql": work(base)}, {"setup_sql": work(head)}), "head")
+    sides = ({"setup_sql": [CALLS, *work(body)]} for body in (base, head))
+    passes_nowhere(*calls_of_work(*sides), "head")
 
 
 def test_an_arm_whose_clients_end_at_an_error_is_slower():
     """A statement that is cancelled at its limit ends its client, as it does with pgbench."""
     # Each seventh call is slow, so that each trial of head has one, and its rehearsal has none.
-    calls = "CREATE SEQUENCE calls"
-    slow = [calls, *work("IF nextval('calls') % 7 = 0 THEN PERFORM pg_sleep(0.3); END IF;")]
+    slow = [CALLS, *work(f"IF {NEXT} % 7 = 0 THEN PERFORM pg_sleep(0.3); END IF;")]
     study, result = calls_of_work({"setup_sql": slow}, {"setup_sql": slow, "settings": {"statement_timeout": "100ms"}})
     assert {trial.status for trial in study.trials() if trial.arm == "head"} == {"failed"}
     assert result.primary[0].verdict == "worse"

@@ -16,6 +16,7 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.report.data import read_data
+from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from tests.conduct.small import small_study
@@ -97,6 +98,8 @@ def run(
 def test_statistics_are_drawn_for_each_trial_and_plans_that_vary_are_named_with_their_share_and_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # as if it had been measured before: on a busy machine it may take more than a tenth of these short blocks
+    monkeypatch.setattr(LoadedData, "known_analysis_s", lambda data: 0.05)
     study, digests, _ = run(monkeypatch, "drawn", 3, APART)
     assert len({digest for found in digests.values() for digest in found}) == 6
     assert study.plan.statistics == "drawn"
@@ -110,9 +113,9 @@ def test_statistics_are_drawn_for_each_trial_and_plans_that_vary_are_named_with_
     varying = [found for found in read_data(study).result.findings if found.rule == "plans_vary"]
     assert varying
     assert varying[0].severity == "info"
-    # which of the queries vary is luck, and so are their plans
+    # which of the queries vary is luck, and so are their plans; that none does happens once in a million times
     assert re.search(
-        r": [\w ]+ in [12] of 3 trials \([\d.]+ m?s\)(,| and) [\w ]+ in [12] of 3 trials", varying[0].message
+        r": [\w ]+ in [12] of 3 trials \([^ ]+ ms\)(,| and) [\w ]+ in [12] of 3 trials", varying[0].message
     )
 
 

@@ -17,6 +17,7 @@ from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.store.comparison import comparison
 from pgtrial.store.directory import JOB_PROGRESS
 from tests.conftest import require_engine
+from tests.processes import until
 
 pytestmark = pytest.mark.server
 
@@ -103,7 +104,7 @@ def test_what_a_command_leaves_running_ends_with_it(daemon):
     assert [trial.reason for trial in trials.values()] == [None, None]
     left = [int(line) for line in Path("left").read_text().split()]
     assert len(left) >= 2
-    assert not any(psutil.pid_exists(pid) for pid in left)
+    until(lambda: not any(psutil.pid_exists(pid) for pid in left), "init has buried them")
 
 
 def test_a_command_that_is_no_program_is_found():
@@ -120,5 +121,6 @@ def test_what_a_job_holds_up_counts_in_the_load_beside_it():
         assert not [note for note in trial.notes if "beside" in note]
         served = trial.job.beside
         assert served.duration_s > trial.measured.duration_s
-        assert served.latency_us.max > 1.8e6, "one that waited for the lock from its beginning on"
-        assert served.transactions > 60, "all that were to start meanwhile"
+        # at 50/s nobody comes for half a second in one case of 70 billion, and 40 or fewer in two seconds more rarely
+        assert served.latency_us.max > 1.5e6, "one that waited for the lock nearly from its beginning on"
+        assert served.transactions > 40, "all that were to start meanwhile"

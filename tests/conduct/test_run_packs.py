@@ -147,7 +147,8 @@ def test_the_filter_of_vectors_has_a_recall_of_its_own(tmp_path):
     qualities = {trial.quality for trial in study.trials()}
     assert len(qualities) == 1
     assert 0 < (qualities.pop() or 0) <= 1
-    assert "is not the 1.01 that the study asks for at least" in read_data(study).result.withheld[0]
+    withheld = read_data(study).result.withheld
+    assert any("is not the 1.01 that the study asks for at least" in reason for reason in withheld)
 
 
 def test_an_arm_without_the_extension_stops_the_study_before_any_data_is_loaded(tmp_path):
@@ -224,7 +225,8 @@ def test_the_session_of_hold_sql_is_open_during_the_load_of_the_arms_that_ask_fo
         tmp_path / "counters",
         pack_toml='hold = "counters.hold"\n' + MANIFEST,
         hold_sql="SELECT pg_advisory_lock(7);\n",
-        raise_sql=f"\\set id random(1, 10)\nUPDATE counters SET value = {free} WHERE id = :id;\n",
+        # once a transaction has found the lock free, no later one takes that back
+        raise_sql=f"\\set id random(1, 10)\nUPDATE counters SET value = least(value, {free}) WHERE id = :id;\n",
     )
     arms = {"base": {}, "held": {"settings": {"counters.hold": "on"}}}
     load = {"workload": "./counters"}
