@@ -113,7 +113,7 @@ def few_probes(monkeypatch):
 LOAD = {
     "workload": "select-only",
     "warmup": "1s",
-    "duration": "1s",
+    "duration": "2s",
     "interleave": "auto",
     "capacity": {"p50": "50ms", "failures": "1%"},
 }
@@ -134,9 +134,8 @@ def test_a_study_of_capacity_runs_on_real_servers(tmp_path, few_probes):
         assert trial.measured is not None
         assert trial.measured.latency_us is not None
         committed = trial.server_deltas["database"]["xact_commit"]
-        assert 0.5 < committed / trial.measured.transactions < 3, (
-            "of the probe that is stored, with what was unreported"
-        )
+        # more: what was unreported before; fewer: what was committed before a busy lab heard of the beginning
+        assert 0.1 < committed / trial.measured.transactions < 3, "of the probe that is stored"
         assert (study.trial_path(trial) / "engine.jsonl").read_text().count('"event":"hello"') == 1 + len(rates)
     seconds = [event for event in events if isinstance(event, Second)]
     assert {event.probe for event in seconds} >= {None, 1, 2}
@@ -166,7 +165,9 @@ def test_one_arm_alone_has_a_report_and_a_bundle_that_is_verified(tmp_path, few_
 @pytest.mark.server
 def test_no_load_of_a_search_is_faster_than_the_rate_allowed(tmp_path, few_probes):
     promise = {"p50": "500ms", "at_most": 40}
-    study = small_study(tmp_path / "s", 1, load={**LOAD, "capacity": promise}, arms={"alone": {}})
+    # half of a probe is longer than a busy machine stands still
+    load = {**LOAD, "capacity": promise, "duration": "8s"}
+    study = small_study(tmp_path / "s", 1, load=load, arms={"alone": {}})
     events = []
     run_study(study, events.append)
     (trial,) = study.trials()

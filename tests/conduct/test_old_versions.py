@@ -79,7 +79,8 @@ def test_a_given_server_of_9_6_is_compared(server_96, start_cluster, tmp_path):
         name: {"dsn": f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user=postgres"}
         for name, cluster in {"old": server_96, "new": new}.items()
     }
-    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}})
+    load = {"duration": "4s"}  # so that a sample of its sessions is taken on a busy machine, too
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=load)
     run_study(study, lambda event: None)
     assert {trial.arm: trial.reason for trial in study.trials()} == {"old": None, "new": None}
     assert study.facts()["old"].facts["server"]["version"] == "9.6.24"

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.server
 
 KILLED_STUDY = (
     STUDY.replace('warmup = "500ms"\n', "")
-    .replace('duration = "2s"', 'duration = "1s"')
+    .replace('duration = "5s"', 'duration = "1s"')
     .replace('interleave = "off"', 'interleave = "INTERLEAVE"')
     .replace("blocks = 1", 'blocks = 1\nbudget = "2min"')
 )
@@ -181,7 +181,8 @@ def test_one_after_the_other_and_with_long_transactions_the_slices_are_found_fir
 
     (tmp_path / "slow.sql").write_text("SELECT pg_sleep(0.15);\n")
     load = {"workload": "slow.sql", "scale": 1, "duration": "auto"}
-    slow = auto(tmp_path / "slow", blocks=8, folder=tmp_path, load=load)
+    # a budget that holds eight blocks on a busy machine as well
+    slow = auto(tmp_path / "slow", blocks=8, folder=tmp_path, load=load, verdict={"budget": "5min"})
     assert slow.plan.interleaving is not None
 
     def stop(event: ProgressEvent) -> None:
@@ -207,5 +208,5 @@ def test_a_plan_from_before_there_were_chosen_lengths_is_read_and_goes_on(tmp_pa
     assert "lengths" not in (study.path / "plan.json").read_text()
     run_study(study, lambda event: None)
     lengths = planned_lengths(study.plan)
-    assert (lengths.warmup_s, lengths.duration_s, lengths.chosen) == (0.4, 1, None)
+    assert (lengths.warmup_s, lengths.duration_s, lengths.chosen) == (0.4, 2, None)
     assert make_plan(study.spec, study.plan.seed, study.plan.created) == study.plan

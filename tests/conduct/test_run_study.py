@@ -41,8 +41,8 @@ def traces():
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, state_root, traces):
     require_engine()
-    # with a second to spare for the sampler, the checkpoint and the lab, which are all asked for something meanwhile
-    study = small_study(tmp_path_factory.mktemp("studies") / "s", load={"duration": "2s"})
+    # with seconds to spare for the sampler, the checkpoint and the lab, which are all asked for something meanwhile
+    study = small_study(tmp_path_factory.mktemp("studies") / "s", load={"duration": "5s"})
     events = []
     of_other_tests = _servers(state_root)
     traces["before"] |= _runs(state_root)
@@ -102,7 +102,7 @@ def test_a_trial_keeps_what_the_sampler_saw_and_what_that_took(finished):
     for trial in study.trials():
         waits = study.waits(trial)
         assert "checkpointer" in set(waits["backend_type"])
-        assert all(second < 2 for second in waits["second"])
+        assert all(second < 5 for second in waits["second"])
         assert {"samples", "transactions", "lab_cpu_s", "server_cpu_s"} <= trial.server_deltas["sampler"].keys()
         assert study.observed(trial).columns == ["second", "source", "name", "value"]
         assert not any("observed" in note or "sampler" in note for note in trial.notes)
@@ -277,14 +277,14 @@ def test_a_script_that_the_engine_refuses_stops_the_study_at_once(tmp_path):
 
 
 def test_a_rate_is_kept(tmp_path):
-    study = small_study(tmp_path, blocks=1, load={"rate": 100, "duration": "2s"})
+    study = small_study(tmp_path, blocks=1, load={"rate": 100, "duration": "5s"})
     run_study(study, list[ProgressEvent]().append)
     for trial in study.trials():
         assert trial.warmup is not None
         assert trial.measured is not None
-        # a Poisson count of 240 has a standard deviation of 15, and follows from the plan's seed; what comes late for
+        # a Poisson count of 540 has a standard deviation of 23, and follows from the plan's seed; what comes late for
         # a machine that is held up may be missing, but nothing comes early
-        assert trial.warmup.transactions + trial.measured.transactions <= 320
+        assert trial.warmup.transactions + trial.measured.transactions <= 670
         assert trial.measured.transactions >= 20
 
 

@@ -40,7 +40,7 @@ def study(tmp_path_factory, workspace):
         "workload": ["oltp_update_non_index", "counters.lua"],
         "sysbench": {"tables": 2, "table_size": 500},
         "warmup": 1,
-        "duration": "2s",
+        "duration": "5s",
     }
     created = small_study(folder / "results", blocks=1, folder=folder, load=load)
     (folder / "statements.lua").unlink()
@@ -55,7 +55,7 @@ def test_its_trials_have_warm_up_and_measured_part_as_pgbenchs_have(study):
         assert trial.warmup is not None
         assert trial.measured is not None
         assert trial.warmup.transactions > 0
-        assert trial.measured.duration_s == pytest.approx(2, abs=0.01)
+        assert trial.measured.duration_s == pytest.approx(5, abs=0.01)
         assert trial.measured.latency_us is not None
         assert trial.client is not None
         assert trial.checkpoint_s is not None

@@ -9,55 +9,43 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pgtrial.conduct.progress import ProgressEvent, TrialBegins, TrialEnds
-from pgtrial.conduct.run_study import run_study
 from pgtrial.verdict.percentiles import percentile
-from tests.conduct.small import FAST, small_study
+from tests.conduct.small import FAST, one_arm, run_one, small_study
 from tests.conftest import require_engine
 from tests.processes import stalling
 
-STALL_S, EACH_S = 0.2, 2.0
-"""A tenth of the transactions meet a stall: by far more than a hundredth, and by far fewer than half."""
+STALL_S, EACH_S = 0.8, 8.0
+"""A tenth of the transactions meet a stall: by far more than a hundredth, and by far fewer than half, even where the
+machine stands still for three seconds more.
+"""
 
 
 @pytest.mark.server
 def test_a_stall_of_a_tenth_of_the_time_moves_p99_and_not_p50(tmp_path, postmasters):
     require_engine()
-    smooth, stalled = stalled_trials(tmp_path / "s", postmasters)
+    stalled = percentiles_of_a_stalled_trial(tmp_path / "s", postmasters)
     # nine tenths of the way through a stall are left to one transaction in a hundred; half of that leaves room
     assert stalled["p99"] > STALL_S / 2 * 1e6
-    assert stalled["p99"] > smooth["p99"]
     assert stalled["p50"] < STALL_S / 4 * 1e6
-    assert smooth["p50"] < STALL_S / 4 * 1e6
 
 
-def stalled_trials(path: Path, postmasters: Callable[[], list[psutil.Process]]) -> list[dict[str, float]]:
-    """Runs a trial of each of two equal arms while the second arm's servers stall; returns each trial's latency
-    percentiles in microseconds.
+def percentiles_of_a_stalled_trial(path: Path, postmasters: Callable[[], list[psutil.Process]]) -> dict[str, float]:
+    """Runs a trial while its server stalls again and again; returns its latency percentiles in microseconds.
+
+    Each stall holds up four transactions that have begun, which are far fewer than a hundredth: p99 shows the stalls
+    because the transactions count that were to begin meanwhile.
     """
     study = small_study(
         path,
         blocks=1,
-        load={"workload": "select-only", "clients": 8, "rate": 1000, "duration": "6s"},
+        load={"workload": "select-only", "clients": 4, "rate": 100, "duration": "16s"},
         server={"settings": FAST, "reset": "none"},
-        arms={"smooth": {}, "stalled": {}},
-        verdict={"metrics": ["p99", "p50"], "allow_busy_client": True},
+        verdict={"metrics": ["p99", "p50"]},
     )
-    with stalling(lambda: server_processes(postmasters), STALL_S, EACH_S) as stalls:
-
-        def listen(event: ProgressEvent) -> None:
-            match event:
-                case TrialBegins(trial=planned) if planned.arm == "stalled":
-                    stalls.set()
-                case TrialEnds():
-                    stalls.clear()
-
-        run_study(study, listen)
-    trials = {trial.arm: trial for trial in study.trials()}
-    return [
-        {name: percentile(study.plan, name, trials[arm]) or 0.0 for name in ("p50", "p99")}
-        for arm in ("smooth", "stalled")
-    ]
+    with one_arm(study) as arm, stalling(lambda: server_processes(postmasters), STALL_S, EACH_S) as stalls:
+        stalls.set()
+        trial = run_one(study, study.plan.trials[0], arm, lambda event: None)
+    return {name: percentile(study.plan, name, trial) or 0.0 for name in ("p50", "p99")}
 
 
 def server_processes(postmasters: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:

@@ -75,7 +75,7 @@ def test_settings_that_a_load_uses_are_not_named_and_plans_that_differ_are_shown
             "parallel_tuple_cost": "0",
         },
     }
-    study, found = run(arms, workload="sort.sql", protocol=protocol, duration="2s", clients=1)
+    study, found = run(arms, workload="sort.sql", protocol=protocol, duration="4s", clients=1)
     assert found == {}
     page = (study.path / "report.md").read_text()
     assert "Hash Join" in page
@@ -89,7 +89,7 @@ def test_writes_are_use_of_what_governs_them(run):
         "images": {"full_page_writes": "off"},
         "join": {"enable_hashjoin": "off"},
     }
-    _, found = run(arms, workload="tpcb-like")
+    _, found = run(arms, workload="tpcb-like", duration="4s")
     assert sorted(found) == ["join"]
 
 
@@ -120,7 +120,7 @@ def partitioned(tmp_path, run):
     (tmp_path / "scan.sql").write_text("\\set sid random(0, 2)\nSELECT count(*) FROM t WHERE sid = :sid AND c0 < 0;\n")
 
     def run_of(**arms):
-        load = {"data": "data.sql", "workload": "scan.sql", "protocol": "prepared", "clients": 2}
+        load = {"data": "data.sql", "workload": "scan.sql", "protocol": "prepared", "clients": 2, "duration": "4s"}
         return run({"base": {}, **arms}, **load)
 
     return run_of
@@ -171,7 +171,7 @@ def test_an_index_on_a_column_that_changes_shows_in_the_updates_that_are_hot(tmp
         tmp_path / "study",
         blocks=1,
         folder=tmp_path,
-        load={"data": "data.sql", "workload": "count.sql"},
+        load={"data": "data.sql", "workload": "count.sql", "duration": "5s"},
         server={"postgres": "15"},
         arms={"plain": {}, "indexed": {"setup_sql": ["CREATE INDEX ON counter (requests)"]}},
     )
@@ -179,4 +179,5 @@ def test_an_index_on_a_column_that_changes_shows_in_the_updates_that_are_hot(tmp
     medians = {(cost.what, cost.arm): cost.median for cost in build_report(study).costs}
     assert medians["updates that are not HOT", "indexed"] == 100
     assert medians["updates that are not HOT", "plain"] < 50
-    assert 0.8 < medians["dead rows", "plain"] < 2.5  # counters start up to a second before the measured one
+    # the counters start up to a second before the measured part, or after its begin where the lab is late
+    assert 0.1 < medians["dead rows", "plain"] < 2.5
