@@ -59,7 +59,7 @@ def in_turn(*acts):
 
 
 def test_a_killed_engine_server_or_backend_makes_a_failed_trial_and_the_study_completes(tmp_path, postmasters):
-    study = small_study(tmp_path / "s", blocks=2, load={"rate": 100, "duration": "4s"})
+    study = small_study(tmp_path / "s", blocks=2, load={"rate": 100, "duration": "8s"})
 
     def kill_engine():
         engine_of(study).kill()
@@ -89,9 +89,9 @@ def test_a_killed_engine_server_or_backend_makes_a_failed_trial_and_the_study_co
 
 
 def test_an_engine_that_hangs_is_killed_after_its_time_and_the_study_completes(tmp_path):
-    study = small_study(tmp_path / "s", blocks=1, load={"rate": 100, "duration": "3s"})
+    study = small_study(tmp_path / "s", blocks=1, load={"rate": 100, "duration": "6s"})
     hang = once(measuring, lambda: engine_of(study).suspend())
-    run_study(study, hang, engine_grace_s=2.0)
+    run_study(study, hang, engine_grace_s=5.0)
     assert each_once(study)
     assert study.trials()[0].status == "failed"
     assert "did not finish in time" in (study.trials()[0].reason or "")

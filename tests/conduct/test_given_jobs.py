@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 from dataclasses import replace
@@ -135,7 +136,8 @@ FILE = 'workload = "job:job.sql"\n[load.job]'
 
 
 def test_what_the_job_of_a_killed_lab_was_seen_to_make_is_undone(server, tmp_path, state_root):
-    Path("job.sql").write_text("CREATE TABLE made AS SELECT pg_sleep(2) IS NULL;\nSELECT pg_sleep(600);\n")
+    # the lab looks twice a second for the transaction in which the table is made
+    Path("job.sql").write_text("CREATE TABLE made AS SELECT pg_sleep(6) IS NULL;\nSELECT pg_sleep(600);\n")
     kill_when(start(tmp_path, server, FILE), lambda: sleeps(server) and made(server))
     (record,) = records(state_root)
     sql = "DROP TABLE IF EXISTS made"
@@ -229,11 +231,12 @@ def test_a_killed_lab_whose_job_had_made_nothing_leaves_nothing_to_undo(server, 
 
 
 def test_the_program_of_a_killed_lab_is_ended_with_all_that_it_started(server, tmp_path, state_root):
-    program = "sh -c 'env -i sleep 600.25 & sleep 600.25; psql -c \"CREATE TABLE made ()\"'"
+    nap = f"600.{os.getpid()}"  # of these tests alone
+    program = f"sh -c 'env -i sleep {nap} & sleep {nap}; psql -c \"CREATE TABLE made ()\"'"
     command = f"workload = 'job:'\n[load.job]\ncommand = '''{program}'''"
 
     def programs():
-        return [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "600.25"]]
+        return [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", nap]]
 
     kill_when(start(tmp_path, server, command), lambda: len(programs()) == 2)
     (record,) = records(state_root)

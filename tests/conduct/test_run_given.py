@@ -141,7 +141,8 @@ def test_a_trial_before_which_the_role_gets_a_value_of_its_own_has_failed_with_a
 
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user=postgres"
     arms = {name: {"dsn": dsn, "settings": {"work_mem": size}} for name, size in [("a", "8MB"), ("b", "16MB")]}
-    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=CALM)
+    load = {**CALM, "duration": "4s"}  # longer than a busy machine stands still
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=load)
     run_study(study, once(measuring, alter_role))
     first, second = study.trials()
     assert first.status == "completed"

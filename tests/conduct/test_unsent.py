@@ -57,7 +57,9 @@ def test_a_script_without_a_statement_beside_a_job_is_refused(tmp_path):
 @pytest.mark.parametrize("interleave", ["off", "250ms"])
 def test_statements_behind_a_condition_that_never_holds_are_found_after_the_first_trial(tmp_path, interleave):
     (tmp_path / "users.sql").write_text("\\set debug 0\n\\if :debug\nSELECT 1;\n\\endif\n\\sleep 1 ms\n")
-    study = small_study(tmp_path / "s", folder=tmp_path, load={"workload": "users.sql", "interleave": interleave})
+    # long enough for far more transactions than the lab's own session makes
+    load = {"workload": "users.sql", "interleave": interleave, "duration": "3s"}
+    study = small_study(tmp_path / "s", folder=tmp_path, load=load)
     with pytest.raises(StudyError, match=r"sent the server no statement, .*\\if branches that are not run"):
         run_study(study, lambda event: None)
     assert study.trials() == []

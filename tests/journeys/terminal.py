@@ -21,6 +21,10 @@ _PROMPT = "journey$ "
 _COLUMNS, _LINES = 80, 24
 _QUIET_S = 0.1
 """The time that one reading waits for more output, seconds."""
+_READ_BYTES = 512
+"""The most that one reading takes. A drawing of the display is longer, so that none is drawn over unseen, also when a
+busy machine lets this process wait while several come.
+"""
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ class Terminal:
             if time.monotonic() > deadline:
                 raise AssertionError("the terminal does not show it:\n" + "\n".join(self.history[-60:]))
             try:
-                self._stream.feed(self._shell.read_nonblocking(65536, timeout=_QUIET_S))
+                self._stream.feed(self._shell.read_nonblocking(_READ_BYTES, timeout=_QUIET_S))
             except pexpect.TIMEOUT:
                 continue
 
