@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,11 +11,14 @@ import psycopg
 import pytest
 
 from pgtrial.loads.target import Target
+from pgtrial.servers.cluster import Cluster
 from pgtrial.servers.workspace import Workspace
 from tests.conftest import NEWER_VERSION, VERSIONS, running_clusters
 from tests.engine import captures
 from tests.engine.capture_program import PACKINGS, capture, captured, packed, refused
 from tests.engine.programs import original
+from tests.engine.sessions import wait_until_left
+from tests.processes import until
 
 TEXTS = [
     "it''s", "a\nb\tc", "", "é 統計 🎻", "$1 and $$", "back\\slash", 'double "quote"', "LOG:  statement: x", "100%",
@@ -94,8 +97,23 @@ def logs(
                 application = f"pgbench {mode} {style}"
                 named = replace(target, extra={**target.extra, "application_name": application})
                 sent[application] = pgbench(named, mode, scripts)
+        wait_until_collected(cluster, names.values())
         cluster.stop()
         yield Logs(major, cluster.data_directory / "log", tuple(names.values()), sent)
+
+
+LAST = "the last session"
+
+
+def wait_until_collected(cluster: Cluster, names: Iterable[str]) -> None:
+    """Waits until the logging collector has written what all sessions have logged. A stop of the server kills a
+    collector that a busy machine keeps from that.
+    """
+    wait_until_left(cluster.target)
+    cluster.target.connect_as_user(application_name=LAST).close()
+    logs = [cluster.data_directory / "log" / name for name in names]
+    ended = re.compile(rf"disconnection: .*{LAST}|{LAST}.*disconnection: ")
+    until(lambda: all(ended.search(log.read_text()) for log in logs), "the collector has written the last line")
 
 
 def work(target: Target, application: str) -> list[tuple[str, str, tuple[str | None, ...]]]:

@@ -194,9 +194,10 @@ def test_memory_stays_flat(peers, loaded, tmp_path):
         for seconds, _ in enumerate(line for line in process.stdout if json.loads(line)["event"] == "tick"):
             status = Path(f"/proc/{process.pid}/status").read_text()
             greatest[seconds] = int(re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)[1])
-            if seconds == 5:
+            if seconds == 9:
                 break
         process.send_signal(signal.SIGINT)
         process.stdout.read()
-    # kB; undrained seconds of two threads would cost some 400 kB each
-    assert greatest[5] < greatest[1] + 1000
+    # kB; undrained seconds of two threads would cost some 400 kB each, 3200 in all; a machine that stands still for
+    # three seconds has as many of them undrained at once
+    assert greatest[9] < greatest[1] + 2000

@@ -62,8 +62,8 @@ def _pg_test_fsync(subject: Subject, files: Files) -> Path | None:
     return program if files.exists(program) else None
 
 
-PATIENCE_S = 20.0
-"""How long the probe waits for pg_test_fsync, seconds."""
+PATIENCE_S = 60.0
+"""How long the probe waits for pg_test_fsync, seconds: enough for a device that stalls while the file is made."""
 
 _DD_PATIENCE_S = 120.0
 """How long the probe waits for dd, seconds: enough for a device that stalls for seconds at each of its first 20
