@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.verdict.rules import RULES
+
 ROOT = Path(__file__).parents[1]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
@@ -93,3 +95,9 @@ def test_a_verdict_that_a_page_shows_is_what_the_command_prints(name, study, out
     )
     printed = [line.rstrip() for line in done.stdout.splitlines()]
     assert output.splitlines() == printed, f"{name} shows another output of pgtrial verdict {study}"
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_every_finding_is_on_the_page_of_findings_under_the_words_of_the_report(rule):
+    text = " ".join(PAGES["docs/facts.md"].split())
+    assert f'`{rule.name}` "{rule.title}"' in text
