@@ -23,54 +23,40 @@ from pgtrial.report.brief import Brief, Headline, Line
 REWORD = by_options(OPTIONS, FLAGS, sets=True)
 OF_A_GATE = by_options({"verdict.budget": "--budget"})
 
-MESSAGES = {
-    "more clients or threads ([load] clients, threads), lower": "more clients or threads (--clients, --threads), lower",
-    "raise [load] clients, threads or max_tries": "raise --clients, --threads or --max-tries",
+STORED = {
+    "raise [load] rate, or declare": "raise --rate, or declare",
+    "more threads ([load] threads), lower": "more threads (--threads), lower",
     "[verdict] allow_busy_client = true gives the verdict": "--allow-busy-client gives the verdict",
-    'set [verdict] budget = "10min" or more': "set --budget 10min or more",
-    "set [verdict] budget (--budget) to 2min": "set --budget to 2min",
-    "by --values NAME=TABLE.COLUMN ([load] values)": "by --values NAME=TABLE.COLUMN",
-    "load it by --data ([load] data)": "load it by --data",
-    "[arms.one] leave [load] data out": "one: leave --data out",
+    "a rate ([load] capacity.at_most), if": "a rate (at_most in --capacity), if",
     "Raise max_wal_size in [server] until": "Raise max_wal_size by --server until",
-    "[load] interleave, clients": "--set load.interleave, --clients",
-    '[load] interleave = "off"': "--set load.interleave=off",
+    "Set it in [server.settings] to compare": "Set it by --server to compare",
+    '([load] interleave = "off")': "(--set load.interleave=off)",
     'write [load] answers = "may differ", and': "write --set 'load.answers=may differ', and",
-    '[study] name = "5"': """--set 'study.name="5"'""",
     '[server] initdb = ["--locale=C", "--encoding=UTF8"].': "--server 'initdb=--locale=C --encoding=UTF8'.",
-    'set autovacuum = "off" in [server] for': "set --server autovacuum=off for",
-    'set protocol = "simple" in [load], or': "set --protocol simple, or",
+    'Set autovacuum = "off" in [server] for': "Set --server autovacuum=off for",
+    "Set jit = off in [server.settings], or": "Set --server jit=off, or",
     "or set [load.pack] tolerance; then": "or add --set load.pack.tolerance; then",
-    "what is to run as command in [load.job]": "what is to run as --set load.job.command",
-    "[load.pack] is for packs": "--set load.pack is for packs",
-    '[load] capacity = { p99 = "20ms" }': "--capacity p99=20ms",
-    "a.toml: [load] q.lua: the engine refuses it": "a.toml: q.lua: the engine refuses it",
-    "unknown key 'clients' in [server]; it belongs in [load]": "unknown key 'clients' in server; it belongs in load",
-    "or set [fleet] machines = 2, or [fleet] share_machines = true for": "or set --machines 2, or --share-machines for",
-    "[arms.a] has no price": "a has no price",
-    "pip install 'pgtrial[server]'": "pip install 'pgtrial[server]'",
-    '[arms.a] [load.suite] cache = "os" restarts it; write cache': "a: --cache os restarts it; write cache",
     "a longer [load.suite] limit": "a longer --limit",
-    "[load] suite.limit: write 1s": "--limit: write 1s",
     "its limit ([load.job] limit)": "its limit (--limit)",
 }
 
 
-@pytest.mark.parametrize(("message", "expected"), MESSAGES.items())
-def test_a_key_becomes_the_option_that_stands_for_it(message, expected):
-    assert REWORD(message) == expected
+@pytest.mark.parametrize(("sentence", "expected"), STORED.items())
+def test_a_key_of_a_stored_sentence_becomes_the_option_that_stands_for_it(sentence, expected):
+    assert REWORD(f"no verdict: {marks.stored(sentence)}") == f"no verdict: {expected}"
+    assert REWORD(sentence) == sentence
 
 
 @pytest.mark.parametrize(
-    ("message", "expected"),
+    ("sentence", "expected"),
     [
         ('set [verdict] budget = "10min" or more', "set --budget 10min or more"),
         ("[load] clients, [verdict] blocks", "[load] clients, [verdict] blocks"),
         ("Raise max_wal_size in [server] until", "Raise max_wal_size in [server] until"),
     ],
 )
-def test_a_command_without_set_leaves_other_keys_as_the_study_file_has_them(message, expected):
-    assert OF_A_GATE(message) == expected
+def test_a_command_without_set_leaves_other_keys_of_stored_sentences_as_they_are(sentence, expected):
+    assert OF_A_GATE(marks.stored(sentence)) == expected
 
 
 MARKED = {
@@ -178,7 +164,7 @@ def test_only_findings_write_sections_out():
 
 def test_no_finding_that_compare_shows_names_a_section():
     told = {
-        text: REWORD(text)
+        text: REWORD(marks.stored(text))
         for file in (PACKAGE / "verdict" / "rules").glob("*.py")
         for text in _texts(ast.parse(file.read_text()))
         if _SECTION.search(text)
@@ -191,16 +177,18 @@ def test_steps_and_the_verdict_in_short_are_reworded_too():
     heard: list[ProgressEvent] = []
     hear = reworded(heard.append, REWORD)
     ends = BlockEnds(0, look=False, decided=False, running={}, intervals={}, precision=None)
-    hear(Preparing("set [load] threads", stays=True))
+    hear(Preparing(f"raise {marks.key('load', 'threads')}", stays=True))
     hear(ends)
-    assert heard == [Preparing("set --threads", stays=True), ends]
+    assert heard == [Preparing("raise --threads", stays=True), ends]
     headline = Headline("withheld", "off against on", [Line("because", "raise [load] threads")])
-    short = Brief([headline], "goodput", "none", None, None, [], "more ([load] clients, threads)")
+    short = Brief([headline], "goodput", "none", None, None, [], "more ([load] rate)")
     console = Console(width=200)
     with console.capture() as shown:
         console.print(in_short(short, REWORD))
+        console.print(in_short(short))
     assert "raise --threads" in shown.get()
-    assert "more (--clients, --threads)" in shown.get()
+    assert "more (--rate)" in shown.get()
+    assert "raise [load] threads" in shown.get()
 
 
 @pytest.mark.parametrize(

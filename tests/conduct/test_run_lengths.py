@@ -15,6 +15,7 @@ from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.progress import Preparing, ProgressEvent, Second, TrialBegins
 from pgtrial.conduct.run_study import run_study
+from pgtrial.model.marks import in_toml
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.interruptions import read_interruptions
@@ -45,7 +46,7 @@ def auto(path, blocks=2, **sections: Any) -> StudyDirectory:
 
 
 def told(events: list[ProgressEvent]) -> list[str]:
-    return [event.text for event in events if isinstance(event, Preparing)]
+    return [in_toml(event.text) for event in events if isinstance(event, Preparing)]
 
 
 def test_a_preliminary_block_finds_the_lengths_and_does_not_count(tmp_path):

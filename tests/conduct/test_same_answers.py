@@ -13,6 +13,7 @@ from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.progress import Preparing, StudyBegins
 from pgtrial.conduct.run_study import rehearse_alone, run_study
 from pgtrial.model.errors import StudyError
+from pgtrial.model.marks import in_toml
 from pgtrial.model.records.answers import ArmAnswers
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.build import build_report, differences
@@ -71,7 +72,7 @@ def run(study):
     run_study(study, lambda event: (begun if isinstance(event, StudyBegins) else said).append(event))
     assert each_once(study)
     assert all(trial.reason is None for trial in study.trials())
-    return [event.text for event in said if isinstance(event, Preparing)]
+    return [in_toml(event.text) for event in said if isinstance(event, Preparing)]
 
 
 def rehearsed(queries, load=None, server=None):
@@ -79,7 +80,7 @@ def rehearsed(queries, load=None, server=None):
     shutil.rmtree("results", ignore_errors=True)
     study, said = study_of(queries, load, server=server), []
     rehearse_alone(spec_of(queries, load, server=server), study.plan, said.append)
-    return [event.text for event in said if event.stays]
+    return [in_toml(event.text) for event in said if event.stays]
 
 
 def findings(study):

@@ -13,6 +13,7 @@ import pytest
 from pgtrial.conduct.progress import Preparing, StudyBegins
 from pgtrial.conduct.run_study import rehearse_alone, run_study
 from pgtrial.model.errors import StudyError
+from pgtrial.model.marks import in_toml
 from pgtrial.report.data import read_measured
 from tests.conduct.small import each_once, small_study
 from tests.conftest import require_engine, require_server
@@ -55,7 +56,7 @@ def run(arms, spec_load):
             before.extend(later)
             later.clear()
         elif isinstance(event, Preparing):
-            later.append(event.text)
+            later.append(in_toml(event.text))
 
     run_study(study, hear)
     assert each_once(study)

@@ -4,8 +4,9 @@ would name a key of the study file.
 Each command has a table of its options by the paths of the keys that they stand for, such as `load.clients`. For every
 other key the message names `--set PATH` if the command has this option, and otherwise the key itself.
 
-Messages name keys by marks (`pgtrial.model.marks`). Some texts still write keys out as the study file has them, such
-as the findings of `pgtrial.verdict.rules`, which are stored: in these, regular expressions find the keys.
+Messages name keys by marks (`pgtrial.model.marks`). Sentences that are stored write keys out as the study file has
+them: the findings of `pgtrial.verdict.rules`, and the reasons of failed trials. Only in these do regular expressions
+find the keys.
 """
 
 from __future__ import annotations
@@ -39,15 +40,10 @@ it takes these keys too."""
 _SECTION = r"(?<!\w)\[((?:study|load|server|verdict|fleet)(?:\.\w+)?)\]"
 _KEY = r"[a-z]\w*(?:\.\w+)*"
 _VALUE = r'"[^"]*"|\{[^}]*\}|\[[^\]]*\]|[^\s;,()]+'
-_MENTION = re.compile(rf"{_SECTION}(?:(:)|( {_KEY}\b)(?: = ({_VALUE}))?)?")
-_NEXT = re.compile(rf"(, (?:and |or )?| and | or )({_KEY})\b(?! =)")
-_INSIDE = re.compile(rf"({_KEY})(?: = ({_VALUE}))? (?:in|from|of) {_SECTION}")
-_WITHIN = re.compile(r"\b(?:in|from|of|with) $")
-_SHARED = re.compile(r"(?<!' )\bin \[server(?:\.settings)?\](?! [a-z]\w* =)")
-_ARM = re.compile(r"(\band )?\[arms\.([^\]]+)\] (has |names )?")
+_MENTION = re.compile(rf"{_SECTION}(?: ({_KEY})\b(?: = ({_VALUE}))?)?")
+_INSIDE = re.compile(rf"({_KEY}) = ({_VALUE}) in {_SECTION}")
+_SHARED = re.compile(r"\bin \[server(?:\.settings)?\]")
 _SET_SET = re.compile(r"\b([Ss])et (?=--set )")
-_TWICE = re.compile(r"(--[\w-]+)( [A-Z.=]+)? \(\1\)")
-"""An option that the message has named itself: `--data (--data)`."""
 
 
 @cache
@@ -103,7 +99,7 @@ class _Options(Words):
 
     def reword(self, message: str) -> str:
         """Returns the message with options in place of keys."""
-        return in_words(self._reworded(message), self)
+        return in_words(message, self)
 
     def key(self, mention: Mention) -> str:
         option = self.of(mention.path, mention.value or None)
@@ -136,65 +132,25 @@ class _Options(Words):
     def at_arm(self, mention: Mention) -> str:
         return f"{mention.section}: "
 
-    def _reworded(self, message: str) -> str:
-        """Returns the message with options in place of keys that are written out."""
-        text = _INSIDE.sub(self._inside, message)
+    def stored(self, mention: Mention) -> str:
+        text = mention.section
         if self.sets:
-            text = _SHARED.sub(f"by {_SERVER}", text)
-        parts, position = [], 0
-        for found in _MENTION.finditer(text):
-            if found.start() >= position:
-                told, end = self._told(text, found)
-                parts += [text[position : found.start()], told]
-                position = end
-        text = _ARM.sub(_arm, "".join([*parts, text[position:]]))
-        text = _SET_SET.sub(lambda found: "Add " if found[1] == "S" else "add ", text)
-        return _TWICE.sub(r"\1\2", text)
+            text = _SHARED.sub(f"by {_SERVER}", _INSIDE.sub(self._setting, text))
+        text = _MENTION.sub(self._key_or_table, text)
+        return _SET_SET.sub(lambda found: "Add " if found[1] == "S" else "add ", text)
 
-    def _inside(self, found: re.Match[str]) -> str:
-        """Returns the option that stands for a mention such as `protocol = "simple" in [load]`. A setting of the server
-        becomes a value of `--server`."""
+    def _setting(self, found: re.Match[str]) -> str:
+        """Returns the value of `--server` for a setting such as `jit = off in [server.settings]`."""
         key, value, section = found.groups()
-        if (option := self.of(f"{section}.{key}", value)) is not None:
+        return _with_value(_SERVER, key, _listed(value, ",")) if section.startswith("server") else found[0]
+
+    def _key_or_table(self, found: re.Match[str]) -> str:
+        """Returns the option for a key such as `[load] rate`, or for a table; the text itself if there is no option."""
+        section, key, value = found.groups()
+        if key is not None and (option := self.of(f"{section}.{key}", value)) is not None:
             return option
-        if section in ("server", "server.settings") and value is not None and self.sets:
-            return _with_value(_SERVER, key, _listed(value, ","))
-        return found[0]
-
-    def _told(self, text: str, found: re.Match[str]) -> tuple[str, int]:
-        """Returns the options that stand for a mentioned section and the keys listed after it, and the position in the
-        text at which these keys end."""
-        section, _, key, value = found.groups()
-        first = self.of(f"{section}.{key.strip()}", value) if key is not None else None
-        if first is None:
-            return self._without_key(text, found)
-        told, end = [first], found.end()
-        while value is None and (more := _NEXT.match(text, end)) is not None:
-            path = f"{section}.{more[2]}"
-            if path not in paths_of_keys():
-                break
-            told.append(f"{more[1]}{self.of(path) or f'[{section}] {more[2]}'}")
-            end = more.end()
-        return "".join(told), end
-
-    def _without_key(self, text: str, found: re.Match[str]) -> tuple[str, int]:
-        """Returns the text for a section that is mentioned without a key: its option if it has one, else its name
-        without brackets within a sentence, and nothing at the beginning of a message. Also returns the position at
-        which the text goes on."""
-        section, end = found[1], found.end(1) + 1
-        option = self.of(section) if "." in section else self.named.get(section)
-        if option is not None or not self.sets:
-            return option or text[found.start() : end], end
-        if found[2] is not None or _WITHIN.search(text, 0, found.start()) is not None:
-            return section, end
-        return "", end + text.startswith(" ", end)
-
-
-def _arm(found: re.Match[str]) -> str:
-    """Returns the name of an arm without its brackets, followed by a colon where it stands before a sentence and not
-    within one."""
-    before, arm, verb = found.groups(default="")
-    return f"{before}{arm} {verb}" if before or verb else f"{arm}: "
+        table = self.of(section) if "." in section else None
+        return found[0] if table is None else found[0].replace(f"[{section}]", table)
 
 
 def _with_value(option: str, key: str, value: str | None) -> str:

@@ -11,6 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from pgtrial.cli.terminal import VERDICT_STYLES, for_terminal
+from pgtrial.model import marks
 from pgtrial.model.marks import in_toml
 from pgtrial.model.records.claims import Claim, Word
 from pgtrial.model.records.load_point import measure_of, rate_unit
@@ -34,7 +35,10 @@ _SEVERITIES = {"withhold": "bold red", "warning": "yellow"}
 
 
 def in_short(brief: Brief, reword: Callable[[str], str] = in_toml) -> RenderableType:
-    """A headline for each comparison, and short lines with labels, their texts as `reword` returns them."""
+    """A headline for each comparison, and short lines with labels, their texts as `reword` returns them.
+
+    The texts follow from stored findings, so that they have the words of the study file.
+    """
     parts: list[RenderableType] = []
     for headline in brief.headlines:
         text = headline.text.removeprefix("Undecided ")
@@ -55,7 +59,7 @@ def _grid(lines: Sequence[Line], reword: Callable[[str], str]) -> Padding:
     grid.add_column(width=_LABEL, no_wrap=True, style="dim")
     grid.add_column()
     for line in lines:
-        grid.add_row(line.label, Text(reword(line.text)))
+        grid.add_row(line.label, Text(reword(marks.stored(line.text))))
     return Padding(grid, (0, 0, 0, 2))
 
 

@@ -179,7 +179,8 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
         say, answers = partial(_say, listener), SameAnswers(spec, plan.seed) if compares_answers(spec) else None
         rehearse(spec, arms, plan.seed, values, say, shared=plan.shares_server, plans=plans, answers=answers)
         for found in findings_on_answers(plan, answers.compared()) if answers is not None else ():
-            listener(Preparing(as_told(found) if found.severity == "withhold" else found.message, stays=True))
+            told = as_told(found) if found.severity == "withhold" else marks.stored(found.message)
+            listener(Preparing(told, stays=True))
     return plans
 
 
@@ -454,7 +455,7 @@ def _check_alike(trials: list[Trial], block: list[PlannedTrial]) -> None:
     """Raises ArmError if all trials of the first block failed, on all arms for one reason: no block can help then."""
     reasons = {trial.reason and _OF_ONE_ARM.sub("0", trial.reason) for trial in trials}
     if len(trials) == len(block) and len(reasons) == 1 and (reason := trials[0].reason) is not None:
-        raise ArmError(f"every trial of the first block failed, on all arms alike: {reason}")
+        raise ArmError(f"every trial of the first block failed, on all arms alike: {marks.stored(reason)}")
 
 
 def _block_ends(grid: Grid, regimes: Regimes, block: int) -> BlockEnds:

@@ -26,6 +26,7 @@ from pgtrial.loads.data.table_rows import (
     tables_of,
 )
 from pgtrial.loads.target import Session
+from pgtrial.model import marks
 from pgtrial.model.records.facts import Facts, Finding
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.rows import TableRows
@@ -91,7 +92,7 @@ def findings_on_rows(plan: Plan, rows: ArmRows) -> list[Finding]:
 def as_told(finding: Finding) -> str:
     """Returns the message of a finding that withholds the verdict, worded for a user whose trials have not ended
     yet."""
-    return f"no verdict as things are: {finding.message} {finding.cure}"
+    return f"no verdict as things are: {marks.stored(f'{finding.message} {finding.cure}')}"
 
 
 def _texts(spec: StudySpec) -> list[str]:

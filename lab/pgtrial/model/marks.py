@@ -68,12 +68,18 @@ def at_arm(name: str) -> str:
     return _mark(_Kind.AT_ARM, name)
 
 
+def stored(sentence: str) -> str:
+    """Returns the mark of a sentence that was stored, such as a finding, so that it has the words of the study file and
+    no marks."""
+    return _mark(_Kind.STORED, sentence)
+
+
 @dataclass(frozen=True)
 class Mention:
     """What a mark stands for."""
 
     section: str
-    """The table of the study file, or the name of an arm."""
+    """The table of the study file, the name of an arm, or a stored sentence."""
     name: str
     """The key; empty for a whole table."""
     value: str
@@ -126,6 +132,10 @@ class Words:
         """Returns the words for an arm before the sentence that applies to it."""
         return f"[arms.{mention.section}] "
 
+    def stored(self, mention: Mention) -> str:
+        """Returns the words for a stored sentence."""
+        return mention.section
+
 
 def in_words(text: str, words: Words) -> str:
     """Returns a message with these words in place of its marks."""
@@ -139,6 +149,7 @@ def in_words(text: str, words: Words) -> str:
         _Kind.HEADING: words.heading,
         _Kind.ARM: words.arm,
         _Kind.AT_ARM: words.at_arm,
+        _Kind.STORED: words.stored,
     }
     return _MARK.sub(lambda found: of_kind[found[1]](Mention(*found.groups()[1:])), text) if _BEGIN in text else text
 
@@ -165,6 +176,7 @@ class _Kind(StrEnum):
     HEADING = "heading"
     ARM = "arm"
     AT_ARM = "at arm"
+    STORED = "stored"
 
 
 _KINDS_OF_KEYS = (_Kind.KEY, _Kind.SET_KEY, _Kind.SHORT_KEY, _Kind.KEY_IN, _Kind.FILE_KEY)
