@@ -30,7 +30,7 @@ def test_setup_sql_that_gives_up_durability_withholds_the_verdict(tmp_path, monk
     require_engine()
     require_server(18)
     monkeypatch.chdir(tmp_path)
-    load = {"workload": "tpcb-like", "scale": 1, "clients": 1, "warmup": "0s", "duration": "1s", "interleave": "off"}
+    load = {"workload": "tpcb-like", "scale": 1, "clients": 1, "warmup": "0s", "duration": "2s", "interleave": "off"}
     study = small_study(Path("results"), blocks=1, load=load, arms={"base": {}, "head": head})
     run_study(study, lambda event: None)
     [found] = [one for one in study.audit().findings if one.rule == "durability"]

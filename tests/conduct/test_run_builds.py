@@ -24,7 +24,7 @@ workload = "busy.sql"
 scale = 1
 clients = 1
 warmup = "400ms"
-duration = "1s"
+duration = "2s"
 interleave = "off"
 [arms.any]
 extensions = ["git:extension@HEAD"]

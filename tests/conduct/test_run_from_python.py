@@ -24,7 +24,7 @@ def test_a_comparison_ends_with_an_opened_study(tmp_path, workspace):
         scale=1,
         clients=2,
         warmup="400ms",
-        duration="1s",
+        duration="2s",
         server={"settings": FAST},
         verdict={"blocks": 1},
         results=tmp_path / "study",

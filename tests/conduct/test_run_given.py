@@ -19,8 +19,10 @@ from tests.verdict.studies import findings_over
 
 pytestmark = pytest.mark.server
 
-CALM = {"rate": 100}
-"""A rate for loads, which at full speed would take the processors from tests that run at the same time."""
+CALM = {"rate": 100, "duration": "4s"}
+"""A rate for loads, which at full speed would take the processors from tests that run at the same time, and a length
+that is longer than a busy machine stands still.
+"""
 
 
 def test_a_role_without_rights_has_its_trials_and_is_told_what_they_did_without(start_cluster, tmp_path):
@@ -141,8 +143,7 @@ def test_a_trial_before_which_the_role_gets_a_value_of_its_own_has_failed_with_a
 
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user=postgres"
     arms = {name: {"dsn": dsn, "settings": {"work_mem": size}} for name, size in [("a", "8MB"), ("b", "16MB")]}
-    load = {**CALM, "duration": "4s"}  # longer than a busy machine stands still
-    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=load)
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=CALM)
     run_study(study, once(measuring, alter_role))
     first, second = study.trials()
     assert first.status == "completed"

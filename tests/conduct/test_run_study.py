@@ -187,7 +187,7 @@ def test_a_deleted_trial_alone_is_repeated(finished):
 
 
 def test_without_warm_up_the_checkpoint_comes_before_the_load(tmp_path):
-    study = small_study(tmp_path / "s", blocks=1, load={"warmup": 0, "rate": 100})
+    study = small_study(tmp_path / "s", blocks=1, load={"warmup": 0, "rate": 100, "duration": "4s"})
     run_study(study, lambda event: None)
     for trial in study.trials():
         assert trial.checkpoint_s is not None
@@ -197,7 +197,9 @@ def test_without_warm_up_the_checkpoint_comes_before_the_load(tmp_path):
 
 def test_set_up_sql_is_run_on_the_arms_own_copy_of_every_trial(tmp_path):
     sql = ["CREATE TABLE pgbench_marks (n int)", "INSERT INTO pgbench_marks VALUES (1)"]
-    study = small_study(tmp_path / "s", load={"rate": 100}, arms={"plain": {}, "marked": {"setup_sql": sql}})
+    study = small_study(
+        tmp_path / "s", load={"rate": 100, "duration": "4s"}, arms={"plain": {}, "marked": {"setup_sql": sql}}
+    )
     run_study(study, lambda event: None)
     for trial in study.trials():
         marks = trial.relations.get("pgbench_marks")
@@ -223,7 +225,7 @@ def test_a_setting_that_the_server_refuses_is_found_before_the_first_trial(tmp_p
 def test_given_servers_are_compared_and_a_lost_one_stops_the_study_until_it_is_back(tmp_path, start_cluster):
     one, two = start_cluster(18, settings=FAST), start_cluster(18, settings=FAST)
     arms = {"one": {"dsn": _dsn(one)}, "two": {"dsn": _dsn(two)}}
-    study = small_study(tmp_path / "s", load={"rate": 100}, server={"settings": {}}, arms=arms)
+    study = small_study(tmp_path / "s", load={"rate": 100, "duration": "4s"}, server={"settings": {}}, arms=arms)
     log = Path(f"{two.data_directory}-again.log")
     listener = once(
         lambda event: isinstance(event, TrialBegins) and event.number == 3, lambda: two.stop(immediate=True)

@@ -22,7 +22,7 @@ from tests.processes import until
 pytestmark = pytest.mark.server
 
 
-SHORT = {"warmup": 0, "duration": "1s"}
+SHORT = {"warmup": 0, "duration": "2s"}
 
 
 @pytest.fixture(autouse=True)

@@ -33,7 +33,7 @@ INSERT INTO codes (n, code, x, y, day, at, doc, b, list, feels) SELECT i, md5(i:
 """
 APART = {"one": {"postgres": "18"}, "two": {"postgres": "18", "initdb": ["--no-data-checksums"]}}
 """Two arms with the same version of the server, whose data come from two templates."""
-CALM = {"clients": 1, "warmup": "0s", "duration": "1s", "rate": 50}
+CALM = {"clients": 1, "warmup": "0s", "duration": "4s", "rate": 50}
 READ = "SELECT 1 FROM codes WHERE n = 7;\n"
 
 

@@ -50,9 +50,7 @@ def run(tmp_path, workspace):
 
 
 def test_settings_that_a_load_of_one_select_does_not_use_are_named(run):
-    study, found = run(
-        {"base": {}, **{name: {name: value} for name, value in IDLE.items()}}, workload="select-only", duration="1s"
-    )
+    study, found = run({"base": {}, **{name: {name: value} for name, value in IDLE.items()}}, workload="select-only")
     assert sorted(found) == sorted(IDLE)
     assert {one.severity for one in found.values()} == {"warning"}
     assert {line for trial in study.trials() for one in trial.statements.values() for line in one.plan} == {
