@@ -57,6 +57,11 @@ def folder(tmp_path_factory):
     return made
 
 
+def files_of(folder):
+    """Returns what is in the folder beside the state directory."""
+    return sorted(path for path in folder.rglob("*") if "state" not in path.relative_to(folder).parts)
+
+
 def test_each_command_has_wrong_inputs():
     assert WRONG.keys() | {"pgbench", "sysbench"} == COMMANDS.keys()
 
@@ -64,14 +69,14 @@ def test_each_command_has_wrong_inputs():
 @pytest.mark.parametrize("command", WRONG)
 def test_an_error_is_status_3_and_one_sentence(commands, folder, command):
     environment = {**os.environ, "PGTRIAL_ENGINE": str(require_engine()), "PGTRIAL_STATE": str(folder / "state")}
-    before = sorted(Path(folder).rglob("*"))
+    before = files_of(folder)
     for arguments in WRONG[command]:
         done = commands.run([command, *arguments], folder, environment)
         said = [line for line in done.stderr.splitlines() if "warning: left out" not in line]
         assert (done.returncode, done.stdout) == (3, ""), (arguments, done)
         assert len(said) == 1, (arguments, done.stderr)
         assert "error: " in said[0], (arguments, done.stderr)
-    assert sorted(path for path in Path(folder).rglob("*") if "state" not in path.parts) == before
+    assert files_of(folder) == before
 
 
 @pytest.mark.parametrize("program", ["pgbench", "sysbench"])

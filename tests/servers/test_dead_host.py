@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 import pytest
 
-from pgtrial.machines.locks import take
+from pgtrial.files.locks import take
 from pgtrial.servers.rooms import RoomLocation
 from pgtrial.servers.workspace import Workspace, clean, registry
 

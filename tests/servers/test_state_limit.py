@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pgtrial.machines.locks import open_lock, wait_for
+from pgtrial.files.locks import open_lock, wait_for
 from pgtrial.servers.builds.kept import Builds, Made, Order
 from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.state_limit import trim, use_of_install

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.machines.locks import holding_name
+from pgtrial.files.locks import holding_name
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.builds.kept import Builds
 from pgtrial.servers.kept_templates import TemplateInUse, Templates

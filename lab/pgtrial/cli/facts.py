@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -34,6 +33,7 @@ from pgtrial.servers.workspace import Workspace
 from pgtrial.store.bundle import is_bundle, open_study
 from pgtrial.store.files import values_of
 from pgtrial.store.state import state_root
+from pgtrial.store.temporary import temporary_folder
 from pgtrial.verdict.rules import audit
 from pgtrial.verdict.rules.case import known_value
 
@@ -92,13 +92,13 @@ def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
     number = deployments_of(spec)
     places = range(number) if number > 1 else [None]
     of_arms: dict[str, list[Facts]] = {}
-    with Workspace() as workspace, tempfile.TemporaryDirectory() as logs:
+    with Workspace() as workspace, temporary_folder() as logs:
         arms = make_arms(spec, workspace)
         for arm in arms.values():
             arm.check(Needs.of(spec))
             for place in places:
                 # an empty cluster has the same facts as a loaded one, and starts at once
-                with arm.serve(NO_TABLES, Path(logs) / "server.log", {}, Drawn(place)) as target:
+                with arm.serve(NO_TABLES, logs / "server.log", {}, Drawn(place)) as target:
                     facts = facts_of_server(arm, target, measure=True)
                 of_arms.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))
     plan = make_plan(spec, spec.study.seed or 0, datetime.now(UTC).isoformat(timespec="seconds"))

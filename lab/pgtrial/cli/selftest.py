@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 import time
 from pathlib import Path
 from typing import Annotated
@@ -44,6 +43,7 @@ from pgtrial.report.tables.certificate import caution, lines
 from pgtrial.store.certificates import selftest_in, study_certificate, write_certificate, write_selftest
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import check_place
+from pgtrial.store.temporary import temporary_folder
 
 _DEFAULT = Wanted()
 _by_options = by_options(
@@ -140,9 +140,9 @@ def calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
     work, attempt = FIRST_WORK, 1
     while True:
         say(f"calibrating: what it costs to count {work:,} rows in each transaction")
-        with tempfile.TemporaryDirectory(prefix="pgtrial-calibration-") as folder:
+        with temporary_folder() as folder:
             spec = calibration_of(wanted, work)
-            study = StudyDirectory.create(Path(folder) / "study", spec, plan_now(spec))
+            study = StudyDirectory.create(folder / "study", spec, plan_now(spec))
             with interruptible(), shown(Terminal(), as_json=as_json) as listener:
                 run_study(study, listener, spec=spec)
             lost = lost_share(study)

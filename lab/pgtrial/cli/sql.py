@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +17,7 @@ from pgtrial.report.frames import FRAMES, frame_of
 from pgtrial.report.table import NONE, Table, by_place
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.temporary import temporary_folder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -57,7 +57,7 @@ def run(query: str, paths: Sequence[Path]) -> tuple[list[str], list[tuple[Any, .
     words = set(re.findall(r"\w+", query.lower()))
     with ExitStack() as stack:
         opened = _opened(paths, stack)
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgtrial-sql-")))
+        folder = stack.enter_context(temporary_folder())
         database = stack.enter_context(duckdb.connect())
         try:
             _make_tables(database, [name for name in FRAMES if name in words], opened, folder)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +29,7 @@ from pgtrial.store.bundle import SUFFIX, Manifest, check_parts, files_of, manife
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import new_file, values_of
 from pgtrial.store.histories.places import HISTORY
+from pgtrial.store.temporary import temporary_folder
 
 
 def verdict_command(
@@ -264,8 +264,8 @@ def _shown(address: str, *, wanted: bool) -> Iterator[None]:
     if not wanted or not has_screen:
         yield
         return
-    with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
-        page = Path(folder) / "open.html"
+    with temporary_folder() as folder:
+        page = folder / "open.html"
         page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">')
         webbrowser.open(page.as_uri())
         yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.store.temporary import temporary_folder
 
 _EMPTY = "empty command list"
 """The beginning of pgbench's message about a script that is empty, or has only comments."""
@@ -67,8 +67,7 @@ def _check_statements(spec: StudySpec, commands: Mapping[str, Sequence[ScriptCom
 @contextmanager
 def written_scripts(spec: StudySpec) -> Iterator[Path]:
     """Writes the scripts of a study into a temporary folder, which exists within the context."""
-    with tempfile.TemporaryDirectory(prefix="pgtrial-") as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         for script, text in spec.scripts.items():
             (folder / script).parent.mkdir(exist_ok=True)
             (folder / script).write_bytes(text.encode())

@@ -4,7 +4,6 @@ files out."""
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from decimal import Decimal
@@ -28,6 +27,7 @@ from pgtrial.servers.cluster import Cluster, create_cluster, loading_settings
 from pgtrial.servers.installations import resolve
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.study_file import build_study
+from pgtrial.store.temporary import temporary_folder
 
 _TRANSACTIONS = 20
 """The number of transactions of each script that each client runs when a pack is tried out."""
@@ -53,14 +53,14 @@ def try_out(spec: StudySpec, postgres: str, say: Say) -> None:
     """
     engine_path()
     points = load_points(spec)
-    with Workspace() as workspace, tempfile.TemporaryDirectory() as logs:
+    with Workspace() as workspace, temporary_folder() as logs:
         server = workspace.reachable(resolve(postgres))
         data = data_of(spec, points[0])
         directory = workspace.directory("pack-check")
         create_cluster(workspace, server, directory, [])
         cluster = Cluster(workspace, server, directory, workspace.socket_directory(), loading_settings(data))
         try:
-            with cluster.running(Path(logs) / "log", immediate=True):
+            with cluster.running(logs / "log", immediate=True):
                 target = cluster.served
                 say(f"PostgreSQL {server.version}, {data.label}")
                 with target.connect() as session:
@@ -80,15 +80,15 @@ def _try_mix(spec: StudySpec, point: LoadPoint, target: Target, say: Say) -> Non
     if files is None or load is None:
         raise RuntimeError(f"{point.workload} is no pack")
     check(files, target, "before the load")
-    with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
+    with temporary_folder() as folder:
         for name, text in files.files.items():
-            (Path(folder) / name).write_bytes(text.encode())
+            (folder / name).write_bytes(text.encode())
         if load.hold is not None:
             with target.connect_as_load() as session:
                 files.run(session, HOLD)
             say(f"{HOLD}: runs")
         for script in load.scripts:
-            _run_script(load, script, Path(folder), point, target)
+            _run_script(load, script, folder, point, target)
             say(f"{point.workload}: {script}: {plural(_CLIENTS * _TRANSACTIONS, 'transaction')}")
     check(files, target, "after the load")
     value = measure(files, target)

@@ -7,11 +7,9 @@ it is noise between blocks.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 import psycopg
 
@@ -31,6 +29,7 @@ from pgtrial.model.units import format_duration
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.copy_statistics import DrawnStatistics, SameStatistics
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.temporary import temporary_folder
 
 _MOST_OF_A_BLOCK = 0.1
 """The share of a block's time that ANALYZE may take for its trials; with more, statistics are drawn once."""
@@ -107,8 +106,8 @@ def _session(arm: Arm, data: Data, *, as_owner: bool) -> Iterator[Session]:
     """A session on a copy of an arm's data, which is removed at its end. Raises StudyError and ArmError."""
     with (
         as_study_error(arm.name),
-        tempfile.TemporaryDirectory() as logs,
-        arm.rehearsal(data, Path(logs) / "log") as target,
+        temporary_folder() as logs,
+        arm.rehearsal(data, logs / "log") as target,
         (target.for_load if as_owner else target).connect() as session,
     ):
         try:

@@ -6,11 +6,9 @@ those are not read. The rows of a template are read once, and the result is kept
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pgtrial.conduct.progress import Listener, Preparing
@@ -36,6 +34,7 @@ from pgtrial.model.units import plural
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.store.machine_key import digest_here
+from pgtrial.store.temporary import temporary_folder
 from pgtrial.verdict.rules.case import Case
 from pgtrial.verdict.rules.rows import unequal_data, why_not_compared
 
@@ -169,8 +168,8 @@ class _Reading:
         arm, began = self.owners[place.identity], time.monotonic()
         with (
             as_study_error(arm),
-            tempfile.TemporaryDirectory() as logs,
-            place.served(Path(logs) / "log") as target,
+            temporary_folder() as logs,
+            place.served(logs / "log") as target,
             target.for_load.connect() as session,
         ):
             tables = tables_of(session, self.data, self.texts)

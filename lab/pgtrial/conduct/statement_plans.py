@@ -6,9 +6,7 @@ and the copy is thrown away afterwards.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 
 import psycopg
 from psycopg import sql
@@ -24,6 +22,7 @@ from pgtrial.model.records.replay import StatementPlan, StatementPlans
 from pgtrial.servers.arm import Arm
 from pgtrial.store.directory import StudyDirectory, committed_seconds
 from pgtrial.store.replay_files import capture_of
+from pgtrial.store.temporary import temporary_folder
 from pgtrial.verdict.decide import decide
 from pgtrial.verdict.rules.case import Case
 
@@ -72,8 +71,8 @@ def _of_arm(study: StudyDirectory, arm: Arm, examples: Mapping[int, Example]) ->
     planned = next(trial for trial in study.plan.trials if trial.arm == arm.name)
     data = data_of(study.spec, study.plan.load_points[planned.load_point])
     with (
-        tempfile.TemporaryDirectory() as logs,
-        arm.serve(data, Path(logs) / "log", {}, planned.drawn) as target,
+        temporary_folder() as logs,
+        arm.serve(data, logs / "log", {}, planned.drawn) as target,
         target.connect_as_load() as session,
     ):
         run_setup_sql(target, arm.name, arm.setup)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from pgtrial.files.reading import read_text
 from pgtrial.loads.engine import EngineRun, FrontEnd, load_command
 from pgtrial.model.errors import TrialError
+from pgtrial.store.temporary import temporary_folder
 
 _LIMIT_S = 30.0
 """The longest time that the run takes, seconds. Statements that were sent until then count, also if the run fails."""
@@ -37,8 +36,8 @@ def sent_statements(front_end: FrontEnd, options: Sequence[str], env: Mapping[st
 
     Raises StudyError and StoreError as EngineRun does. A load that fails still returns what it sent.
     """
-    with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
-        file = Path(folder) / "statements.jsonl"
+    with temporary_folder() as folder:
+        file = folder / "statements.jsonl"
         command = load_command(front_end, [*options, f"--list-statements={file}"], env)
         with EngineRun(command, env) as run, suppress(TrialError):
             for _ in run.events(time.monotonic() + _LIMIT_S):

@@ -16,7 +16,7 @@ from typing import Self
 
 from pydantic import BaseModel
 
-from pgtrial.machines.locks import take
+from pgtrial.files.locks import take
 from pgtrial.machines.machine import LOCAL, Change, ChangedMeanwhile, HostError, Machine, lies_in, refused
 from pgtrial.model.errors import ArmError
 from pgtrial.model.resources import resource

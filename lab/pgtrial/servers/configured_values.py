@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
@@ -19,6 +18,7 @@ from pgtrial.model.study.servers import MadeHere, Server
 from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.installations import find_servers, resolve
+from pgtrial.store.temporary import temporary_folder
 
 _FATAL = re.compile(r"FATAL: +(.*)")
 _TIMEOUT_S = 20.0
@@ -103,10 +103,10 @@ def _asked(programs: Path, name: str, wanted: str | None) -> tuple[str | None, s
     """
     if "." in name:
         return None, None
-    with tempfile.TemporaryDirectory(prefix="pgtrial-settings-") as folder:
-        (Path(folder) / "postgresql.conf").touch()
+    with temporary_folder() as folder:
+        (folder / "postgresql.conf").touch()
         # the first argument has to be -C, or the program refuses to run as root
-        command = [str(programs / "postgres"), "-C", name, "-D", folder]
+        command = [str(programs / "postgres"), "-C", name, "-D", str(folder)]
         command += ["-c", f"{name}={wanted}"] if wanted is not None else []
         try:
             done = subprocess.run(

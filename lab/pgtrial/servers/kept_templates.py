@@ -22,7 +22,7 @@ from typing import IO, NoReturn
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from pgtrial import __version__
-from pgtrial.machines.locks import NAME_LOCK, holding_name, is_held, is_name_held, open_lock, take, wait_for
+from pgtrial.files.locks import NAME_LOCK, holding_name, is_held, is_name_held, open_lock, take, wait_for
 from pgtrial.model.errors import ArmError
 from pgtrial.model.records import Record
 from pgtrial.servers.templates import DATA_FORMAT, TemplateKey, TemplateOrder

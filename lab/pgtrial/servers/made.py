@@ -6,7 +6,6 @@ them.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -44,6 +43,7 @@ from pgtrial.servers.rooms import HostRoom
 from pgtrial.servers.templates import KeptCopy, RoomTemplates, TemplateKey, TemplateOrder
 from pgtrial.servers.volumes import DataDirectories, Volumes
 from pgtrial.servers.workspace import Workspace
+from pgtrial.store.temporary import temporary_folder
 
 _RESERVED = ("listen_addresses", "port")
 
@@ -115,7 +115,7 @@ class MadeArm:
             missing = sum(self._templates(tables).find(self._key(tables)) is None for tables in needs.data)
             self._check_space(needs.largest, missing, needs.at_once)
             self._check_host()
-            with tempfile.TemporaryDirectory() as logs, self._tried(NO_TABLES, Path(logs) / "log") as target:
+            with temporary_folder() as logs, self._tried(NO_TABLES, logs / "log") as target:
                 with target.connect() as session:
                     check_clients(self.name, needs, session)
                     check_data(self.name, needs, session)
@@ -365,7 +365,7 @@ class MadeArm:
             self._check_space(tables)
             on_progress(f"{called}: loading {tables.label}")
             cluster = self._cluster(data, settings)
-            with tempfile.TemporaryDirectory() as logs, cluster.running(Path(logs) / "log"):
+            with temporary_folder() as logs, cluster.running(logs / "log"):
                 with _raised_as(ArmError, ArmError, f"arms.{self.name}: "):
                     self.notes += tables.make(cluster.served, on_progress, maker) or []
                 current = fill_wal(cluster.target, tables)

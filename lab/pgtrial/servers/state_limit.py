@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from pgtrial.machines.locks import is_held, name_lock, open_lock, take
+from pgtrial.files.locks import is_held, name_lock, open_lock, take
 from pgtrial.model.errors import ArmError
 from pgtrial.model.units import format_size, plural
 from pgtrial.servers.builds.kept import Builds

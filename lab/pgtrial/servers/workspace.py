@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Self
 
+from pgtrial.files.locks import open_lock, take, wait_for
 from pgtrial.machines.journal import Leftover, pending, undo_all
-from pgtrial.machines.locks import open_lock, take, wait_for
 from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.trust import check_way
 from pgtrial.model.errors import ArmError, StoreError
@@ -33,11 +33,13 @@ from pgtrial.servers.rooms import Rooms, pending_rooms, remove_rooms
 from pgtrial.servers.state_limit import trim, use_of_install
 from pgtrial.servers.templates import RoomTemplates
 from pgtrial.servers.trees import open_to_all
+from pgtrial.store import temporary
 from pgtrial.store.own_data import DUMP_ENDINGS, dumps_of
 from pgtrial.store.state import check_state, is_own, own_directory, state_limit, state_root
 
 _SOCKET_PATH_MAX = 107
 _OF_A_LAB = "directories and servers of a lab that ended abruptly"
+_TEMPORARY = "temporary files of a pgtrial that ended abruptly"
 _SOCKET_NAME = "/99999/.s.PGSQL.65535"
 _LITTLE = 0.1
 """The share of the disk below which a study warns: with less than that free, it says what the kept templates take."""
@@ -165,8 +167,8 @@ def _remove_own(state: Path, run: Path) -> None:
 
 
 def leftovers(state: Path | None = None) -> list[Leftover]:
-    """Returns what crashed labs left: run directories (with servers that may still run), and unfinished templates and
-    builds."""
+    """Returns what crashed labs left: run directories (with servers that may still run), unfinished templates and
+    builds, and temporary files."""
     root = state or state_root()
     if not root.is_dir():
         return []
@@ -185,6 +187,7 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
             ),
             *(Leftover(path, "unfinished template") for path in templates_of(root).unfinished()),
             *(Leftover(path, "unfinished build") for path in builds_of(root).unfinished()),
+            *(Leftover(path, _TEMPORARY) for path in temporary.abandoned(root)),
         ]
 
 
@@ -204,6 +207,7 @@ def clean(state: Path | None = None, *, study: str | None = None, consent: Conse
             claimed = [(path, lock) for path in abandoned_runs(root) if (lock := _taken(path, held)) is not None]
             unfinished = templates_of(root).remove_unfinished()
             builds = builds_of(root).remove_unfinished()
+            folders = temporary.remove_abandoned(root)
             dumps = _remove_dumps(root) if len(claimed) == len(_runs(root)) else []
         notices = [notice for path, _ in claimed for notice in _remove_run(path, study, consent)]
     strangers = [path for path in _runs(root) if not is_own(path)]
@@ -211,6 +215,7 @@ def clean(state: Path | None = None, *, study: str | None = None, consent: Conse
         *notices,
         *(f"Removed the unfinished template {path}." for path in unfinished),
         *(f"Removed the unfinished build {path}." for path in builds),
+        *(f"Removed {path}, {_TEMPORARY}." for path in folders),
         *(f"Removed the dump {path}, whose study has not loaded it." for path in dumps),
         *(
             f"{path} is no directory of this account's alone, and was left as it is; look whose it is."

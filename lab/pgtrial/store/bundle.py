@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Annotated, BinaryIO, NoReturn
@@ -29,6 +28,7 @@ from pgtrial.model.records import Record
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import reading
 from pgtrial.store.tables import SCHEMAS, refuse_hostile
+from pgtrial.store.temporary import temporary_folder
 
 SUFFIX = ".tar.xz"
 FORMAT = 1
@@ -220,15 +220,15 @@ def open_study(path: Path, *, head: bool = False) -> Iterator[StudyDirectory]:
         return
     if head:
         _check_end(path)
-    with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
+    with temporary_folder() as folder:
         try:
-            _unpack(path, Path(folder), _HEAD if head else None)
+            _unpack(path, folder, _HEAD if head else None)
             # right digests prove nothing about the sender, who made them too
-            refuse_hostile(sorted(Path(folder).rglob("*.parquet")))
-            yield StudyDirectory.open(Path(folder))
+            refuse_hostile(sorted(folder.rglob("*.parquet")))
+            yield StudyDirectory.open(folder)
         except StoreError as error:
             # the user knows the bundle, and not the folder in which it is unpacked
-            raise StoreError(str(error).replace(folder, str(path))) from error
+            raise StoreError(str(error).replace(str(folder), str(path))) from error
 
 
 def _check_end(path: Path) -> None:
@@ -275,7 +275,8 @@ def _unpack(path: Path, folder: Path, kinds: int | None) -> None:
             (folder / MANIFEST).write_text(manifest.model_dump_json())
     except OSError as error:
         raise StoreError(
-            f"{path} cannot be read or unpacked: {error.strerror or error}; TMPDIR names another place to unpack it"
+            f"{path} cannot be read or unpacked: {error.strerror or error}; it is unpacked in the state directory of "
+            "pgtrial, and PGTRIAL_STATE names another one"
         ) from error
 
 

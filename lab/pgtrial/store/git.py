@@ -12,9 +12,9 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pgtrial.model.errors import StudyError
+from pgtrial.store.temporary import temporary_folder
 
 _SAFE = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.ext.allow=never", "gc.auto=0")
 _ENVIRONMENT = {
@@ -46,9 +46,8 @@ def without_settings_of(repository: Path, commit: str) -> Iterator[Path]:
         "\n"
     )
     kind = output(repository, where, "rev-parse", "--show-object-format").strip()
-    with TemporaryDirectory(prefix="pgtrial-") as folder:
-        aside = Path(folder)
-        output(None, where, "init", "--quiet", "--bare", "--template=", f"--object-format={kind}", "--", folder)
+    with temporary_folder() as aside:
+        output(None, where, "init", "--quiet", "--bare", "--template=", f"--object-format={kind}", "--", str(aside))
         (aside / "objects" / "info").mkdir(parents=True, exist_ok=True)
         (aside / "objects" / "info" / "alternates").write_text(f"{objects}\n")
         (aside / "HEAD").write_text(f"{commit}\n")

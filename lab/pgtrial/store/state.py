@@ -69,6 +69,7 @@ _OWN_ENTRIES = frozenset(
         "given-data",
         "builds",
         "sources",
+        "temporary",
         "lock",
         "noise.json",
         "certificates.json",

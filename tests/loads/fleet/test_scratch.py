@@ -118,16 +118,16 @@ def test_a_folder_that_its_lab_has_not_locked_yet_or_is_removing_is_nobodys_left
     room.mkdir()
     (room / "lock").touch()
     assert scratch.leftovers() == []
-    found: list[str] = []
+    found: list[list[str]] = []
 
     def removing(path, **options):
-        found.extend(scratch.clean())
+        found.append(scratch.clean())
         remove(path, **options)
 
     remove = shutil.rmtree
     with monkeypatch.context() as patch, scratch.scratch() as living:
         patch.setattr(shutil, "rmtree", removing)
-    assert found == []
+    assert found == [[]]
     assert not Path(living).exists()
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
+from pathlib import PurePosixPath
 
 from pgtrial.loads.command_lines.command_line import SHORT_RUN, Asked, UnlistedLine
 from pgtrial.loads.engine import refusal_by_sysbench
@@ -12,6 +11,7 @@ from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.sysbench import is_sysbench
+from pgtrial.store.temporary import temporary_folder
 
 _SHORT_RUN_S = 5
 
@@ -49,13 +49,13 @@ def check_sysbench(spec: StudySpec) -> None:
     """Asks the engine whether it takes the study's tests of sysbench and their options. Raises StudyError if not."""
     for path in filter(is_sysbench, spec.load.workload):
         test = PurePosixPath(path).name
-        with TemporaryDirectory(prefix="pgtrial-") as folder:
+        with temporary_folder() as folder:
             for name, text in spec.scripts.items():
                 if "/" not in name:  # other files belong to packs
-                    (Path(folder) / name).write_bytes(text.encode())
-            named = str(Path(folder) / test) if test in spec.scripts else test
+                    (folder / name).write_bytes(text.encode())
+            named = str(folder / test) if test in spec.scripts else test
             options = spec.load.sysbench.arguments(test)
-            complaint = refusal_by_sysbench(named, options, lua_environment(Path(folder)))
+            complaint = refusal_by_sysbench(named, options, lua_environment(folder))
         if complaint is not None:
             words = complaint.replace(f"{folder}/", "")
             raise StudyError(

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import re
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS, is_sysbench, prepares
 from pgtrial.model.units import format_duration
+from pgtrial.store.temporary import temporary_folder
 from pgtrial.store.workloads import digest
 
 _BYTES_PER_ROW = 275
@@ -118,8 +118,8 @@ class SysbenchTables(MarkedTables):
         """Makes the tables by the test."""
         with server.for_load.connect() as connection:
             mark_by = marking_query(connection, self.unfinished)
-        with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
-            maker.make(_order(server, self, Path(folder), maker.engines, mark_by), _counted(self.tables, report))
+        with temporary_folder() as folder:
+            maker.make(_order(server, self, folder, maker.engines, mark_by), _counted(self.tables, report))
 
     def find(self, connection: Session) -> bool:
         """True if the server already has the tables of exactly this data. Raises StudyError if tables of others have

@@ -7,26 +7,21 @@ on it.
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
+from pgtrial.files.held_folders import abandoned_folders, held_folder
 from pgtrial.machines.journal import Leftover
-from pgtrial.machines.locks import open_lock, take, wait_for
 
 ROOT = Path("/tmp") if Path("/tmp").is_dir() else Path(tempfile.gettempdir())
 """The folder in which the folders of all labs lie."""
 
-_NAME = re.compile(r"pgt-ray-(\d+)-\w+")
-"""Matches the names of such folders, which contain the process id of the lab."""
-_LOCK = "lock"
-_RAYS = "r"
+_PREFIX = "pgt-ray-"
 _END_S = 5.0
 _ROUNDS = 10
 """The number of passes that end the processes: one that is about to be ended may start another."""
@@ -35,61 +30,25 @@ _ROUNDS = 10
 @contextmanager
 def scratch() -> Iterator[str]:
     """Makes a new folder for Ray, which is removed at the end of the context."""
-    room = Path(tempfile.mkdtemp(prefix=f"pgt-ray-{os.getpid()}-", dir=ROOT))
-    with ExitStack() as held:
-        lock = held.enter_context(open_lock(room / _LOCK))
-        # the folder is removed while the lock is held: otherwise another lab takes it for one that was left behind
-        held.callback(shutil.rmtree, room, ignore_errors=True)
-        wait_for(lock)
-        # Ray makes its folder accessible to everyone, so it gets one within the lab's
-        (room / _RAYS).mkdir()
-        yield str(room / _RAYS)
+    # Ray makes its folder accessible to everyone; the folder around it stays private
+    with held_folder(ROOT, _PREFIX) as folder:
+        yield str(folder)
 
 
 def leftovers() -> list[Leftover]:
     """Returns the folders whose lab has ended without removing them."""
-    return [Leftover(room, "the Ray cluster of a lab that ended abruptly") for room in _abandoned()]
+    return [Leftover(room, "the Ray cluster of a lab that ended abruptly") for room in abandoned_folders(ROOT, _PREFIX)]
 
 
 def clean() -> list[str]:
     """Removes such folders, and ends what is left of their clusters. Returns sentences on what was done."""
     notices = []
-    for room in _abandoned():
+    for room in abandoned_folders(ROOT, _PREFIX):
         ended = _end_processes(room)
         shutil.rmtree(room, ignore_errors=True)
         processes = f" and ended {ended} of its processes" if ended else ""
         notices.append(f"Removed {room}, the Ray cluster of a pgtrial that ended abruptly{processes}.")
     return notices
-
-
-def _abandoned() -> Iterator[Path]:
-    """Yields the folders of this account that no lab holds. They are held until the last one has been treated."""
-    with ExitStack() as held:
-        for room in sorted(ROOT.glob("pgt-ray-*")):
-            named = _NAME.fullmatch(room.name)
-            if named is not None and _is_ours(room) and _is_free(room, int(named[1]), held):
-                yield room
-
-
-def _is_ours(room: Path) -> bool:
-    with suppress(FileNotFoundError):  # its lab has just removed the folder
-        status = room.lstat()
-        return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-    return False
-
-
-def _is_free(room: Path, lab: int, held: ExitStack) -> bool:
-    """Returns true if no lab holds the folder, which is then held."""
-    try:
-        if not take(held.enter_context(open_lock(room / _LOCK, make=False))):
-            return False
-    except FileNotFoundError:
-        locked = False
-    else:
-        # Ray's folder within it is made after the lock is taken, and removed before the lock is released
-        locked = (room / _RAYS).exists()
-    # if the lab lives, a folder that was never locked may have been made a moment ago, or is being removed
-    return locked or (not psutil.pid_exists(lab) and room.exists())
 
 
 def _end_processes(room: Path) -> int:

@@ -18,7 +18,7 @@ from typing import IO, Any, NoReturn
 from pydantic import AwareDatetime, ValidationError
 
 from pgtrial import __version__
-from pgtrial.machines.locks import holding_name, is_held, is_name_held, open_lock, take, wait_for
+from pgtrial.files.locks import holding_name, is_held, is_name_held, open_lock, take, wait_for
 from pgtrial.model.errors import ArmError, StoreError, StudyError
 from pgtrial.model.records import Record
 from pgtrial.servers.trees import bytes_below

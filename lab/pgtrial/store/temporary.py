@@ -1,0 +1,72 @@
+"""Temporary folders of this process, and those that killed processes have left.
+
+They lie in the state directory and not in /tmp, so that the next study and `pgtrial cleanup` find what a killed process
+has left: server logs, scripts and statements with values from the users' data.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from pgtrial.files.held_folders import abandoned_folders, held_folder
+from pgtrial.files.trust import check_exchangeable
+from pgtrial.model.errors import StoreError
+from pgtrial.store.state import is_own, own_directory, state_root
+
+_FOLDER = "temporary"
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Makes a new folder that only this account can enter, and removes it at the end of the context.
+
+    If the state directory cannot be written, the folder lies in TMPDIR, and stays if this process is killed. Raises
+    StoreError if that cannot be written either.
+    """
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(held_folder(_made()))
+        except OSError:
+            try:
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgtrial-")))
+            except OSError as error:
+                raise StoreError(
+                    f"no temporary folder can be made in {state_root()}, nor in {error.filename or 'TMPDIR'} "
+                    f"({error.strerror}); set PGTRIAL_STATE to a directory that you own, on a disk with free space"
+                ) from error
+        yield folder
+
+
+def _made() -> Path:
+    """Returns the folder of all temporary folders, and makes it if it does not exist. Raises OSError."""
+    path = state_root().absolute() / _FOLDER
+    own_directory(path)
+    if not is_own(path):
+        raise PermissionError(f"{path} does not belong to this account alone")
+    check_exchangeable(path)
+    return path
+
+
+def abandoned(state: Path) -> list[Path]:
+    """Returns the temporary folders in a state directory whose processes were killed."""
+    return list(_abandoned(state))
+
+
+def remove_abandoned(state: Path) -> list[Path]:
+    """Removes such folders, and returns those that were removed."""
+    removed = []
+    for folder in _abandoned(state):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            removed.append(folder)
+    return removed
+
+
+def _abandoned(state: Path) -> Iterator[Path]:
+    path = state / _FOLDER
+    if is_own(path):
+        yield from abandoned_folders(path)
