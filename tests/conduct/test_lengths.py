@@ -63,6 +63,19 @@ def test_a_budget_that_is_said_to_hold_long_slices_holds_them():
     assert (lengths.warmup_s % 4, lengths.duration_s % 4) == (0, 0)
 
 
+@pytest.mark.parametrize("load", [{}, {"warmup": "3s"}, {"workload": "oltp_point_select"}])
+@pytest.mark.parametrize("slice_s", [1.0, 1.25, 3.0, 5.0, 30.0])
+def test_a_number_of_blocks_that_the_study_gives_is_refused_for_no_length_of_slices(load, slice_s):
+    spec = study("5min", load=load, blocks=40)
+    plan = make_plan(spec, 7, NOW)
+    assert plan.interleaving is not None
+    plan = plan.model_copy(update={"interleaving": plan.interleaving.model_copy(update={"longer": {0: slice_s}})})
+    lengths = measured_lengths(spec, plan, preliminary(plan, rises=(2.0, None), load_s=20.0), None)
+    assert lengths.duration_s >= 2 * slice_s
+    assert lengths.duration_s % slice_s == 0
+    assert with_lengths(plan, spec, lengths).max_blocks == 40
+
+
 def test_lengths_are_chosen_by_default_and_given_ones_stay():
     assert study().load.given_s == (None, None)
     plan = make_plan(study(load={"warmup": "3s", "duration": "7s"}), 7, NOW)

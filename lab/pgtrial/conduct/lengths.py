@@ -277,7 +277,7 @@ def _fitting(spec: StudySpec, known: _Known, blocks: int) -> TrialLengths | None
     warmup_s = given_warmup if given_warmup is not None else wanted_s
     most_load_s = (_SPENT_SHARE * (known.budget_s - known.preliminary_s) / blocks - overhead_s) / trials
     if spec.verdict.blocks is not None:  # a number of blocks that the budget does not hold is only warned of
-        most_load_s = max(most_load_s, (given_duration or _LEAST_DURATION_S) + warmup_s)
+        most_load_s = max(most_load_s, (given_duration or steps.least_duration_s) + warmup_s)
     duration_s, from_noise = given_duration, False
     if duration_s is None:
         fair_s = MEASURED_SHARE / (1 - MEASURED_SHARE) * (overhead_s / trials + warmup_s)
