@@ -2,9 +2,11 @@
 
 import pytest
 
+from pgtrial.cli.conduct import Conclusion, conduct
 from pgtrial.cli.run import run_command
 from pgtrial.cli.stored import verdict_command
 from pgtrial.model.records.facts import Audit
+from pgtrial.report.build import build_report
 from pgtrial.statistics import p8
 from tests.conftest import require_engine
 from tests.report.conftest import write_study
@@ -40,3 +42,14 @@ def test_only_with_the_option_a_regression_is_status_1(tmp_path, ratios, silent,
     assert run_command(str(study.path), fail_on_regression=True) == with_it
     assert run_command(str(study.path), fail_on_regression=True, json=True) == with_it
     assert (verdict_command([study.path]) == 1) == (with_it == 1)
+
+
+def test_a_regression_is_status_1_whatever_a_command_concludes_from_the_study(tmp_path):
+    require_engine()
+    study = ended_study(tmp_path / "s", {"new": 0.8, "other": 1.2})
+
+    def conclude(concluded):
+        return Conclusion(build_report(concluded), "a text of the command")
+
+    assert conduct(study, study.spec, conclude=conclude) == 0
+    assert conduct(study, study.spec, conclude=conclude, fail_on_regression=True) == 1

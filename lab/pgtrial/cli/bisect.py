@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
-from pgtrial.cli.conduct import start
+from pgtrial.cli.conduct import Conclusion, start
 from pgtrial.cli.invocation import same_command
 from pgtrial.cli.output import json_line, line, say
 from pgtrial.cli.study_options import Profile, Seed, parsed, read
@@ -140,11 +139,11 @@ class _Shell:
         name = f"{order.commit.short}-against-{order.against[:10]}{alone}{again}"
         ended: list[StudyData] = []
 
-        def conclude(study: StudyDirectory) -> RenderableType:
-            build_report(study)
+        def conclude(study: StudyDirectory) -> Conclusion:
+            result = build_report(study)
             data = read_measured(study)
             ended.append(data)
-            return in_short(brief(data.result, data.plan, study.path, data.trials))
+            return Conclusion(result, in_short(brief(data.result, data.plan, study.path, data.trials)))
 
         once_more = " once more" if order.attempt > 1 else ""
         say(f"comparing {order.commit.short} ({order.commit.subject}) with {order.against[:10]}{once_more}")

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import RenderableType
@@ -24,6 +25,7 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import ArmError, PgtrialError, StoreError, StudyError
 from pgtrial.model.marks import in_toml
+from pgtrial.model.records.results import StudyResult
 from pgtrial.model.study.cut_values import filled
 from pgtrial.model.study.frozen import has_secrets
 from pgtrial.model.study.spec import StudySpec
@@ -36,8 +38,19 @@ from pgtrial.store.directory import StudyDirectory
 Again = Callable[[Path], str]
 """Returns the command that goes on with the study in a directory."""
 
-Conclude = Callable[[StudyDirectory], RenderableType]
-"""Writes what follows from a study that has run; returns what the terminal shows of it."""
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What follows from a study that has run."""
+
+    result: StudyResult
+    """The result in the report that was written."""
+    shown: RenderableType
+    """What the terminal shows."""
+
+
+Conclude = Callable[[StudyDirectory], Conclusion]
+"""Writes the report of a study that has run, and what else follows from it."""
 
 
 _REGRESSION = 1
@@ -118,13 +131,9 @@ def conduct(
     for warning in warnings(spec, study.plan) if cautious else ():
         warn(reword(warning))
 
-    regression = False
-
-    def report(study: StudyDirectory) -> RenderableType:
-        nonlocal regression
+    def report(study: StudyDirectory) -> Conclusion:
         result = build_report(study)
-        regression = result.exit_status == _REGRESSION
-        return in_short(brief(result, study.plan, study.path, study.trials()), reword)
+        return Conclusion(result, in_short(brief(result, study.plan, study.path, study.trials()), reword))
 
     try:
         with interruptible():
@@ -152,11 +161,11 @@ def conduct(
         raise
     missing = never_measured(study.plan, study.trials())
     if not as_json:
-        console.print(conclusion)
+        console.print(conclusion.shown)
         console.print_line(f"report: {study.path / 'report.html'}")
     elif missing is not None:
         say(missing)
-    if fail_on_regression and regression:
+    if fail_on_regression and conclusion.result.exit_status == _REGRESSION:
         return _REGRESSION
     return 0 if missing is None else _SOMETHING_IS_MISSING
 

@@ -15,11 +15,11 @@ from time import monotonic
 from typing import Annotated, Any
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.text import Text
 
 from pgtrial.cli.by_options import by_options
-from pgtrial.cli.conduct import start
+from pgtrial.cli.conduct import Conclusion, start
 from pgtrial.cli.earlier_gates import OUTCOME, bundled_gate, earlier_gates
 from pgtrial.cli.invocation import same_command
 from pgtrial.cli.output import json_line, say, warn
@@ -232,11 +232,11 @@ class _Gate:
     def repeat(self, standing: StudyDirectory) -> int:
         """Write the files of a study that has its verdict already, and return the exit status."""
         console = Terminal(file=sys.stderr) if self.as_json else Terminal()
-        console.print(self._conclude(standing))
+        console.print(self._conclude(standing).shown)
         return self._status()
 
-    def _conclude(self, study: StudyDirectory) -> RenderableType:
-        build_report(study)
+    def _conclude(self, study: StudyDirectory) -> Conclusion:
+        result = build_report(study)
         data = replace(read_measured(study), certificate=study_certificate(study))
         of_gate = outcome(data.result, data.plan, self.rules)
         self.ended = data, of_gate
@@ -244,7 +244,7 @@ class _Gate:
         run, gate = f"pgtrial run {shlex.quote(str(study.path))} goes on", f"{same_command(study.path)} goes on"
         short = in_short(brief(data.result, data.plan, study.path, data.trials), lambda text: text.replace(run, gate))
         told = [] if self.tries.sentence is None else [Text(self.tries.sentence)]
-        return Group(short, Text(f"gate: {of_gate.sentence}", "bold"), *told)
+        return Conclusion(result, Group(short, Text(f"gate: {of_gate.sentence}", "bold"), *told))
 
     def _status(self) -> int:
         assert self.ended is not None

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pgtrial.cli.by_options import by_options
-from pgtrial.cli.conduct import start
+from pgtrial.cli.conduct import Conclusion, start
 from pgtrial.cli.invocation import same_command
 from pgtrial.cli.output import json_text, say
 from pgtrial.cli.study_options import Seed, parsed
@@ -83,12 +83,13 @@ def rerun_command(
         check_trust(str(bundle), effects_of(again), trust=trust, allow=allow)
     ended: list[Rerun] = []
 
-    def conclude(study: StudyDirectory) -> RenderableType:
-        build_report(study)
+    def conclude(study: StudyDirectory) -> Conclusion:
+        result = build_report(study)
         now = read_measured(study)
         rerun = rerun_of(then, now, str(bundle), str(study.path))
         ended.append(rerun)
-        return Group(in_short(brief(now.result, now.plan, study.path, now.trials)), "", *_lines(rerun))
+        short = in_short(brief(now.result, now.plan, study.path, now.trials))
+        return Conclusion(result, Group(short, "", *_lines(rerun)))
 
     console = Terminal(file=sys.stderr) if json else None
     try:

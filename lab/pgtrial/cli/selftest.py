@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.text import Text
 
 from pgtrial.cli.by_options import by_options
-from pgtrial.cli.conduct import conduct
+from pgtrial.cli.conduct import Conclusion, conduct
 from pgtrial.cli.output import json_text, say, warn
 from pgtrial.cli.progress import shown
 from pgtrial.cli.study_options import parsed
@@ -119,7 +119,7 @@ def selftest_command(
     try:
         return run(wanted, results, as_json=json)
     except PgtrialError as error:
-        error.reword(_by_options)
+        error.args = (_by_options(str(error)),)
         raise
 
 
@@ -154,11 +154,10 @@ def calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
 
 
 def _conduct(study: StudyDirectory, spec: StudySpec, selftest: Selftest, *, as_json: bool) -> int:
-    def conclude(study: StudyDirectory) -> RenderableType:
+    def conclude(study: StudyDirectory) -> Conclusion:
         certificate = certify(study, selftest)
         write_certificate(study, certificate)
-        build_report(study)
-        return Group(*map(Text, lines(certificate)))
+        return Conclusion(build_report(study), Group(*map(Text, lines(certificate))))
 
     status = conduct(study, spec, as_json=as_json, quiet=True, again=_again, conclude=conclude, reword=_by_options)
     certificate = study_certificate(study) if status == 0 else None
