@@ -11,8 +11,8 @@ An answer is stored after the test's own normalisation, as one line of JSON, and
   and CI finds out whether it changed a word. Where the original is not installed, its recordings stand for it.
 - `server`: the version of the server that was asked.
 - `inputs`: a digest of the case: its parameters or its content in the corpus, the source of the test and of the
-  functions of the tests that it names, and their constants. Comments, imports and decorators are left out, and so are
-  classes and fixtures.
+  functions of the tests that it names, and their constants. Comments, docstrings, imports and decorators are left
+  out, and so are classes and fixtures.
 
 If no recording fits, the original is run, as with `PGTRIAL_RECORD=1`, but nothing is written. With `CI=true` every
 original is run, and the test fails if the stored answer with the same key is another.
@@ -51,6 +51,7 @@ _LONGEST = 20_000
 """Texts with more characters than this are stored and compared by a digest."""
 
 _LIBRARIES = re.compile(r"lib(?:pq|luajit)[-.\d]")
+_DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _CONSTANTS = (str, bytes, int, float, tuple, list, dict, type(None))
 
 
@@ -238,8 +239,9 @@ def _parsed(function: FunctionType) -> ast.FunctionDef:
     (parsed,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
     assert isinstance(parsed, ast.FunctionDef)
     parsed.decorator_list = []
-    if ast.get_docstring(parsed) is not None and len(parsed.body) > 1:
-        del parsed.body[0]
+    for node in ast.walk(parsed):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node) is not None:
+            node.body[:1] = [] if len(node.body) > 1 else [ast.Pass()]
     return parsed
 
 

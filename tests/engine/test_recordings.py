@@ -130,11 +130,16 @@ def function(path, body: str) -> FunctionType:
 
 
 def test_the_digest_of_a_case_follows_its_content_its_test_and_what_that_names(tmp_path):
-    body = "WORDS = ['a']\ndef helper():\n    return WORDS\ndef test():\n    return helper()\n"
+    body = (
+        "WORDS = ['a']\ndef helper():\n    return WORDS\ndef test():\n"
+        "    def inner():\n        return 1\n    class Inner:\n        pass\n    return helper()\n"
+    )
     bodies = {
         "the same": body,
         "a comment": body.replace("return helper()", "# why\n    return helper()"),
         "a docstring": body.replace("def test():", 'def test():\n    """What."""'),
+        "a docstring within": body.replace("def inner():", 'def inner():\n        """What."""'),
+        "a docstring alone": body.replace("pass", '"""What."""'),
         "an import": f"import os\n{body}",
         "the test": body.replace("return helper()", "return helper() * 2"),
         "a helper": body.replace("return WORDS", "return WORDS[0]"),
@@ -149,6 +154,8 @@ def test_the_digest_of_a_case_follows_its_content_its_test_and_what_that_names(t
         "the same",
         "a comment",
         "a docstring",
+        "a docstring within",
+        "a docstring alone",
         "an import",
     }
     assert len(set(digests.values())) == 4
