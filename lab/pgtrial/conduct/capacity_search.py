@@ -15,21 +15,17 @@ from dataclasses import replace
 from typing import Protocol
 
 from pgtrial.conduct.course import Course
-from pgtrial.conduct.outcome import PHASES, Outcome
+from pgtrial.conduct.outcome import Outcome
+from pgtrial.conduct.plan import SEEDS
 from pgtrial.conduct.probes import Search, first_rate
 from pgtrial.conduct.progress import Second
 from pgtrial.evidence.observe.views import Counters
-from pgtrial.loads.engine import events_of
+from pgtrial.loads.engine import ENGINE_GRACE_S, PHASES, events_of
 from pgtrial.loads.load_run import LoadRun
 from pgtrial.model.errors import TrialError
 from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.model.records.trial import Probe
 from pgtrial.model.units import percent
-
-ENGINE_GRACE_S = 60.0
-"""How much longer than its phases a run may take, seconds, for connecting and for its last transactions."""
-
-_SEEDS = 2**31
 
 Started = Callable[[Course], AbstractContextManager[LoadRun]]
 """A function that starts the engine for a trial in progress. It returns the running load as a context manager."""
@@ -94,7 +90,7 @@ def _probed(course: Course, rate: float, started: Started, watch: ProbeWatch) ->
         course,
         load=course.load.timed(section.settling_s, probe_s),
         point=course.point.model_copy(update={"rate": rate}),
-        planned=course.planned.model_copy(update={"seed": (course.planned.seed + number) % _SEEDS}),
+        planned=course.planned.model_copy(update={"seed": (course.planned.seed + number) % SEEDS}),
         outcome=Outcome(),
     )
     return _run(at_rate, started, watch, section.settling_s + probe_s, number)

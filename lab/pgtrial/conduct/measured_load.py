@@ -12,7 +12,6 @@ import psycopg
 from pgtrial.conduct.capacity_search import search
 from pgtrial.conduct.course import Course, NotWatching, Watching, observed
 from pgtrial.conduct.kinds import watch_of
-from pgtrial.conduct.outcome import PHASES
 from pgtrial.conduct.packs import check, held, measure
 from pgtrial.conduct.progress import Second
 from pgtrial.conduct.settle import Checkpoint, run_setup_sql, warm_relations
@@ -28,7 +27,7 @@ from pgtrial.loads.client_processes import (
     wait_for_clients_to_leave,
 )
 from pgtrial.loads.data.order_entry_tables import violated_condition
-from pgtrial.loads.engine import EngineRun
+from pgtrial.loads.engine import PHASES, EngineRun
 from pgtrial.loads.load_run import Event, LoadRun
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import TrialError

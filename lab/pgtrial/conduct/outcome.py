@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from pgtrial.loads.engine import own_s
+from pgtrial.loads.engine import PHASES, own_s
 from pgtrial.loads.load_run import Event
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
@@ -32,9 +32,6 @@ from pgtrial.model.records.trial import (
 from pgtrial.store.tables import SLICES_SCHEMA, TIMELINE_SCHEMA
 
 _R = TypeVar("_R", bound=Record)
-
-PHASES = ("warmup", "measure")
-"""The phases of a trial; what is still under way when the time is up belongs to neither."""
 
 _LONGEST_CAUSE = 300
 """The longest cause of a failure that a sentence quotes, in characters."""

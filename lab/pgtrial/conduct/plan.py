@@ -49,7 +49,7 @@ from pgtrial.store.workloads import digest
 from pgtrial.verdict.pace import block_time
 from pgtrial.verdict.units import looks_of
 
-_SEEDS = 2**31
+SEEDS = 2**31
 
 
 def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | None = None) -> Plan:
@@ -207,7 +207,7 @@ def _order(arms: list[str], points: int, blocks: int, seed: int) -> Iterator[Pla
     index = itertools.count()
     for block in range(blocks):
         for point in generator.permutation(points):
-            load_seed = int(generator.integers(_SEEDS))
+            load_seed = int(generator.integers(SEEDS))
             for arm in generator.permutation(len(arms)):
                 yield PlannedTrial(
                     index=next(index), block=block, load_point=int(point), arm=arms[int(arm)], seed=load_seed

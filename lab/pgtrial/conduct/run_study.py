@@ -25,13 +25,14 @@ from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins
 from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.rehearsal import has_own, rehearse, sampled_again
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
-from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
+from pgtrial.conduct.run_trials import run_trials
 from pgtrial.conduct.same_answers import SameAnswers, compares_answers, findings_on_answers
 from pgtrial.conduct.same_rows import as_told, findings_on_rows, rows_of_arms
 from pgtrial.conduct.scope import scope_of
 from pgtrial.conduct.selftest import take_certificate
 from pgtrial.conduct.statement_plans import missing_plans, take_plans
 from pgtrial.conduct.stopping import Step, Stop, leaving, next_step_of, time_left
+from pgtrial.loads.engine import ENGINE_GRACE_S
 from pgtrial.loads.fleet import scratch
 from pgtrial.loads.fleet.fleet import load_maker
 from pgtrial.loads.load_makers import LoadMaker

@@ -17,14 +17,13 @@ from pgtrial.conduct.course import Course
 from pgtrial.conduct.interleaving import SLICE_S, check_slices, may_lengthen
 from pgtrial.conduct.leftovers import remove
 from pgtrial.conduct.load_statements import statements_of
-from pgtrial.conduct.outcome import PHASES
 from pgtrial.conduct.probes import start_rate
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.run_trial import RunningTrial, WhileServed
 from pgtrial.conduct.trial_record import now
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
-from pgtrial.loads.engine import events_of
+from pgtrial.loads.engine import ENGINE_GRACE_S, PHASES, events_of
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker
 from pgtrial.loads.load_run import Inbox
 from pgtrial.loads.programs.program import BATCH_LIMIT_S
@@ -37,9 +36,6 @@ from pgtrial.model.study.load_section import LoadSection
 from pgtrial.servers.arm import Arm
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.interruptions import note_interruption
-
-ENGINE_GRACE_S = 60.0
-"""How much longer than their phases engines may take, seconds, to connect and for their last transactions."""
 
 
 def run_trials(

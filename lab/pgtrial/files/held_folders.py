@@ -17,9 +17,8 @@ from pathlib import Path
 
 import psutil
 
-from pgtrial.files.locks import open_lock, take, wait_for
+from pgtrial.files.locks import IN_USE, open_lock, take, wait_for
 
-_LOCK = "lock"
 _CONTENT = "c"
 
 
@@ -30,7 +29,7 @@ def held_folder(parent: Path, prefix: str = "") -> Iterator[Path]:
     It lies in a folder of `parent` whose name begins with `prefix` and this process's number. Raises OSError.
     """
     outer = Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=parent))
-    with open_lock(outer / _LOCK) as lock:
+    with open_lock(outer / IN_USE) as lock:
         try:
             wait_for(lock)
             (outer / _CONTENT).mkdir()
@@ -64,7 +63,7 @@ def _is_ours(outer: Path) -> bool:
 def _is_free(outer: Path, process: int, held: ExitStack) -> bool:
     """Returns true if no process holds the folder, which is then held."""
     try:
-        if not take(held.enter_context(open_lock(outer / _LOCK, make=False))):
+        if not take(held.enter_context(open_lock(outer / IN_USE, make=False))):
             return False
     except FileNotFoundError:
         locked = False

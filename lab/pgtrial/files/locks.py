@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import IO
 
 _MODE = 0o600
+IN_USE = "lock"
+"""The name of a lock file within a directory, which the processes hold that use the directory."""
 NAME_LOCK = ".lock"
 """The ending of a lock file's name, behind the name of its directory."""
 

@@ -28,6 +28,12 @@ from pgtrial.store.files import cannot_write
 PROTOCOL = 2
 """The version of the event protocol that this lab reads."""
 
+PHASES = ("warmup", "measure")
+"""The phases of a load; what is still under way when the time is up belongs to neither."""
+
+ENGINE_GRACE_S = 60.0
+"""How much longer than their phases engines may take, seconds, to connect and for their last transactions."""
+
 _STOP_GRACE_S = 5.0
 _NOTICE_S = 0.2
 _HELP_TIMEOUT_S = 30.0

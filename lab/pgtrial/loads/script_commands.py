@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pgtrial.loads.engine import EngineRun, FrontEnd, load_command
 from pgtrial.loads.process import finished, last_words, starting
 from pgtrial.model.errors import StudyError, TrialError
-from pgtrial.model.units import shortened
+from pgtrial.model.units import STATEMENT_LENGTH, shortened
 
 _ERROR = "pgbench: error: "
-_SHOWN = 60
-"""The length to which a message shortens a statement, in characters."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class ScriptCommand:
 
     def place_in(self, file: str) -> str:
         """Returns where the command stands in a file: `orders.sql, line 3 (select 1;)`."""
-        return f"{file}, line {self.line} ({shortened(' '.join(self.text.split()), _SHOWN)})"
+        return f"{file}, line {self.line} ({shortened(' '.join(self.text.split()), STATEMENT_LENGTH)})"
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,12 @@ from pgtrial.loads.made_objects import MarkingSession
 from pgtrial.loads.sql_scanner import BYTE_ORDER_MARK, Scanner
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import StudyError, TrialError
-from pgtrial.model.units import shortened
+from pgtrial.model.units import STATEMENT_LENGTH, shortened
 from pgtrial.store.files import first_line
 
 _GONE = "57P"
 """The beginning of SQLSTATEs with which a server ends sessions; a connection that broke has none."""
 
-_SHOWN = 60
-"""The length to which a message shortens a statement, in characters."""
 
 _COPY = re.compile(r"(COPY\s.+?\sFROM\s+)'([^']+)'(.*)\Z", re.IGNORECASE | re.DOTALL)
 _COPY_STDIN = re.compile(r"COPY\b.+?\bFROM\s+STDIN\b", re.IGNORECASE | re.DOTALL)
@@ -140,7 +138,7 @@ class SqlFiles:
             words = (error.diag.message_primary or first_line(error)).splitlines()[0]
             if isinstance(error, psycopg.OperationalError) and (error.sqlstate or _GONE).startswith(_GONE):
                 raise TrialError(f"the server did not answer {file} of the pack {self.pack}: {words}") from None
-            shown = shortened(" ".join(statement.text.split()), _SHOWN)
+            shown = shortened(" ".join(statement.text.split()), STATEMENT_LENGTH)
             where = f"the pack {self.pack}: {file}, line {statement.line} ({shown})"
             raise StudyError(f"{where}: PostgreSQL says: {words}") from None
 

@@ -23,7 +23,7 @@ from pgtrial.model.resources import resource
 from pgtrial.model.study.keys import KernelFile, keys_of
 from pgtrial.model.study.machine_keys import COUNTERPARTS, MachineKeys
 
-_SYSCTL = Path("/proc/sys")
+SYSCTL = Path("/proc/sys")
 _DEVICES = Path("/sys/devices")
 _CHOSEN = re.compile(r"\[([^]]+)]")
 
@@ -36,7 +36,7 @@ _PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_.%-]*")
 def _is_switch(path: Path) -> bool:
     if ".." in path.parts:
         return False
-    return lies_in(path, _SYSCTL) or any(
+    return lies_in(path, SYSCTL) or any(
         path.match(switch.path) and (lies_in(path, _DEVICES) or not switch.of_disk) for switch in _SWITCHES
     )
 
@@ -134,7 +134,7 @@ def _in_place(machine: Machine, name: str) -> Counterpart | None:
 
 def sysctl_path(name: str) -> Path:
     """Returns the file of a sysctl parameter: the dots of its name become slashes, as in sysctl(8)."""
-    return _SYSCTL / name.replace(".", "/")
+    return SYSCTL / name.replace(".", "/")
 
 
 def read_value(machine: Machine, name: str, path: Path) -> str:
@@ -193,7 +193,7 @@ def _read(machine: Machine, name: str) -> str:
 _PAGES = "vm.nr_hugepages"
 """The parameter of which the kernel reports more than was set: reading it includes surplus pages, which the kernel
 frees as soon as their users end."""
-_POOLS = Path("/sys/kernel/mm/hugepages")
+POOLS = Path("/sys/kernel/mm/hugepages")
 KB = {"2MB": 2048, "1GB": 1048576}
 PAUSES_S = (0.0, 0.25, 0.5, 1.0, 2.0)
 """The pauses before each attempt after the first, in seconds: the kernel frees memory little by little."""
@@ -309,7 +309,7 @@ def huge_page_counters(machine: Machine) -> dict[str, int]:
     """Returns the kernel's counters for each size, such as `2MB_free`, and in kB what /proc/meminfo says about huge
     pages."""
     files = {
-        f"{size}_{name}": _POOLS / f"hugepages-{kilobytes}kB" / file
+        f"{size}_{name}": POOLS / f"hugepages-{kilobytes}kB" / file
         for size, kilobytes in KB.items()
         for name, file in (("total", "nr_hugepages"), ("free", "free_hugepages"), ("reserved", "resv_hugepages"))
     }
@@ -330,7 +330,7 @@ def make_contiguous(machine: Machine) -> None:
 
 
 def _pool(machine: Machine, size: str) -> Path:
-    pool = _POOLS / f"hugepages-{KB[size]}kB" / "nr_hugepages"
+    pool = POOLS / f"hugepages-{KB[size]}kB" / "nr_hugepages"
     if not machine.exists(pool):
         raise HostError(f"this kernel has no huge pages of {size}")
     return pool

@@ -243,6 +243,10 @@ def numbered(name: str, taken: Collection[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
+STATEMENT_LENGTH = 60
+"""The length to which a message shortens a statement, in characters."""
+
+
 def shortened(text: str, most: int) -> str:
     """Returns a text of at most `most` characters; one that is cut ends in an ellipsis."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -17,8 +17,8 @@ from pgtrial.model.records.results import Failures, Level, StudyResult
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural, shortened
 from pgtrial.report.alone import alone_measured, capacity_text, interval_text, withheld_text
-from pgtrial.report.never_measured import never_measured
-from pgtrial.report.statement_errors import errors_text
+from pgtrial.report.never_measured import LONGEST_REASON, never_measured
+from pgtrial.report.statement_errors import NAMED_LENGTH, NAMED_STATEMENTS, errors_text
 from pgtrial.report.sweep_words import next_sizes, peak_text, sweep_remarks
 from pgtrial.report.tables.metrics import metric_text, metric_value
 from pgtrial.report.tables.results import digits, median_tps, milliseconds
@@ -204,8 +204,11 @@ def _statements(result: StudyResult, claim: Claim) -> str:
         if statement.is_slower and statement.difference is not None
     ]
     slower.sort(key=lambda pair: (pair[0].value, pair[1]))
-    named = [f"{shortened(text, _LENGTH)} ({times_as_long(difference)})" for difference, text in slower[:_NAMED]]
-    named += [f"{len(slower) - _NAMED} more"] if len(slower) > _NAMED else []
+    named = [
+        f"{shortened(text, NAMED_LENGTH)} ({times_as_long(difference)})"
+        for difference, text in slower[:NAMED_STATEMENTS]
+    ]
+    named += [f"{len(slower) - NAMED_STATEMENTS} more"] if len(slower) > NAMED_STATEMENTS else []
     if not slower:
         return f"not shown for any of {plural(len(of_arm), 'statement')}"
     return f"{len(slower)} of {plural(len(of_arm), 'statement')}: {', '.join(named)}"
@@ -240,8 +243,8 @@ def _plans(result: StudyResult, claim: Claim) -> str:
     """
     of_arm = [plan for plan in result.plans if plan.arm == claim.arm]
     named = [
-        f"the plan of {shortened(plan.statement, _LENGTH)} differs: {shortened(plan.at_baseline, _NODE_LENGTH)} in "
-        f"{plan.baseline}, {shortened(plan.at_arm, _NODE_LENGTH)} in {plan.arm}"
+        f"the plan of {shortened(plan.statement, NAMED_LENGTH)} differs: {shortened(plan.at_baseline, _NODE_LENGTH)} "
+        f"in {plan.baseline}, {shortened(plan.at_arm, _NODE_LENGTH)} in {plan.arm}"
         for plan in of_arm[:_NAMED_PLANS]
     ]
     named += [f"{len(of_arm) - _NAMED_PLANS} more"] if len(of_arm) > _NAMED_PLANS else []
@@ -266,9 +269,6 @@ _NODE_LENGTH = 80
 _NOTABLE_UPDATES = 10
 """The difference between the arms' shares of HOT updates from which on it is mentioned, percentage points."""
 
-_NAMED = 2
-"""The number of the slower statements that are named, and the number of characters of each."""
-_LENGTH = 40
 _NAMED_QUERIES = 5
 
 
@@ -302,9 +302,6 @@ def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
 _MANY_INTERRUPTIONS = 3
 """The number of interruptions from which on the short form mentions them, too."""
 
-_LONGEST_REASON = 160
-"""The number of characters that are shown of the reason for which a trial failed."""
-
 
 def _failures(result: StudyResult, plan: Plan, trials: Sequence[Trial]) -> str:
     """Returns what failed on which arm, of whole trials with the first reason."""
@@ -324,7 +321,7 @@ def _reason(failures: Failures, trials: Sequence[Trial]) -> str:
     if not 0 < failures.failed_trials < failures.trials or not reasons:
         return ""  # `missing` has the reasons of an arm whose trials all failed
     first = "the first: " if len(set(reasons)) > 1 else ""
-    return f" ({first}{shortened(' '.join(reasons[0].split()), _LONGEST_REASON)})"
+    return f" ({first}{shortened(' '.join(reasons[0].split()), LONGEST_REASON)})"
 
 
 def _watched(result: StudyResult, plan: Plan) -> list[str]:

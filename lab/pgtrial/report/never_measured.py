@@ -10,8 +10,8 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import plural, shortened
 
-_LONGEST_REASON = 160
-"""The most characters of a reason that are shown."""
+LONGEST_REASON = 160
+"""The number of characters that are shown of the reason for which a trial failed."""
 
 _NAMED = 3
 """The number of reasons that are shown for an arm; the most frequent come first."""
@@ -47,7 +47,7 @@ def reasons_text(trials: Sequence[Trial]) -> str:
             reasons.setdefault(kind, told)
             counts[kind] += 1
     named = [
-        f"{plural(number, 'trial')}: {shortened(reasons[kind], _LONGEST_REASON).rstrip('.')}"
+        f"{plural(number, 'trial')}: {shortened(reasons[kind], LONGEST_REASON).rstrip('.')}"
         for kind, number in counts.most_common(_NAMED)
     ]
     rest = counts.total() - sum(number for _, number in counts.most_common(_NAMED))

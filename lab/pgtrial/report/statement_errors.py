@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pgtrial.model.records.results import Failures, StatementErrors
 from pgtrial.model.units import plural, shortened
 
-_NAMED = 2
-"""The number of statements of a kind that are named for an arm, and the number of characters of each."""
-_LENGTH = 40
+NAMED_STATEMENTS = 2
+"""The number of statements of a kind that are named for an arm."""
+NAMED_LENGTH = 40
+"""The number of characters that are shown of each of them."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class _Errors:
 
     def __str__(self) -> str:
         later = f" and {self.later:,} later in the same transactions" if self.later else ""
-        return f"{shortened(self.text, _LENGTH)} with {self.sqlstate}, {plural(self.count, 'time')}{later}"
+        return f"{shortened(self.text, NAMED_LENGTH)} with {self.sqlstate}, {plural(self.count, 'time')}{later}"
 
 
 def errors_text(failures: Failures) -> str:
@@ -53,6 +54,6 @@ def _gone(of_arm: Iterable[StatementErrors]) -> Iterator[_Errors]:
 
 def _named(causes: Iterable[_Errors]) -> str:
     ranked = sorted(causes, key=lambda errors: -errors.count - errors.later)
-    named = [str(errors) for errors in ranked[:_NAMED]]
-    named += [f"{len(ranked) - _NAMED} more"] if len(ranked) > _NAMED else []
+    named = [str(errors) for errors in ranked[:NAMED_STATEMENTS]]
+    named += [f"{len(ranked) - NAMED_STATEMENTS} more"] if len(ranked) > NAMED_STATEMENTS else []
     return f" ({'; '.join(named)})" if named else ""

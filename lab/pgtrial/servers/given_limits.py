@@ -38,9 +38,10 @@ _USED = """SELECT
 """The query for the limits of connections, and how many are taken. Without pg_read_all_stats the kind of others'
 sessions is null."""
 
+LEAVING_S = 5.0
+"""How long a session that has ended, such as that of a lab that was killed, may still be there, in seconds."""
+
 _STATEMENT = b"pgtrial_check"
-_LEAVING_S = 5.0
-"""How long a session that has ended, such as the lab's last one, may still be counted, in seconds."""
 
 
 def check_connections(arm: str, setup: Given, needs: Needs, connection: Session) -> None:
@@ -49,7 +50,7 @@ def check_connections(arm: str, setup: Given, needs: Needs, connection: Session)
     If the role may not see roles or sessions, nothing is known, and nothing is refused.
     """
     of_lab = LAB_CONNECTIONS + bool(setup.settings)  # the session that has changed them stays open
-    wanted, deadline = needs.clients + of_lab, time.monotonic() + _LEAVING_S
+    wanted, deadline = needs.clients + of_lab, time.monotonic() + LEAVING_S
     while passed := [limit for limit in _limits(connection) if 0 <= limit[0] < wanted + limit[1]]:
         limit, taken, what, cure = passed[0]
         if limit < wanted or time.monotonic() > deadline:

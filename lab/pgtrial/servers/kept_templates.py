@@ -22,7 +22,7 @@ from typing import IO, NoReturn
 from pydantic import AwareDatetime, TypeAdapter, ValidationError
 
 from pgtrial import __version__
-from pgtrial.files.locks import NAME_LOCK, holding_name, is_held, is_name_held, open_lock, take, wait_for
+from pgtrial.files.locks import IN_USE, NAME_LOCK, holding_name, is_held, is_name_held, open_lock, take, wait_for
 from pgtrial.model.errors import ArmError
 from pgtrial.model.records import Record
 from pgtrial.servers.templates import DATA_FORMAT, TemplateKey, TemplateOrder
@@ -33,7 +33,6 @@ _RECORD = "template.json"
 _FILES = "files.json"
 _USES = "uses.json"
 _ROWS = "rows-2.json"
-_IN_USE = "lock"
 _MOST_STUDIES = 20
 """The number of studies that a template remembers as its users: the latest ones."""
 
@@ -131,7 +130,7 @@ class Templates:
                     notes.append(f"the template {name} is damaged ({fault}); it is made anew")
                 _make(order, staging, home)
                 made = True
-            self._held[name] = lock = open_lock(home / _IN_USE)
+            self._held[name] = lock = open_lock(home / IN_USE)
             wait_for(lock, shared=True)
             _note_use(home, self._study)
         if made and (gone := self._make_room(self)) is not None:
@@ -198,7 +197,7 @@ class Templates:
         home = self.root / name
         if home.exists() and not is_own(home):
             _refuse(f"the template {name} is not this account's alone: look whose {home} is, and remove it")
-        with suppress(FileNotFoundError), open_lock(home / _IN_USE, make=False) as lock:
+        with suppress(FileNotFoundError), open_lock(home / IN_USE, make=False) as lock:
             if not take(lock):
                 _refuse(in_use)
         (home / _RECORD).unlink(missing_ok=True)
@@ -221,7 +220,7 @@ class Templates:
         )
 
     def _is_in_use(self, home: Path) -> bool:
-        return home.name in self._held or is_held(home / _IN_USE)
+        return home.name in self._held or is_held(home / IN_USE)
 
 
 @contextmanager
@@ -258,7 +257,7 @@ def _make(order: TemplateOrder, staging: Path, home: Path) -> None:
             took_s=round(time.monotonic() - begun, 3),
             bytes_on_disk=bytes_below(staging),
         )
-        open_lock(staging / _IN_USE).close()
+        open_lock(staging / IN_USE).close()
         (staging / _FILES).write_bytes(_FILES_TYPE.dump_json(_files(staging / "data")))
         (staging / _RECORD).write_text(record.model_dump_json(indent=1))
         for name in (_FILES, _RECORD):

@@ -9,6 +9,7 @@ from pathlib import Path
 from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.kernel import (
     KB,
+    SYSCTL,
     HugePages,
     KernelValue,
     Parameter,
@@ -23,8 +24,6 @@ from pgtrial.model.study.keys import KernelFile
 from pgtrial.model.study.machine_keys import COUNTERPARTS
 from pgtrial.model.study.servers import Made
 from pgtrial.model.study.setup import KEYS
-
-_PARAMETERS = Path("/proc/sys")
 
 
 def page_settings(setup: Made) -> dict[str, str]:
@@ -129,7 +128,7 @@ class MachineState:
         for name in asked:
             if (other := COUNTERPARTS.get(name)) in asked:
                 raise HostError(f"{name} and {other} exclude each other: each sets the other to 0; set one of them")
-        files = bool(asked) and machine.exists(_PARAMETERS)
+        files = bool(asked) and machine.exists(SYSCTL)
         for name, value in asked.items():
             if files:
                 yield KernelValue.planned(machine, name, sysctl_path(name), value)

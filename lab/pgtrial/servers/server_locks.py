@@ -22,7 +22,7 @@ from pgtrial.model.errors import ArmError, StudyError, one_line
 from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.connection_errors import cure_of, is_final, reason_of
-from pgtrial.servers.given_limits import LOCK_APPLICATION
+from pgtrial.servers.given_limits import LEAVING_S, LOCK_APPLICATION
 from pgtrial.servers.server_identity import same_server
 
 _KEYS = (0x70677472, 0x69616C73)
@@ -33,8 +33,6 @@ _OTHERS = """SELECT locks.pid, application_name, usename, datname, host(client_a
     WHERE locktype = 'advisory' AND classid = %s AND objid = %s AND objsubid = 2 AND granted
     AND NOT locks.pid = ANY (%s) ORDER BY backend_start LIMIT 1"""
 
-_LEAVING_S = 5.0
-"""How long to wait for the session of a lab that has just ended, or was killed, in seconds."""
 _PAUSE_S = 0.2
 _LONGEST_NAME = 63
 """The longest application_name, in bytes."""
@@ -112,7 +110,7 @@ class _HeldServer:
 class ServerLocks:
     """The given servers of one study, each recognised however it is named. On exit their locks are released."""
 
-    def __init__(self, study: str, patience_s: float = 0.0, leaving_s: float = _LEAVING_S) -> None:
+    def __init__(self, study: str, patience_s: float = 0.0, leaving_s: float = LEAVING_S) -> None:
         """`study` is the study's name for people at other labs.
 
         `patience_s` limits how long to wait for a server that does not answer, `leaving_s` how long to wait for another

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Self
 
-from pgtrial.files.locks import open_lock, take, wait_for
+from pgtrial.files.locks import IN_USE, open_lock, take, wait_for
 from pgtrial.machines.journal import Leftover, pending, undo_all
 from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.trust import check_way
@@ -151,7 +151,7 @@ def _claim(state: Path) -> tuple[Path, IO[bytes]]:
     with registry(state):
         run = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=state / "runs"))
         run.chmod(0o711)
-        lock = open_lock(run / "lock")
+        lock = open_lock(run / IN_USE)
         wait_for(lock)
     return run, lock
 
@@ -258,13 +258,13 @@ def _runs(root: Path) -> list[Path]:
 
 def _taken(run: Path, held: ExitStack) -> IO[bytes] | None:
     """Takes the lock of a run that its lab has left, until `held` ends. Returns None if somebody else has it now."""
-    lock = held.enter_context(open_lock(run / "lock"))
+    lock = held.enter_context(open_lock(run / IN_USE))
     return lock if take(lock) else None
 
 
 def is_held(run: Path) -> bool:
     """True if the lab of a run still lives."""
-    with suppress(FileNotFoundError), open_lock(run / "lock", make=False) as file:
+    with suppress(FileNotFoundError), open_lock(run / IN_USE, make=False) as file:
         return not take(file)
     return False  # the lab was killed between making the directory and locking it
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pgtrial.files.reading import open_file
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.packs import ROWS
 
 DumpKind = Literal["plain", "archive"]
 """The kind of a dump: SQL, which the lab runs itself, or an archive, which pg_restore reads: custom, tar or directory
@@ -17,7 +18,6 @@ _ARCHIVES = ((0, b"PGDMP"), (257, b"ustar"))
 """The position and the bytes by which a file in custom or tar format is recognised."""
 _SHOWN = 3
 """The most files of a folder that a message names."""
-_ROWS = (".csv", ".tsv")
 _CONTENTS = "toc.dat"
 """The file by which a dump in directory format is recognised."""
 
@@ -45,7 +45,7 @@ def kind_of_dump(path: Path) -> DumpKind:
         if not (path / _CONTENTS).is_file():
             raise StudyError(f"{path} is no dump: a directory of pg_dump has a file {_CONTENTS}")
         return "archive"
-    if path.suffix.lower() in _ROWS:
+    if path.suffix.lower() in ROWS:
         raise StudyError(
             f"{path} has the rows of a table and no SQL; name a file of SQL that creates the table and has the rows "
             "behind COPY ... FROM stdin WITH (FORMAT csv), and \\. as its last line"

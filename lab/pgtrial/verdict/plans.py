@@ -9,12 +9,9 @@ from itertools import zip_longest
 
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import PlanDifference
-from pgtrial.model.records.trial import LoadStatement, Trial
+from pgtrial.model.records.trial import PLAN_NODE, LoadStatement, Trial
 
 _CHILD = re.compile(r"\s*->\s*")
-_NODE = re.compile(r"\S|\s*->")
-"""Matches the start of a line of EXPLAIN that names a plan node. The other lines are details of the node above them."""
-
 _RETURNS = re.compile(r"(InitPlan [\d?]+) \(returns [^)]*\)")
 _RESULT = re.compile(r"\(InitPlan [\d?]+\)\.col[\d?]+")
 """Matches a reference to the result of an InitPlan as PostgreSQL 17 and later print it. Earlier versions print `$0`,
@@ -49,7 +46,7 @@ class PlanPair:
 
     def first_difference(self) -> tuple[str, str]:
         """Returns the first nodes that differ; the first lines, where all nodes are the same."""
-        nodes = [[line for line in plan if _NODE.match(line)] for plan in self.plans]
+        nodes = [[line for line in plan if PLAN_NODE.match(line)] for plan in self.plans]
         pairs = [*zip_longest(*nodes, fillvalue="nothing more"), *zip_longest(*self.plans, fillvalue="nothing more")]
         base, other = next((pair for pair in pairs if _in_one_form(pair[0]) != _in_one_form(pair[1])), ("", ""))
         parts = [_CHILD.sub("", line).strip() for line in (base, other)]

@@ -9,6 +9,7 @@ import psutil
 
 from pgtrial.evidence.collect.files import NAMES, Files, flag, number, read_facts, scaled
 from pgtrial.evidence.collect.subject import Subject, collector
+from pgtrial.machines.kernel import POOLS
 
 _SYSTEM = Path("/sys/devices/system/cpu")
 _NODES = "/sys/devices/system/node/node[0-9]*"
@@ -122,10 +123,9 @@ def _filled(text: str | None) -> str | None:
     return None if plain.lower() in _EMPTY else plain or None
 
 
-_POOLS = Path("/sys/kernel/mm/hugepages")
 _POOL, _SURPLUS = "nr_hugepages", "surplus_hugepages"
 _EACH = "hugepages-*kB"
-_POOL_FILES = [f"{_POOLS}/{_EACH}/{name}" for name in (_POOL, _SURPLUS)]
+_POOL_FILES = [f"{POOLS}/{_EACH}/{name}" for name in (_POOL, _SURPLUS)]
 _MEMORY_FILES = [path for table in NAMES["memory"].values() for path, _ in table.values()]
 
 
@@ -145,7 +145,7 @@ def memory(subject: Subject) -> dict[str, Any]:
         **read_facts(files, NAMES["memory"]["huge"]),
         "huge_pages": _kept_pages(info.get("HugePages_Total"), info.get("HugePages_Surp")),
         "huge_page_size": info.get("Hugepagesize"),
-        "huge_page_pools": huge_page_pools(files, _POOLS),
+        "huge_page_pools": huge_page_pools(files, POOLS),
         **read_facts(files, NAMES["memory"]["limits"]),
     }
 

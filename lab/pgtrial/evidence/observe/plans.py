@@ -20,15 +20,13 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.target import Session, value
-from pgtrial.model.records.trial import LoadStatement
+from pgtrial.model.records.trial import PLAN_NODE, LoadStatement
 
 _EXPLAINED = re.compile(r"\s*\(*\s*(select|insert|update|delete|merge|with|values|table)\b", re.IGNORECASE)
 _PARAMETER = re.compile(r"\$(\d+)\b")
 _VALUES = re.compile(r"'(?:[^']|'')*'|(?<![\w$.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\b", re.IGNORECASE)
 _COSTS = re.compile(r"\s*\(cost=[^)]*\)$")
 _PLANNING_TIME = re.compile(r"Planning Time: ([\d.]+) ms")
-_NODE = re.compile(r"\S|\s*->")
-"""The beginning of a line about a plan node; the other lines are details of the node above them."""
 _PRUNED = re.compile(r"Subplans Removed|One-Time Filter: false")
 """The words by which a plan shows that a NULL as a value has removed a part of it."""
 _NAME = "pgtrial_explained"
@@ -214,7 +212,7 @@ def _explained(session: Session, text: str, options: str = "") -> list[str]:
 
 def nodes_of(plan: Sequence[str]) -> list[str]:
     """Returns the lines of a plan that are about its nodes, without the conditions that they check."""
-    return [line for line in plan if _NODE.match(line)]
+    return [line for line in plan if PLAN_NODE.match(line)]
 
 
 def _without_costs(explained: Sequence[str]) -> list[str]:
@@ -226,4 +224,4 @@ def _shown(plan: Sequence[str], statement: SentStatement) -> list[str]:
     """Returns the plan as it is stored: without the values of the user's data."""
     if not statement.hides_values:
         return list(plan)
-    return [line if _NODE.match(line) else _VALUES.sub("?", line) for line in plan]
+    return [line if PLAN_NODE.match(line) else _VALUES.sub("?", line) for line in plan]

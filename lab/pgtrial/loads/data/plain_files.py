@@ -12,10 +12,8 @@ from pgtrial.loads.data.dump_text import DumpText, Part
 from pgtrial.loads.sql_files import Statement, objection, statements
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import ArmError, one_line
-from pgtrial.model.units import shortened
+from pgtrial.model.units import STATEMENT_LENGTH, shortened
 
-_SHOWN = 60
-"""The length to which a message shortens a statement, in characters."""
 _ROW = re.compile(r"COPY [^,]+, line (\d+)")
 """Finds the row of a COPY, counted from 1, in the context of an error."""
 _COPIED = re.compile(r"COPY\s", re.IGNORECASE)
@@ -124,7 +122,7 @@ class PlainFile:
 
     def _refusal(self, error: psycopg.Error, line: int, statement: str) -> ArmError:
         words = (error.diag.message_primary or one_line(error)).removesuffix(".")
-        shown = shortened(" ".join(statement.split()), _SHOWN)
+        shown = shortened(" ".join(statement.split()), STATEMENT_LENGTH)
         cure = ""
         if error.sqlstate == _NO_RIGHT and _COPIED.match(statement):
             cure = f"; {_AS_OWNER}: put the rows behind COPY ... FROM stdin, as pg_dump does"

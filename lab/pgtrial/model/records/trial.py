@@ -3,6 +3,7 @@ through."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -208,6 +209,10 @@ class Probe(Record):
     )
     lag_p99_us: float | None = Field(description="p99 of the delay between scheduled and actual start.")
     kept: bool = Field(description="Whether the promise was kept.")
+
+
+PLAN_NODE = re.compile(r"\S|\s*->")
+"""Matches the start of a line of EXPLAIN that names a plan node. The other lines are details of the node above them."""
 
 
 class LoadStatement(Record):

@@ -19,6 +19,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
 from pgtrial.model.records.pack import PackLoad, Quality, Weight
 from pgtrial.model.study.manifests import manifest
+from pgtrial.model.study.servers import OLDEST
 from pgtrial.model.units import Setting, nearest, variables
 
 MANIFEST = "pack.toml"
@@ -38,8 +39,6 @@ KEPT = (".toml", ".sql", *ROWS)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,30}")
 _OURS = ("scale", "mix", "client_id", "random_seed", "default_seed")
 """Variables that pgbench or the lab sets."""
-
-_OLDEST = 10
 
 _LISTS = ("scale", "clients")
 """The keys of `[load]` that hold lists."""
@@ -89,7 +88,7 @@ class Pack(Record):
     transaction: str = Field(min_length=1, description="What a transaction is, for the report.")
     scale: str = Field(min_length=1, description="What one unit of scale is, for people.")
     mb_per_scale: float = Field(0, ge=0, description="Megabytes of one unit of scale, about; 0: unknown.")
-    server: int = Field(_OLDEST, ge=_OLDEST, description="The oldest major version of PostgreSQL that it runs on.")
+    server: int = Field(OLDEST, ge=OLDEST, description="The oldest major version of PostgreSQL that it runs on.")
     extensions: list[str] = Field([], description="Extensions that it needs; the lab creates them.")
     hold: str | None = Field(
         None,

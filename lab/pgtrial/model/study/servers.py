@@ -18,6 +18,9 @@ from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.storage import Storage
 from pgtrial.model.study.variants import EVERY
 
+OLDEST = 10
+"""The first major version of PostgreSQL whose servers the lab makes."""
+
 PORT = 54321
 """The port of a server on another host, unless the study names one. It is seldom in use, and a firewall needs only this
 one port open."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic_core import from_json
 
 from pgtrial.files.reading import open_file, read_bytes
-from pgtrial.loads.engine import own_s
+from pgtrial.loads.engine import PHASES, own_s
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.facts import Finding
@@ -29,7 +29,6 @@ SHOWN_S = 120
 _MOST_READ = 1 << 20
 """The bytes of an engine's record that are read at the first look: more than the seconds that are shown take."""
 
-_PHASES = ("warmup", "measure")
 _AHEAD = 512
 """The number of planned trials among which those in progress are looked for."""
 
@@ -207,7 +206,7 @@ class _Record:
     def _add(self, line: bytes, clients: int) -> None:
         try:
             event = from_json(line)
-            if event["event"] != "tick" or event["phase"] not in _PHASES:
+            if event["event"] != "tick" or event["phase"] not in PHASES:
                 return
             seconds = own_s(event, clients)
             self._phase, self._second = event["phase"], int(event["second"])

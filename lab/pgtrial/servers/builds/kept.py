@@ -18,7 +18,7 @@ from typing import IO, Any, NoReturn
 from pydantic import AwareDatetime, ValidationError
 
 from pgtrial import __version__
-from pgtrial.files.locks import holding_name, is_held, is_name_held, open_lock, take, wait_for
+from pgtrial.files.locks import IN_USE, holding_name, is_held, is_name_held, open_lock, take, wait_for
 from pgtrial.model.errors import ArmError, StoreError, StudyError
 from pgtrial.model.records import Record
 from pgtrial.servers.trees import bytes_below
@@ -26,7 +26,6 @@ from pgtrial.store.files import write_atomically
 from pgtrial.store.state import is_own, own_directory
 
 _RECORD = "build.json"
-_IN_USE = "lock"
 
 
 class BuildError(StudyError):
@@ -127,9 +126,9 @@ class Builds:
                 if record is None:
                     record = self._make(order, home)
                 if order.name not in self._held:
-                    self._held[order.name] = lock = open_lock(home / _IN_USE)
+                    self._held[order.name] = lock = open_lock(home / IN_USE)
                     wait_for(lock, shared=True)
-                (home / _IN_USE).touch()
+                (home / IN_USE).touch()
         except OSError as error:
             where = error.filename or home
             raise StoreError(
@@ -148,7 +147,7 @@ class Builds:
         found = []
         for path in self._present():
             if (record := _record(path)) is not None:
-                lock = path / _IN_USE
+                lock = path / IN_USE
                 used = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else record.made
                 size = record.bytes_on_disk
                 found.append(KeptBuild(path.name, record.label, size, record.made, used, self._is_in_use(path)))
@@ -162,7 +161,7 @@ class Builds:
             with holding_name(home, lambda: _refuse(in_use)):
                 if home.exists() and not is_own(home):
                     raise ArmError(f"{home} is not this account's alone: look whose it is, and remove it")
-                with suppress(FileNotFoundError), open_lock(home / _IN_USE, make=False) as lock:
+                with suppress(FileNotFoundError), open_lock(home / IN_USE, make=False) as lock:
                     if not take(lock):
                         _refuse(in_use)
                 (home / _RECORD).unlink(missing_ok=True)
@@ -236,7 +235,7 @@ class Builds:
         return sorted(path for path in self.root.glob("*") if path.is_dir() and is_own(path))
 
     def _is_in_use(self, home: Path) -> bool:
-        return home.name in self._held or is_held(home / _IN_USE)
+        return home.name in self._held or is_held(home / IN_USE)
 
 
 def record_beside(programs: Path) -> BuildRecord | None:

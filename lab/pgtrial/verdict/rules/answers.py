@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.replay import IN_FAILED_TRANSACTION, TemplateResult
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.units import grouped, shortened
+from pgtrial.model.units import STATEMENT_LENGTH, grouped, shortened
 from pgtrial.verdict.rules.case import Case, Concern, is_frequent, rule
 
 _MISSING = {"42P01": "a table", "42703": "a column", "42883": "a function", "3F000": "a schema"}
@@ -18,8 +18,6 @@ _MISSING = {"42P01": "a table", "42703": "a column", "42883": "a function", "3F0
 _NOTABLE = 0.001
 """The share of an arm's statements that fail because something is missing, above which it gets no verdict."""
 
-_SHOWN = 60
-"""The number of characters of a statement that a message shows."""
 
 _NAMED = 3
 """The number of statements that a message names."""
@@ -37,7 +35,7 @@ def _by_template(case: Case, arm: str, point: LoadPoint) -> dict[int, list[_Pair
 
 
 def _named(template: TemplateResult) -> str:
-    return f"template {template.template} ({shortened(template.text, _SHOWN)})"
+    return f"template {template.template} ({shortened(template.text, STATEMENT_LENGTH)})"
 
 
 def _templates(trial: Trial) -> dict[int, TemplateResult]:

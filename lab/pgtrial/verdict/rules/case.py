@@ -16,6 +16,7 @@ from pgtrial.model.records.results import CarryOverShift
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import shortened
+from pgtrial.statistics.p8 import TOLERATED
 from pgtrial.verdict.carry_over import CellSpeeds, Slices, cell_speeds, shifts
 from pgtrial.verdict.changes import Seconds
 from pgtrial.verdict.grid import Grid
@@ -24,10 +25,6 @@ from pgtrial.verdict.where_it_ran import THIS_MACHINE
 _NOT_COMPARED = ("defaults", "sources", "probes", "data", "answers")
 """The groups of facts whose differences do not distinguish the arms: `settings` repeats the first two, the third is
 noisy, and the last two have rules of their own (`rows.py`, `scripts.py`)."""
-
-_TOLERATED = 1 / 8
-"""The share of an arm's trials, or of a comparison's pairs, that may be odd, so that rare accidents decide no verdict.
-"""
 
 _SHOWN = 80
 """The number of characters of a value that a message shows."""
@@ -256,8 +253,8 @@ def unlike(first: float | None, second: float | None, factor: float, by: float =
 
 
 def is_frequent(odd: int, of: int) -> bool:
-    """True if odd trials are more than the rare accidents that every study has."""
-    return odd > _TOLERATED * of
+    """True if odd trials, or odd pairs of a comparison, are more than the rare accidents that every study has."""
+    return odd > TOLERATED * of
 
 
 def listed(names: Iterable[str]) -> str:

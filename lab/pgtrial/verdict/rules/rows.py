@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.rows import TableRows
-from pgtrial.model.units import plural, shortened
+from pgtrial.model.units import STATEMENT_LENGTH, plural, shortened
 from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 _FEWEST_CALLS = 300
 """The number of calls in each arm below which it may be chance that a statement has found no rows."""
 _FINDS = 0.01
 """The number of rows for each call from which a statement counts as one that finds rows."""
-_SHOWN = 60
-"""The number of characters of a statement that a message shows."""
 
 _SAME_ROWS = (
     "Load one dump into all arms ([load] data, or pg_restore into given servers), or have the SQL that makes the rows "
@@ -87,7 +85,8 @@ def rows_in_one_arm(case: Case) -> Iterator[Concern]:
                 more = f"; so do {len(odd) - 1} more statements" if len(odd) > 1 else ""
                 yield Concern(
                     [case.baseline, arm],
-                    f"The statement {shortened(odd[0], _SHOWN)!r} finds rows in one arm only: {counts}{more}.",
+                    f"The statement {shortened(odd[0], STATEMENT_LENGTH)!r} finds rows in one arm only: {counts}"
+                    f"{more}.",
                     f"What finds nothing is answered sooner. {_SAME_ROWS}",
                     "withhold",
                     cells=[(arm, number)],
