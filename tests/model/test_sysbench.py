@@ -120,12 +120,12 @@ def test_what_sysbench_cannot_do_is_refused(load, words):
         build_study({"load": load, "arms": ARMS}, "test")
 
 
-def test_storage_limit_is_refused_for_an_embedded_server():
+def test_storage_limit_is_refused_for_a_server_that_pgtrial_makes():
     with pytest.raises(StudyError, match="storage_limit, which is for given servers"):
         build_study({"arms": {"a": {"storage_limit": "20GB"}, "b": {}}}, "test")
 
 
-def test_an_empty_dsn_is_no_embedded_server_but_refused():
+def test_an_empty_dsn_is_no_server_that_pgtrial_makes_but_refused():
     with pytest.raises(StudyError, match='write dsn = "env"'):
         build_study({"arms": {"a": {"dsn": ""}, "b": {}}}, "test")
 

@@ -94,7 +94,11 @@ WRONG = {
     "bad connection string": ("[arms.a]\ndsn = 'no equals sign'\n[arms.b]\n", ["[arms.a] dsn", "postgresql://"]),
     "setup_sql on a given server": (
         "[arms.a]\ndsn = 'host=db'\nsetup_sql = ['CREATE INDEX x ON y (z)']\n[arms.b]\n",
-        ["[arms.a]", "setup_sql", "fresh copy"],
+        ["[arms.a]", "setup_sql", "fresh copy", "; have pgtrial make the server (postgres and no dsn)"],
+    ),
+    "setup_sql on a copy that is used again": (
+        "[arms.a]\nreset = 'vacuum'\nsetup_sql = ['CREATE INDEX x ON y (z)']\n[arms.b]\n",
+        ["[arms.a]", "setup_sql", "fresh copy", "; leave reset out"],
     ),
     "what pgtrial would have to make a given server for": (
         "[arms.a]\ndsn = 'host=db'\nhuge_pages = '2MB'\nsysctl = { 'vm.swappiness' = 1 }\n[arms.b]\n",
@@ -120,7 +124,10 @@ WRONG = {
         "[arms.a]\nenvironment = { '-u' = '1' }\n[arms.b]\n",
         ["[arms.a] environment", "'-u' is not the name of a variable"],
     ),
-    "copy of a given server": ("[arms.a]\ndsn = 'host=db'\nreset = 'copy'\n[arms.b]\n", ["[arms.a]", 'reset = "copy"']),
+    "copy of a given server": (
+        "[arms.a]\ndsn = 'host=db'\nreset = 'copy'\n[arms.b]\n",
+        ["[arms.a]", 'reset = "copy"', "its server is a given one", 'write "vacuum" or "none", or have pgtrial make'],
+    ),
 }
 
 

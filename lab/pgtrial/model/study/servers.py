@@ -165,10 +165,8 @@ def objection_to_arm(table: SetUp, server: Server) -> str | None:
 
 def _objections(table: SetUp, server: Server) -> Iterator[str]:
     if server.setup_sql and server.reset != "copy":
-        yield (
-            "has setup_sql, which needs a fresh copy for every trial: "
-            'use an embedded server (no dsn) with reset = "copy"'
-        )
+        cure = "have pgtrial make the server (postgres and no dsn)" if isinstance(server, Given) else "leave reset out"
+        yield f"has setup_sql, which runs on a fresh copy of the data in every trial; {cure}"
     match server:
         case Given():
             yield from _made_alone(table)
@@ -185,7 +183,10 @@ def _objections(table: SetUp, server: Server) -> Iterator[str]:
                     f"its dsn says where clients reach it: remove {alone}"
                 )
             if server.reset == "copy":
-                yield 'reset = "copy" needs an embedded server; use "vacuum" or "none"'
+                yield (
+                    'has reset = "copy", and its server is a given one, of whose data pgtrial makes no copies; write '
+                    '"vacuum" or "none", or have pgtrial make the server (postgres and no dsn)'
+                )
         case Made():
             if server.storage is not None and server.reset != "copy":
                 yield "has storage, which is made anew for every trial; leave reset out"
