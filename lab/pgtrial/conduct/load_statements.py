@@ -91,8 +91,8 @@ def _as_sent(text: str, protocol: str, executions: list[SentText]) -> SentStatem
 
 
 def are_listed(point: LoadPoint) -> bool:
-    """True if files list the statements of a load. The statements of a job have no plans to compare."""
-    return command_line(point).lists_statements and point.kind.lists_statements
+    """True if files list the statements that the engine sends for a load, so that their plans can be compared."""
+    return point.kind.is_by_engine and command_line(point).lists_statements
 
 
 def listed_statements(point: LoadPoint, script: Path | None, values: Mapping[str, Path], seed: int) -> Statements:

@@ -35,7 +35,6 @@ class JobLoad(PointKind, Record):
     has_rate: ClassVar[bool] = False
     time_is_unknown: ClassVar[bool] = True
     repeats: ClassVar[bool] = False
-    lists_statements: ClassVar[bool] = False
     is_timed: ClassVar[bool] = True
     is_watched_beside: ClassVar[bool] = True
     reports_progress: ClassVar[bool] = True

@@ -59,8 +59,6 @@ class PointKind:
     """True if the clients repeat the load until the time of a trial is over."""
     is_by_engine: ClassVar[bool] = True
     """True if the engine makes the load, so that it knows each transaction."""
-    lists_statements: ClassVar[bool] = True
-    """True if the load's files list statements, whose plans can be compared."""
 
     @property
     def measure(self) -> Measure:

@@ -13,6 +13,5 @@ class ClientPrograms(PointKind):
     key: ClassVar[str] = "programs"
     rate_unit: ClassVar[str] = "operations/s"
     is_by_engine: ClassVar[bool] = False
-    lists_statements: ClassVar[bool] = False
     counts_failures: ClassVar[bool] = False
     rests: ClassVar[bool] = True
