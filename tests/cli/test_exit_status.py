@@ -1,7 +1,6 @@
 """An error of any command is status 3 and a sentence: 1 is a regression and 2 is no verdict for what reads them."""
 
 import os
-from pathlib import Path
 
 import pytest
 
