@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shlex
@@ -22,6 +23,8 @@ from pgtrial.verdict.rules.case import listed
 Form = Literal["md", "html"]
 
 _ABSENT = "absent"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The numbers of the errors for a full disk and for an exhausted quota."""
 
 
 def render(directory: StudyDirectory, form: Form) -> str:
@@ -38,15 +41,21 @@ def short_report(directory: StudyDirectory) -> str:
     return markdown.render(data, sections(data, short=True), remarks=False)
 
 
+def _again(study: StudyDirectory) -> str:
+    """Returns the command that writes the report of a study."""
+    return f"pgtrial report {shlex.quote(str(study.path))}"
+
+
 class ReportNotWrittenError(StoreError):
     """A report could not be written, for example since the disk is full."""
 
     def __init__(self, result: StudyResult, names: Sequence[str], directory: StudyDirectory, error: StoreError) -> None:
         what = str(error).partition("; ")[0]
-        again = f"pgtrial report {shlex.quote(str(directory.path))}"
+        is_full = getattr(error.__cause__, "errno", None) in _FULL
+        cure = "free some space" if is_full else f"make {directory.path} writable"
         super().__init__(
             f"{what}; {listed(names)} {'are' if len(names) > 1 else 'is'} not written, and nothing measured is lost: "
-            f"free some space, then `{again}` writes the report"
+            f"{cure}, then `{_again(directory)}` writes the report"
         )
         self.result = result
         """The result that the report would have shown."""
@@ -94,9 +103,9 @@ def differences(study: StudyDirectory, result: StudyResult | None = None) -> lis
     try:
         stored = json.loads(read_bytes(path))
     except FileNotFoundError:
-        raise StoreError(f"{study.path} has no verdict.json; `pgtrial report DIRECTORY` writes it") from None
+        raise StoreError(f"{study.path} has no verdict.json; `{_again(study)}` writes it") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(f"{path} is damaged; `pgtrial report DIRECTORY` writes it anew") from error
+        raise StoreError(f"{path} is damaged; `{_again(study)}` writes it anew") from error
     computed = (result or read_measured(study).result).model_dump(mode="json")
     if isinstance(stored, dict):
         for key in _unknown_then(stored, computed):

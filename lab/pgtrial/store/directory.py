@@ -13,7 +13,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +88,29 @@ class StudyDirectory:
 
     @classmethod
     def create(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:
-        """Makes a new study directory; `path` must be absent or empty. Raises StoreError."""
+        """Makes a new study directory; `path` must be absent or empty. Raises StoreError, and leaves `path` then as it
+        was."""
+        existed = path.exists()
         make_folder(path, mode=0o700)
         with writing(path):
             if any(path.iterdir()):
                 raise StoreError(f"{path} is not empty and holds no study like this one; choose another with --results")
+        try:
+            return cls._filled(path, spec, plan)
+        except BaseException:
+            # the next attempt would refuse a directory that has files and no study
+            with suppress(OSError):
+                for folder in ("trials", "facts", FOLDER):
+                    shutil.rmtree(path / folder, ignore_errors=True)
+                (path / PLAN).unlink(missing_ok=True)
+                if not existed:
+                    path.rmdir()
+            raise
+
+    @classmethod
+    def _filled(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:
+        """Writes a new study into its empty directory. Raises StoreError."""
+        with writing(path):
             (path / "trials").mkdir()
             (path / "facts").mkdir()
             for name in spec.scripts:
