@@ -93,6 +93,11 @@ def test_no_command_explains_itself_with_libraries_that_take_as_long_as_all_the_
         ),
         (["studies"], "`pgtrial studies` is no command any more; `pgtrial list` lists the bundled studies"),
         (["nonsense"], "No such command 'nonsense'"),
+        (["pack", "nonsense"], "Invalid value for 'action': 'nonsense' is not one of 'check', 'list' (see"),
+        (
+            ["compare", "jit=on", "jit=off", "--workload", ""],
+            "--workload: it has 0 items and must have at least 1 item",
+        ),
         (["run", "--no-such-option"], "No such option: --no-such-option"),
         (["compare", "jit=on"], "at least two arms; name another set-up"),
         (

@@ -127,7 +127,7 @@ def test_data_and_wal_go_to_places_of_the_same_number():
 @pytest.mark.parametrize(
     ("storage", "sentence"),
     [
-        ({"fs": "ext4", "on": []}, "storage.on: list should have at least 1 item"),
+        ({"fs": "ext4", "on": []}, "storage.on: it has 0 items and must have at least 1 item"),
         ({"fs": "ext4", "on": ["/dev/sdb", "loop"]}, "on lists places of different kinds"),
         ({"fs": "ext4", "on": ["/dev/sdb", "/data"]}, "on lists places of different kinds"),
         ({"fs": "ext4", "on": ["/dev/sdb", "/dev/sdb"]}, "on lists a place more than once"),

@@ -157,7 +157,7 @@ def _status_of(arguments: list[str]) -> int:
         return ERROR_STATUS
     except typer.TyperException as error:
         command_name = f"pgtrial {called}" if called in COMMANDS else "pgtrial"
-        words = " ".join(error.format_message().split()).rstrip(".")
+        words = " ".join(error.format_message().split()).replace(": Value error, ", ": ").rstrip(".")
         say(f"error: {words} (see `{command_name} --help`)")
         return ERROR_STATUS
     except typer.Abort:  # the input that was asked for ended

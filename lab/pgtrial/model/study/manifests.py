@@ -3,6 +3,7 @@ nearest known key."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
 from pgtrial.model.study.toml_places import cure_of, declared_again, line_of, unclosed
-from pgtrial.model.units import nearest
+from pgtrial.model.units import nearest, plural
 
 _R = TypeVar("_R", bound=Record)
 
@@ -103,6 +104,8 @@ _KINDS = {
     "list": "a list",
 }
 """The text that says what a value must be, by the beginning of pydantic's name of the error."""
+_LENGTH = re.compile(r"\w+ should have (?P<must>at (least|most) \d+ items?) after validation, not (?P<has>\d+)")
+"""Matches pydantic's message about a list with too few or too many items."""
 _WRONG_TYPES = ("_type", "_parsing", "_from_float")
 
 
@@ -124,6 +127,8 @@ def _errors(error: ValidationError) -> Iterator[tuple[Location, str | None]]:
 def _message(kind: str, message: str) -> str:
     if kind.endswith(_WRONG_TYPES) and (text := _KINDS.get(kind.partition("_")[0])) is not None:
         return f"{MUST}{text}"
+    if (length := _LENGTH.fullmatch(message)) is not None:
+        return f"it has {plural(int(length['has']), 'item')} and must have {length['must']}"
     said = message.removeprefix("Value error, ").replace("Input should be ", MUST, 1)
     return f"{said[:1].lower()}{said[1:]}"
 
