@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -73,28 +74,37 @@ def test_the_index_lists_every_page():
 
 
 SHOWN = [
-    (name, study, output)
+    (name, command, output)
     for name, page in PAGES.items()
-    for study, output in re.findall(
-        r"^```sh\npgtrial verdict (docs/examples/\S+)\n```\n\n```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE
+    for command, output in re.findall(
+        r"^```sh\n(pgtrial (?:verdict|sql) [^\n]*docs/examples/\S+)\n```\n\n```text\n(.*?)^```",
+        page,
+        re.DOTALL | re.MULTILINE,
     )
 ]
-"""The verdicts of committed studies that pages show: the page, the path of the bundle, and the output on the page."""
+"""The commands on committed studies whose output pages show: the page, the command, and the output on the page."""
 
 
-def test_pages_show_verdicts_of_committed_studies():
-    assert {name for name, *_ in SHOWN} >= {"docs/concepts.md", "docs/read-a-report.md", "docs/no-verdict.md"}
+def test_pages_show_what_commands_print_of_committed_studies():
+    pages = {"docs/concepts.md", "docs/read-a-report.md", "docs/no-verdict.md", "docs/python.md"}
+    assert {name for name, *_ in SHOWN} >= pages
 
 
-@pytest.mark.parametrize(("name", "study", "output"), SHOWN)
-def test_a_verdict_that_a_page_shows_is_what_the_command_prints(name, study, output):
-    program = Path(sys.executable).parent / "pgtrial"
+@pytest.mark.parametrize(("name", "command", "output"), SHOWN)
+def test_the_output_on_a_page_is_what_its_command_prints(name, command, output):
+    program, *arguments = shlex.split(command)
     environment = {**os.environ, "COLUMNS": "80"}
     done = subprocess.run(
-        [program, "verdict", study], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False
+        [Path(sys.executable).parent / program, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     printed = [line.rstrip() for line in done.stdout.splitlines()]
-    assert output.splitlines() == printed, f"{name} shows another output of pgtrial verdict {study}"
+    assert output.splitlines() == printed, f"{name} shows another output of {command}"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)

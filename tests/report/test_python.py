@@ -152,7 +152,7 @@ def test_a_bundle_is_open_as_long_as_its_study_is_used():
     assert not folder.exists()
 
 
-def test_the_page_on_python_runs(monkeypatch, tmp_path):
+def test_the_page_on_python_runs(monkeypatch, tmp_path, capsys):
     page = (EXAMPLES.parent / "python.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks) == 4
@@ -162,6 +162,8 @@ def test_the_page_on_python_runs(monkeypatch, tmp_path):
     for block in blocks:
         exec(compile(block, "python.md", "exec"), names)
     assert (tmp_path / "tps.svg").read_text().startswith("<svg")
+    first_output = re.findall(r"```text\n(.*?)```", page, re.DOTALL)[0]
+    assert capsys.readouterr().out.startswith(first_output)
 
 
 def test_the_notebook_runs(monkeypatch):
@@ -228,7 +230,7 @@ class TestSql:
     def test_the_queries_of_the_page_run(self):
         page = (EXAMPLES.parent / "python.md").read_text()
         queries = re.findall(r"pgtrial sql (?:'(.*?)'|\"(.*?)\") docs", page)
-        assert len(queries) == 2
+        assert len(queries) == 3
         for single, double in queries:
             assert run(single or double, [BUNDLE])[1]
 
