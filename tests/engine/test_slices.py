@@ -58,6 +58,9 @@ def take_turns(
 def take_turns_after(
     lead_s: float, program: Program, targets: list[Target], tmp_path: Path, args: Callable[[int, Path], list[str]]
 ) -> list[tuple[Ended, list[Event]]]:
+    """Runs the engines once, which are to start after `lead_s` seconds; returns the result and the events of each, also
+    of one that has refused.
+    """
     paths = [tmp_path / f"events-{lead_s:g}-{number}" for number in range(len(targets))]
     running: list[subprocess.Popen[str]] = [
         program.start(
@@ -77,6 +80,23 @@ def take_turns_after(
         with process:
             told.append((ended(process), events_of(path.read_text())))
     return told
+
+
+def take_turns_at_200_tps(
+    program: Program, targets: list[Target], tmp_path: Path, args: Callable[[int, Path], list[str]]
+) -> list[tuple[Ended, list[Event]]]:
+    """Takes turns at this rate for a second of each engine's own time; again, up to twice, if an engine did less than
+    half of it, since a busy machine kept it from the end of its time.
+    """
+    for attempt in range(3):
+        (tmp_path / str(attempt)).mkdir()
+        told = take_turns(program, targets, tmp_path / str(attempt), args)
+        counts = [done_of(events)["measure"]["transactions"] for _, events in told]
+        # 200 and a deviation of 14: twice as many if starts were scheduled in the other's slices too
+        assert max(counts) < 300
+        if min(counts) > 100:
+            return told
+    pytest.fail(f"the engines did {counts} transactions")
 
 
 def assert_turns(told: list[list[Event]], warmup_rounds: int) -> None:
@@ -221,12 +241,10 @@ def test_a_rate_is_that_of_the_engines_own_time_and_so_are_progress_lines(peers,
         jobs = ["-j", str(number + 1), "--random-seed=1"]
         return ["-n", "-S", "-c", str(CLIENTS), "-T", "2", "-R", "200", "-P", "1", "--events", str(path), *jobs]
 
-    told = take_turns(peers[1], targets, tmp_path, args)
+    told = take_turns_at_200_tps(peers[1], targets, tmp_path, args)
     assert_turns([one for _, one in told], warmup_rounds=0)
     for done, one in told:
         assert_kept_to_slices(one)
-        # 200 and a deviation of 14: twice as many if starts were scheduled in the other's slices too
-        assert 100 < done_of(one)["measure"]["transactions"] < 300
         ticks = of_kind(one, "tick")
         assert re.findall(r"^progress: (\S+) s, (\S+) tps", done.stderr, re.M) == [
             ("1.0", f"{own_tps(ticks[:5]):.1f}"),
@@ -244,11 +262,10 @@ def test_the_queue_of_sysbench_and_its_intervals_are_of_own_time(targets, tmp_pa
         options = ["--rate=200", "--report-interval=1", "--report-checkpoints=1"]
         return [*test, *options, f"--threads={CLIENTS}", "--time=2", f"--jsonl={path}", "run"]
 
-    told = take_turns(side, targets, tmp_path, args)
+    told = take_turns_at_200_tps(side, targets, tmp_path, args)
     assert_turns([one for _, one in told], warmup_rounds=0)
     for done, one in told:
         assert_kept_to_slices(one)
-        assert 100 < done_of(one)["measure"]["transactions"] < 300
         ticks = of_kind(one, "tick")
         first, second = (f"{own_tps(own):.2f}" for own in (ticks[:5], ticks[5:]))
         assert re.findall(r"^\[ (\d)s \] thds: 3 tps: (\S+) ", done.stdout, re.M) == [("1", first), ("2", second)]
