@@ -74,6 +74,7 @@ MARKED = {
     f"or {marks.set_key('load.pack', 'tolerance')}": "or add --set load.pack.tolerance",
     f"{marks.key('load', 'clients')} or {marks.short_key('load', 'threads')}": "--clients or --threads",
     f"{marks.key('load', 'clients')} or {marks.short_key('load', 'cpus')}": "--clients or --set load.cpus",
+    f"or write {marks.short_key('load', 'workload', 'job:')} to": "or write --workload job: to",
     f"write {marks.key_in('load.job', 'command')}": "write --set load.job.command",
     marks.key_in("load", "protocol", "simple"): "--protocol simple",
     f"load it by --data{marks.file_key('load', 'data')}, or": "load it by --data, or",
@@ -214,6 +215,21 @@ def test_data_for_a_given_server_is_answered_with_the_command_that_loads_it(
         f"given; load it there once ({command}) and leave --data out, or have pgtrial make the server (postgres=18 in "
         "place of its connection string)\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--latency-limit", "10ms"], "load: --latency-limit ends the tries of a transaction"),
+        (["--scale", "0.5"], "load: --scale is 0.5, and for tpcb-like it has to be a whole number; round it"),
+        (["--workload", "suite:tpch", "--clients", "2"], "load: --clients is not for a suite: "),
+        (["--set", "load.procedures=true"], "load: --set load.procedures is for the workload order-entry; set it"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_named_as_options(capsys, options, message):
+    with pytest.raises(SystemExit):
+        main(["compare", "jit=on", "jit=off", *options])
+    assert message in capsys.readouterr().err
 
 
 def test_data_for_a_pack_is_answered_with_what_takes_data(tmp_path, monkeypatch, capsys):

@@ -86,8 +86,9 @@ def records(state_root):
 
 
 def test_what_undoes_a_job_and_fails_stops_the_study_and_stays_to_be_done(server, state_root):
-    with pytest.raises(ArmError, match=r"the job on .* could not be undone \(.*no_such.*\); correct \[load.job\] undo"):
+    with pytest.raises(ArmError, match=r"the job on .* could not be undone \(.*no_such.*\); correct") as stopped:
         run(server, "CREATE TABLE made (i int);", "DROP TABLE no_such")
+    assert stopped.value.keys == ("load.job.undo",)
     assert made(server) == 1
     (record,) = records(state_root)
     forget(state_root, record)

@@ -112,7 +112,7 @@ class _Options(Words):
         return f"{'add' if told.startswith(f'{SET} ') else 'set'} {told}"
 
     def short_key(self, mention: Mention) -> str:
-        return self.of(mention.path) or super().key(mention)
+        return self.of(mention.path, mention.value or None) or super().short_key(mention)
 
     def key_in(self, mention: Mention) -> str:
         return self.of(mention.path, mention.value or None) or super().key_in(mention)

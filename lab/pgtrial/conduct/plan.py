@@ -184,7 +184,8 @@ def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
     if floor * block_s > (longest_s if _is_measured(lengths.chosen) else OVERRUN * budget_s):
         minutes = math.ceil(floor * block_s / 60)
         chosen = spec.verdict.budget >= LEAST_BUDGET_S and not spec.load.ends_itself
-        cures = f"{'leave out warmup and duration' if chosen else 'shorten the trials'}, or use fewer load points"
+        lengths_out = f"leave out {marks.short_key('load', 'warmup')} and {marks.short_key('load', 'duration')}"
+        cures = f"{lengths_out if chosen else 'shorten the trials'}, or use fewer load points"
         if spec.load.kind.stored.time_is_unknown:
             cures = f"take less data ({marks.key('load', 'scale')}), or use fewer {spec.load.kind.fewer}"
         goal = "a verdict" if len(spec.arms) > 1 else "an interval"

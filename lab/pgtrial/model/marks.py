@@ -32,9 +32,9 @@ def set_key(section: str, name: str, value: Any = None) -> str:
     return _mark(_Kind.SET_KEY, section, name, value)
 
 
-def short_key(section: str, name: str) -> str:
+def short_key(section: str, name: str, value: Any = None) -> str:
     """Returns the mark of a key without its section, which the message has named already."""
-    return _mark(_Kind.SHORT_KEY, section, name)
+    return _mark(_Kind.SHORT_KEY, section, name, value)
 
 
 def key_in(section: str, name: str, value: Any = None, *, preposition: str = "in") -> str:
@@ -106,7 +106,7 @@ class Words:
 
     def short_key(self, mention: Mention) -> str:
         """Returns the words for a key whose section was named before."""
-        return mention.name
+        return f"{mention.name}{_with_value(mention)}"
 
     def key_in(self, mention: Mention) -> str:
         """Returns the words for a key that is named before its section."""

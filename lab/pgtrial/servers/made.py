@@ -282,7 +282,8 @@ class MadeArm:
         if self._needs.cold and not may_drop_caches(machine := site.room.machine):
             raise StudyError(
                 f"arms.{self.name}: {marks.key('load.suite', 'cache', 'cold')} empties the kernel's cache of files, "
-                f'which only root may, on Linux; {machine.way_to_root}, or write cache = "os"'
+                f"which only root may, on Linux; {machine.way_to_root}, or write "
+                f"{marks.short_key('load.suite', 'cache', 'os')}"
             )
         if site.volumes is not None:
             site.volumes.check(*volume_bytes(self._needs.largest))

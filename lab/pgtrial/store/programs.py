@@ -55,8 +55,8 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     if PROGRAMS not in spec.load.workload:
         key = "workload" if spec.load.query is None else "query"
         raise StudyError(
-            f"{source}: {marks.key('load', key)}: the arms' commands are the load; leave {key} out, or leave out the "
-            "commands"
+            f"{source}: {marks.key('load', key)}: the arms' commands are the load; leave "
+            f"{marks.short_key('load', key)} out, or leave out the commands"
         )
     arms = {
         name: keys.model_copy(update=_found(servers[name], folder, f"{source}: {marks.at_arm(name)}"))

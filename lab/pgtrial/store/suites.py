@@ -104,8 +104,8 @@ def check_suite_servers(spec: StudySpec, source: str) -> None:
         if isinstance(spec.resolved(arm), Given):
             raise StudyError(
                 f"{source}: {marks.at_arm(arm)}{marks.key('load.suite', 'cache', spec.load.suite.cache)} restarts the "
-                'server before each query, and a given server is not restarted; write cache = "warm", or have pgtrial '
-                "make the server"
+                "server before each query, and a given server is not restarted; write "
+                f"{marks.short_key('load.suite', 'cache', 'warm')}, or have pgtrial make the server"
             )
 
 
@@ -124,7 +124,7 @@ def _check(load: LoadSection, found: FoundSuite, source: str) -> None:
     if found.suite.data is not None and load.data:
         raise StudyError(
             f"{source}: {marks.key('load', 'data')}: the suite {found.name} has data of its own ({found.suite.data}); "
-            "leave data out"
+            f"leave {marks.short_key('load', 'data')} out"
         )
     if found.suite.data is None and load.scale != LoadSection.model_fields["scale"].default:
         raise StudyError(

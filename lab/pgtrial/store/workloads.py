@@ -189,7 +189,7 @@ def _check_own(load: LoadSection, packs: Mapping[str, FoundPack], source: str) -
         if load.values and (workload in BUILT_IN or not weight_of(workload)[0].endswith(".sql")):
             raise StudyError(
                 f"{source}: {marks.key('load', 'values')} are for a query or scripts of pgbench (.sql), and "
-                f"{workload} is none; leave values out"
+                f"{workload} is none; leave {marks.short_key('load', 'values')} out"
             )
 
 

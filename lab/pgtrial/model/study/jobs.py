@@ -112,12 +112,14 @@ def objections_to_job(workloads: list[str], section: JobSection) -> Iterator[str
     for a job without being one."""
     if not any(map(is_job, workloads)):
         if section != JobSection():
-            yield "job is for the workload job:FILE.sql; set it, or remove job"
+            job = marks.short_key("load", "job")
+            yield f"{job} is for the workload job:FILE.sql; set it, or remove {job}"
         return
     if len(workloads) > 1:
         yield "a job is judged by its own time, and the others are not; give it a study of its own"
     file = workloads[0].removeprefix(JOB)
     if file and section.command is not None:
-        yield f'a job is either a file or a command; write workload = "{JOB}" to run the command'
+        workload = marks.short_key("load", "workload", JOB)
+        yield f"a job is either a file or a command; write {workload} to run the command"
     if not file and section.command is None:
         yield f'{JOB} names no file; write "{JOB}index.sql", or what is to run as {marks.key_in("load.job", "command")}'

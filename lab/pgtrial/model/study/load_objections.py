@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
+from pgtrial.model import marks
 from pgtrial.model.study.kinds import KINDS, kind_of
 from pgtrial.model.study.load_keys import LoadKeys
 from pgtrial.model.study.load_values import AUTO
@@ -25,46 +26,60 @@ def objections(load: LoadKeys) -> Iterator[str]:
 def _objections_to_limits(load: LoadKeys) -> Iterator[str]:
     """Yields a sentence for each key whose value the load cannot have, or that the workload does not take."""
     if load.latency_limit is not None and load.max_tries is None:
-        yield "latency_limit ends the tries of a transaction; set max_tries as well, 0 for no other end"
+        yield (
+            f"{marks.short_key('load', 'latency_limit')} ends the tries of a transaction; set max_tries as well, 0 for "
+            "no other end"
+        )
     if load.latency_limit is not None and load.rate:
         yield (
-            "latency_limit at a rate would skip the latest transactions and flatter the response time; leave one "
-            "of the two out"
+            f"{marks.short_key('load', 'latency_limit')} at a rate would skip the latest transactions and flatter the "
+            "response time; leave one of the two out"
         )
     if not kind_of(load).takes_decimal_scales and (
         decimal := [scale for scale in load.scale if not isinstance(scale, int)]
     ):
-        yield f"scale is {decimal[0]:g}, and for {load.workload[0]} it has to be a whole number; round it"
+        yield (
+            f"{marks.short_key('load', 'scale')} is {decimal[0]:g}, and for {load.workload[0]} it has to be a whole "
+            "number; round it"
+        )
     if any(map(is_sysbench, load.workload)):
         yield from _objections_of_sysbench(load)
     elif load.sysbench != SysbenchSection():
-        yield "sysbench is for workloads that are tests of sysbench, and none of these is; remove it"
+        sysbench = marks.short_key("load", "sysbench")
+        yield f"{sysbench} is for workloads that are tests of sysbench, and none of these is; remove it"
     if ORDER_ENTRY in load.workload:
         if max(load.scale) > MOST_WAREHOUSES:
-            yield f"scale is the number of warehouses of {ORDER_ENTRY}, at most {MOST_WAREHOUSES:,}"
+            scale = marks.short_key("load", "scale")
+            yield f"{scale} is the number of warehouses of {ORDER_ENTRY}, at most {MOST_WAREHOUSES:,}"
     elif load.check or load.procedures:
-        given = "check" if load.check else "procedures"
+        given = marks.short_key("load", "check" if load.check else "procedures")
         yield f"{given} is for the workload {ORDER_ENTRY}; set it, or remove {given}"
 
 
 def _objections_of_sysbench(load: LoadKeys) -> Iterator[str]:
     if load.protocol == "extended":
-        yield 'tests of sysbench know the protocols prepared and simple; set protocol = "prepared"'
+        prepared = marks.short_key("load", "protocol", "prepared")
+        yield f"tests of sysbench know the protocols prepared and simple; set {prepared}"
     if load.warmup != AUTO and load.warmup != int(load.warmup):
-        yield f"warmup is {load.warmup:g}s, and with tests of sysbench it has to be whole seconds"
+        warmup = marks.short_key("load", "warmup")
+        yield f"{warmup} is {load.warmup:g}s, and with tests of sysbench it has to be whole seconds"
     if any(rate != int(rate) for rate in load.rate):
         yield "tests of sysbench are started at whole numbers of transactions per second; round the rate"
     if load.max_tries is not None:
-        yield ("max_tries is for pgbench's workloads; tests of sysbench begin an event again by themselves: remove it")
+        yield (
+            f"{marks.short_key('load', 'max_tries')} is for pgbench's workloads; tests of sysbench begin an event "
+            "again by themselves: remove it"
+        )
     if load.on_server_loss != "fail":
         yield (
-            f'on_server_loss = "{load.on_server_loss}" is not for tests of sysbench, whose clients do not '
-            'connect anew; write "fail", or give them a study of their own'
+            f"{marks.short_key('load', 'on_server_loss', load.on_server_loss)} is not for tests of sysbench, whose "
+            'clients do not connect anew; write "fail", or give them a study of their own'
         )
 
 
 def _objections_to_own_data(load: LoadKeys) -> Iterator[str]:
     if load.query is not None and "workload" in load.model_fields_set:
-        yield "query stands in place of workload; leave one of the two out"
+        query, workload = marks.short_key("load", "query"), marks.short_key("load", "workload")
+        yield f"{query} stands in place of {workload}; leave one of the two out"
     yield from objections_to_weights(load.workload)
     yield from kind_of(load).objections_to_data(load)

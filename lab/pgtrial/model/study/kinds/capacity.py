@@ -36,7 +36,8 @@ class Capacity(Transactions):
             return
         unfit = [name for name in load.workload if stands_alone(name) or is_sysbench(name)]
         if unfit:
-            yield f"capacity is not for {unfit[0]}; use a workload of pgbench, a script, a pack or {ORDER_ENTRY}"
+            capacity = marks.short_key("load", "capacity")
+            yield f"{capacity} is not for {unfit[0]}; use a workload of pgbench, a script, a pack or {ORDER_ENTRY}"
         yield from misplaced(load, NOT_FOR_CAPACITY, "a study of capacity")
 
     def misfit(self, load: LoadKeys, metric: str) -> str | None:

@@ -58,7 +58,8 @@ class Job(LoadKind):
         allowed = OF_THE_LOAD_BESIDE if load.job.beside is not None else ()
         yield from misplaced(load, {key: why for key, why in NOT_FOR_JOBS.items() if key not in allowed}, "a job")
         if load.job.beside is not None and not load.rate:
-            yield f"job.beside is a load at a rate; {marks.set_key('load', 'rate')}, in transactions per second"
+            beside = marks.short_key("load", "job.beside")
+            yield f"{beside} is a load at a rate; {marks.set_key('load', 'rate')}, in transactions per second"
 
     def objection_to_servers(self, study: Asked) -> str | None:
         undo = study.load.job.undo

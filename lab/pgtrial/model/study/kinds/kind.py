@@ -128,7 +128,8 @@ class LoadKind(abc.ABC):
         """Yields an objection for each key that contradicts own data of the user."""
         for workload in (ORDER_ENTRY, APP_TASKS):
             if load.data and workload in load.workload:
-                yield f"{workload} has tables of its own; leave data out, or name scripts on your data as workload"
+                data, scripts = marks.short_key("load", "data"), marks.short_key("load", "workload")
+                yield f"{workload} has tables of its own; leave {data} out, or name scripts on your data as {scripts}"
         if load.data:
             yield from misplaced(load, NOT_FOR_OWN_DATA, "data of your own")
 
@@ -207,7 +208,7 @@ def misplaced(load: LoadKeys, keys: Mapping[str, str], workload: str) -> Iterato
     for key, reason in keys.items():
         defaults = (type(load).model_fields[key].get_default(call_default_factory=True), _FORMER_DEFAULTS.get(key))
         if getattr(load, key) not in defaults:
-            yield f"{key} is not for {workload}: {reason}; remove it"
+            yield f"{marks.short_key('load', key)} is not for {workload}: {reason}; remove it"
 
 
 def sizes(load: LoadKeys) -> list[dict[str, Any]]:

@@ -44,11 +44,13 @@ class Replay(LoadKind):
                     "when the capture began"
                 )
         elif load.replay != ReplaySection():
-            yield "replay is for the workload replay:DIRECTORY; set it, or remove replay"
+            replay = marks.short_key("load", "replay")
+            yield f"{replay} is for the workload replay:DIRECTORY; set it, or remove {replay}"
 
     def objections_to_data(self, load: LoadKeys) -> Iterator[str]:
         if load.data and load.replay.data is not None:
-            yield "data and replay.data name the same thing; leave one of the two out"
+            data, of_replay = marks.short_key("load", "data"), marks.short_key("load", "replay.data")
+            yield f"{data} and {of_replay} name the same thing; leave one of the two out"
 
     def is_paced(self, load: LoadKeys) -> bool:
         return load.replay.factor is not None

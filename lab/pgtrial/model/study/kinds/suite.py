@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from pgtrial.model import marks
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.suite import SuiteLoad
 from pgtrial.model.study.kinds.kind import Asked, LoadKind, misplaced, sizes
@@ -50,7 +51,8 @@ class Suite(LoadKind):
             yield from objections_to_scale(load.scale[0])
             yield from misplaced(load, NOT_FOR_SUITES, "a suite")
         elif load.suite != SuiteSection():
-            yield "suite is for the workload suite:NAME; set it, or remove suite"
+            suite = marks.short_key("load", "suite")
+            yield f"{suite} is for the workload suite:NAME; set it, or remove {suite}"
 
     def is_paced(self, load: LoadKeys) -> bool:
         return True

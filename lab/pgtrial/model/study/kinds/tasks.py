@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pgtrial.model import marks
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.tasks import TaskLoad
 from pgtrial.model.study.kinds.kind import Asked, LoadKind, misplaced
@@ -34,7 +35,8 @@ class Tasks(LoadKind):
                 )
             yield from misplaced(load, NOT_FOR_TASKS, APP_TASKS)
         elif load.tasks != TasksSection():
-            yield f"tasks is for the workload {APP_TASKS}; set it, or remove tasks"
+            tasks = marks.short_key("load", "tasks")
+            yield f"{tasks} is for the workload {APP_TASKS}; set it, or remove {tasks}"
 
     def points(self, study: Asked) -> list[LoadPoint]:
         asked = study.load.tasks
