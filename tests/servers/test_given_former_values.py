@@ -315,6 +315,8 @@ def test_a_limit_of_the_arm_does_not_end_the_session_that_changes_the_settings(g
 
     def idle(target):
         with target.connect_as_user(application_name="watch") as watching:
+            # sessions of the check have hung up, and may still be there
+            until(lambda: len(watching.execute(labs).fetchall()) == 1, "the session that changes is alone")
             [changing] = watching.execute(labs).fetchall()
             idling = psycopg.connect(host=target.host, port=target.port, user=target.user, dbname=target.dbname)
             pid = idling.info.backend_pid
