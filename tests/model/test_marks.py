@@ -59,9 +59,9 @@ def test_arms_and_sections_are_no_keys():
     assert list(keys_in(f"{others} {marks.key('load.pack')}")) == ["load.pack"]
 
 
-def test_a_mark_within_json_leaves_it_json():
-    text = json.dumps({"text": f"write {marks.key('verdict', 'budget', '10min')}"}, ensure_ascii=False)
-    assert json.loads(printable_json(text)) == {"text": 'write [verdict] budget = "10min"'}
+def test_texts_of_strangers_that_make_a_mark_together_leave_json_whole():
+    content = {"name": "\ufdd0key\ufdd1load", "label": "\ufdd1rate\ufdd1\ufdd1\ufdd2"}
+    assert json.loads(printable_json(json.dumps(content, ensure_ascii=False))) == content
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from pgtrial.conduct.scope import UNNAMED
 from pgtrial.loads.data.data import needed_mb
 from pgtrial.loads.target import open_session
 from pgtrial.model.errors import ArmError, BudgetError, StudyError
+from pgtrial.model.marks import in_toml
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.fleet import LOCAL, FleetSection
@@ -84,7 +85,8 @@ def plan_command(
         spec = study_options.by_fleet(read(study, profile, seed), fleet, machines, share=share_machines)
         plan = _planned(spec, rehearse=rehearse)
     expected = outlook(spec, plan)
-    sentences = [*_not_here(spec), *_lacking(spec), *warnings(spec, plan), *cautions(expected, plan)]
+    marked = [*_not_here(spec), *_lacking(spec), *warnings(spec, plan), *cautions(expected, plan)]
+    sentences = list(map(in_toml, marked))
     if json:
         beforehand = (expected or Outlook()).model_dump(exclude={"note"})
         content = {**_estimates(spec, plan), **beforehand, "warnings": sentences, "plan": plan.model_dump()}

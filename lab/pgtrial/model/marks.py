@@ -139,6 +139,8 @@ class Words:
 
 def in_words(text: str, words: Words) -> str:
     """Returns a message with these words in place of its marks."""
+    if _BEGIN not in text:
+        return text
     of_kind: dict[str, Callable[[Mention], str]] = {
         _Kind.KEY: words.key,
         _Kind.SET_KEY: words.set_key,
@@ -151,7 +153,7 @@ def in_words(text: str, words: Words) -> str:
         _Kind.AT_ARM: words.at_arm,
         _Kind.STORED: words.stored,
     }
-    return _MARK.sub(lambda found: of_kind[found[1]](Mention(*found.groups()[1:])), text) if _BEGIN in text else text
+    return _MARK.sub(lambda found: of_kind[found[1]](Mention(*found.groups()[1:])), text)
 
 
 def in_toml(text: str) -> str:

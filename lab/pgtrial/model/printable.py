@@ -42,6 +42,6 @@ def printable(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    """Returns a JSON text without passwords and tokens, with keys named as the study file does, in which the same
-    characters are escaped as JSON has it."""
-    return in_toml(without_tokens(text)).translate(_ESCAPES)
+    """Returns a JSON text without passwords and tokens, in which the same characters are escaped as JSON has it. Marks
+    of keys must be replaced in its texts before they become JSON."""
+    return without_tokens(text).translate(_ESCAPES)
