@@ -12,12 +12,13 @@ from rich.console import Console
 from typer.main import get_command
 
 import pgtrial
-from pgtrial.cli import application, main
+from pgtrial.cli import application, main, selftest
 from pgtrial.cli.by_options import by_options, paths_of_keys
 from pgtrial.cli.compare import FLAGS, OPTIONS, OPTIONS_OF_BOTH
 from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.progress import BlockEnds, Preparing, ProgressEvent, reworded
 from pgtrial.model import marks
+from pgtrial.model.errors import StudyError
 from pgtrial.report.brief import Brief, Headline, Line
 
 REWORD = by_options(OPTIONS, FLAGS, sets=True)
@@ -215,6 +216,16 @@ def test_data_for_a_given_server_is_answered_with_the_command_that_loads_it(
         f"given; load it there once ({command}) and leave --data out, or have pgtrial make the server (postgres=18 in "
         "place of its connection string)\n"
     )
+
+
+def test_a_selftest_names_its_options(capsys, monkeypatch):
+    def refuse(*_: object, **__: object) -> int:
+        raise StudyError(f"raise {marks.key('verdict', 'budget')}, or change {marks.key('load', 'threads')}")
+
+    monkeypatch.setattr(selftest, "run", refuse)
+    with pytest.raises(SystemExit):
+        main(["selftest"])
+    assert capsys.readouterr().err == "pgtrial: error: raise --budget, or change [load] threads\n"
 
 
 @pytest.mark.parametrize(

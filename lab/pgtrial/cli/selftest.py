@@ -119,7 +119,7 @@ def selftest_command(
     try:
         return run(wanted, results, as_json=json)
     except PgtrialError as error:
-        error.args = (_by_options(str(error)),)
+        error.reword(_by_options)
         raise
 
 
