@@ -60,9 +60,11 @@ def test_a_self_test_of_a_given_server_ends_with_a_certificate_that_later_studie
     monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
     # so it has the fewest blocks
     monkeypatch.setattr("pgtrial.cli.selftest.check_budget", lambda wanted: None)
-    # with lookups that mostly wait, for the processors are wanted by the tests beside this one
+    # Lookups that mostly wait, also for their work: how much processor time there is beside other tests must not decide
+    # whether the work can be calibrated. 20,000 rows are 5 ms of waiting, which is half of the throughput.
     lookup = tmp_path / "lookup.sql"
-    lookup.write_text("\\sleep 5 ms\n" + LOOKUP.read_text())
+    waiting = "SELECT pg_sleep(current_setting('pgtrial.work')::float / 4e6);\n"
+    lookup.write_text("\\sleep 5 ms\n" + LOOKUP.read_text() + waiting)
     monkeypatch.setattr("pgtrial.cli.selftest.FIRST_WORK", 20_000)
     cluster = start_cluster(settings=FAST)
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user={cluster.target.user}"
@@ -107,8 +109,9 @@ def test_a_self_test_of_a_given_server_ends_with_a_certificate_that_later_studie
 @pytest.mark.server
 def test_the_trigger_costs_what_the_setting_says(tmp_path):
     require_engine()
-    wanted = replace(SHORT, workload="tpcb-like")
-    spec = calibration_of(wanted, 20_000)
+    wanted = replace(SHORT, workload="tpcb-like", duration_s=2.0)
+    # so much that it takes nearly all of the throughput, however little the server without it gets done
+    spec = calibration_of(wanted, 60_000)
     spec = spec.model_copy(
         update={
             "verdict": spec.verdict.model_copy(update={"blocks": 1}),

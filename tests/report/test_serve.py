@@ -344,6 +344,7 @@ class TestCommand:
             assert served.stdout is not None
             assert served.stderr is not None
             address = urlsplit(served.stdout.readline().strip())
+            assert served.stderr.readline() == "pgtrial: Ctrl-C ends it\n"
             asking = Client(address.port or 0, address.path.rstrip("/"))
             (key,) = asking.listed()
             with StudyDirectory.open(tmp_path / "s").locked():  # a page that follows a study does not keep it
@@ -353,7 +354,7 @@ class TestCommand:
                 served.send_signal(signal_)
                 assert served.wait(PATIENCE_S) == 0
             following.close()
-            assert served.stderr.read() == "pgtrial: Ctrl-C ends it\n"
+            assert served.stderr.read() == ""
 
     def test_a_port_in_use_is_one_sentence_and_status_3(self, client, capsys):
         with pytest.raises(SystemExit) as ended:

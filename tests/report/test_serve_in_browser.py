@@ -13,8 +13,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webdriver import WebDriver
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.expected_conditions import staleness_of
 from selenium.webdriver.support.ui import WebDriverWait
 
 from pgtrial.model.records.trial import Trial
@@ -64,8 +67,24 @@ def _wait(browser: WebDriver, script: str, *arguments: object) -> object:
     return WebDriverWait(browser, PATIENCE_S).until(lambda page: page.execute_script(f"return {script}", *arguments))
 
 
+def _follow(browser: WebDriver, element: WebElement) -> None:
+    """Clicks a link or a button and waits until its page has replaced this one. A click can return before the browser
+    has begun to load the other page.
+    """
+    element.click()
+    WebDriverWait(browser, PATIENCE_S).until(staleness_of(element))
+
+
 def _text(browser: WebDriver, selector: str) -> str:
     return str(browser.execute_script("return document.querySelector(arguments[0])?.textContent ?? ''", selector))
+
+
+def _shown(browser: WebDriver, selector: str) -> str:
+    """Returns the visible text of an element of a page that reloads itself without JavaScript. If that happens between
+    finding the element and reading it, it is found again.
+    """
+    wait = WebDriverWait(browser, PATIENCE_S, ignored_exceptions=[StaleElementReferenceException])
+    return wait.until(lambda page: page.find_element(By.CSS_SELECTOR, selector).text)
 
 
 def _wait_for_text(browser: WebDriver, selector: str, text: str) -> None:
@@ -97,7 +116,7 @@ def test_a_study_is_followed_while_it_is_written(browser, tmp_path):
     with watched(browser, tmp_path) as address, study.locked():
         browser.get(address)
         assert _text(browser, ".chip strong") == "running"
-        browser.find_element(By.LINK_TEXT, "Is it followed?").click()
+        _follow(browser, browser.find_element(By.LINK_TEXT, "Is it followed?"))
         _wait_for_text(browser, "[data-part=now]", "12 of 16 trials, 6 of 8 blocks")
         assert "Between two trials." in _text(browser, "[data-part=now]")
         assert "faster than on so far" in _text(browser, ".estimate")
@@ -122,7 +141,7 @@ def test_a_study_is_followed_while_it_is_written(browser, tmp_path):
     with watched(browser, tmp_path) as address:
         with study.locked():
             browser.get(address)
-            browser.find_element(By.LINK_TEXT, "Is it followed?").click()
+            _follow(browser, browser.find_element(By.LINK_TEXT, "Is it followed?"))
             _wait_for_text(browser, "[data-part=now]", "14 of 16 trials")
         _wait_for_text(browser, ".verdict h2", "Undecided after 7 blocks")
         with study.locked():  # a lab goes on with it
@@ -196,7 +215,7 @@ def test_two_studies_stand_side_by_side(browser, many):
         browser.get(f"{address}?verdict=better")
         for box in browser.find_elements(By.CSS_SELECTOR, "input[type=checkbox]")[:2]:
             box.click()
-        browser.find_element(By.CSS_SELECTOR, "button.side").click()
+        _follow(browser, browser.find_element(By.CSS_SELECTOR, "button.side"))
         _wait(browser, "document.querySelectorAll('.beside .verdict').length === 2")
         assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
 
@@ -207,8 +226,8 @@ def test_a_trial_is_drawn_second_by_second(browser, studies, tmp_path):
     with watched(browser, tmp_path) as address:
         for name, charts in (("Why is it?", 3), ("What did the server do?", 7)):
             browser.get(address)
-            browser.find_element(By.LINK_TEXT, name).click()
-            browser.find_element(By.LINK_TEXT, "2").click()
+            _follow(browser, browser.find_element(By.LINK_TEXT, name))
+            _follow(browser, browser.find_element(By.LINK_TEXT, "2"))
             _wait(browser, "document.documentElement.dataset.charts === 'drawn'")
             marks = browser.execute_script(
                 "return [...document.querySelectorAll('[data-chart]')]"
@@ -223,8 +242,8 @@ def test_the_report_opens_from_its_study(browser, studies, tmp_path):
     shutil.copytree(studies("demo").path, tmp_path / "demo")
     with watched(browser, tmp_path) as address:
         browser.get(address)
-        browser.find_element(By.CSS_SELECTOR, "tbody a").click()
-        browser.find_element(By.LINK_TEXT, "report").click()
+        _follow(browser, browser.find_element(By.CSS_SELECTOR, "tbody a"))
+        _follow(browser, browser.find_element(By.LINK_TEXT, "report"))
         _wait(browser, "document.documentElement.dataset.charts === 'drawn'")
         assert browser.execute_script("return self.origin") == "null"
 
@@ -237,7 +256,7 @@ def test_a_history_has_its_series_its_change_and_links_to_its_studies(browser, s
     with watched(browser, tmp_path) as address:
         browser.get(address)
         assert "it fell by 5" in _text(browser, "#histories tbody")
-        browser.find_element(By.LINK_TEXT, "speed-1a2b3c4d").click()
+        _follow(browser, browser.find_element(By.LINK_TEXT, "speed-1a2b3c4d"))
         _wait(browser, "document.querySelectorAll('.history circle').length === 20")
         (sentence,) = (item.text for item in browser.find_elements(By.CSS_SELECTOR, ".changes li"))
         assert sentence.endswith("between commit 9 and commit 10; the levels rest on 10 and 10 commits")
@@ -259,7 +278,7 @@ def test_a_history_has_its_series_its_change_and_links_to_its_studies(browser, s
         data = browser.find_element(By.LINK_TEXT, "history.json").get_attribute("href")
         shown = browser.execute_async_script("fetch(arguments[0]).then((a) => a.json()).then(arguments[1])", data)
         assert (len(shown[0]["entries"]), shown[0]["changes"][0]["after"]) == (20, "commit 10")
-        links[0].click()
+        _follow(browser, links[0])
         _wait_for_text(browser, "h1", "gain")
 
 
@@ -271,16 +290,16 @@ def test_without_javascript_the_pages_stay_readable(browser, studies, tmp_path):
         with watched(browser, tmp_path) as address, StudyDirectory.open(study).locked():
             browser.get(address)
             browser.find_element(By.NAME, "question").send_keys("running")
-            browser.find_element(By.XPATH, "//button[text()='Search']").click()
-            WebDriverWait(browser, PATIENCE_S).until(lambda page: "question=running" in page.current_url)
+            _follow(browser, browser.find_element(By.XPATH, "//button[text()='Search']"))
+            assert "question=running" in browser.current_url
             (link,) = browser.find_elements(By.CSS_SELECTOR, "tbody a")
-            link.click()
-            assert "5 of 16 trials" in browser.find_element(By.TAG_NAME, "main").text
-            assert "off is" in browser.find_element(By.CLASS_NAME, "estimate").text
+            _follow(browser, link)
+            assert "5 of 16 trials" in _shown(browser, "main")
+            assert "off is" in _shown(browser, ".estimate")
             browser.get(f"{address}?question=gain")
-            browser.find_element(By.CSS_SELECTOR, "tbody a").click()
+            _follow(browser, browser.find_element(By.CSS_SELECTOR, "tbody a"))
             assert "faster than on" in browser.find_element(By.CSS_SELECTOR, ".verdict h2").text
-            browser.find_element(By.LINK_TEXT, "1").click()
+            _follow(browser, browser.find_element(By.LINK_TEXT, "1"))
             assert "The charts need JavaScript" in browser.find_element(By.TAG_NAME, "main").text
             assert len(browser.find_elements(By.CSS_SELECTOR, "details tbody tr")) == 8
     finally:
@@ -310,8 +329,8 @@ def test_other_origins_other_names_and_other_tokens_are_refused(browser, studies
         # even a site that knows the token
         (tmp_path / "form.html").write_text(f'<form method="post" action="{page}/stop"><button>go</button></form>')
         browser.get(f"{site}/form.html")
-        browser.find_element(By.TAG_NAME, "button").click()
-        WebDriverWait(browser, PATIENCE_S).until(lambda shown: shown.current_url.startswith(server.address))
+        _follow(browser, browser.find_element(By.TAG_NAME, "button"))
+        assert browser.current_url.startswith(server.address)
         assert browser.find_element(By.TAG_NAME, "body").text == (
             "A page of another site asked for this one, and pgtrial serve answers only its own pages."
         )
