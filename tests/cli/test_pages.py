@@ -166,7 +166,7 @@ def test_two_settings_on_your_own_server(tmp_path, clusters, workspace, commands
 def test_which_of_these_settings(tmp_path, workspace, commands):
     fewer = {
         r"generate_series\(1, 200000\)": "generate_series(1, 6000)",
-        r"--budget (6|10)min": "--blocks 1 --warmup 300ms --duration 1s",
+        r"--budget (6|10)min": f"--blocks 1 {LENGTHS}",
     }
     done = run_page("docs/tutorials/settings.md", tmp_path, fewer, programs=commands.folder)
     assert done.returncode == 0, done.stderr
@@ -177,8 +177,8 @@ def test_which_of_these_settings(tmp_path, workspace, commands):
 def test_a_gate_for_my_project(tmp_path, workspace, commands):
     shorter = {
         r"generate_series\(1, 200000\)": "generate_series(1, 20000)",
-        r'warmup = "300ms"': 'warmup = "300ms"\nduration = "1s"',
-        r"blocks = 1": 'budget = "40s"',  # some six blocks: a gate takes their number from its time alone
+        r'warmup = "300ms"': 'warmup = "300ms"\nduration = "2s"',
+        r"blocks = 1": 'budget = "55s"',  # some six blocks: a gate takes their number from its time alone
     }
     done = run_page("docs/tutorials/gate.md", tmp_path, shorter, programs=commands.folder)
     assert done.returncode == 0, done.stderr

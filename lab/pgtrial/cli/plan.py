@@ -28,7 +28,7 @@ from pgtrial.conduct.rehearsal import has_own
 from pgtrial.conduct.rehearsed_plans import has_listed
 from pgtrial.conduct.scope import UNNAMED
 from pgtrial.loads.data.data import needed_mb
-from pgtrial.loads.target import open_session
+from pgtrial.loads.target import CONNECT_TIMEOUT_S, open_session
 from pgtrial.model.errors import ArmError, BudgetError, StudyError
 from pgtrial.model.marks import in_toml
 from pgtrial.model.records.plan import Plan, PlannedTrial
@@ -264,8 +264,6 @@ def _made_on_given(spec: StudySpec) -> list[str]:
 
 _SHOWN_SCRIPT = 300
 """Characters of a script."""
-_PATIENCE_S = 3
-"""Seconds within which a given server must answer."""
 
 
 def _given_servers(spec: StudySpec, *, ask: bool) -> Iterator[str]:
@@ -279,7 +277,7 @@ def _given_servers(spec: StudySpec, *, ask: bool) -> Iterator[str]:
 
 def _asked(dsn: str) -> str:
     try:
-        with open_session(conninfo_of(dsn), connect_timeout=_PATIENCE_S) as session:
+        with open_session(conninfo_of(dsn), connect_timeout=CONNECT_TIMEOUT_S) as session:
             info = session.info
             version = info.parameter_status("server_version")
             where = f"{info.host or 'the default socket'}:{info.port}, database {info.dbname}, role {info.user}"
