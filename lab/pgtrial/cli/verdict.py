@@ -17,7 +17,7 @@ from pgtrial.model.records.claims import Claim, Word
 from pgtrial.model.records.load_point import measure_of, rate_unit
 from pgtrial.model.records.results import Criterion, MetricClaim, StudyResult
 from pgtrial.model.records.where_it_ran import MachinePart, WhereItRan
-from pgtrial.report.brief import Brief, Line
+from pgtrial.report.brief import Brief, Headline, Line
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.metrics import metric_value
 from pgtrial.report.tables.results import median_tps
@@ -39,12 +39,19 @@ def in_short(brief: Brief, reword: Callable[[str], str] = in_toml) -> Renderable
 
     The texts follow from stored findings, so that they have the words of the study file.
     """
+    return comparisons_in_short(brief.headlines, brief.lines(_WATCHED), reword)
+
+
+def comparisons_in_short(
+    headlines: Sequence[Headline], lines: Sequence[Line], reword: Callable[[str], str] = str
+) -> RenderableType:
+    """Each headline with its own lines, and then the lines that hold for all of them."""
     parts: list[RenderableType] = []
-    for headline in brief.headlines:
+    for headline in headlines:
         text = headline.text.removeprefix("Undecided ")
         word = "not worse" if headline.not_worse else headline.verdict
         parts += [_headline(headline.verdict, text, word), _grid(headline.lines, reword)]
-    return Group(*parts, _grid(brief.lines(_WATCHED), reword))
+    return Group(*parts, _grid(lines, reword))
 
 
 def _headline(verdict: Word | None, text: str, word: str | None = None) -> Text:

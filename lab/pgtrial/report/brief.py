@@ -15,7 +15,7 @@ from pgtrial.model.records.load_point import measure_of, rate_unit
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Failures, Level, StudyResult
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural, shortened
+from pgtrial.model.units import format_duration, percent, plural, shortened
 from pgtrial.report.alone import alone_measured, capacity_text, interval_text, withheld_text
 from pgtrial.report.never_measured import LONGEST_REASON, never_measured
 from pgtrial.report.statement_errors import NAMED_LENGTH, NAMED_STATEMENTS, errors_text
@@ -23,18 +23,16 @@ from pgtrial.report.sweep_words import next_sizes, peak_text, sweep_remarks
 from pgtrial.report.tables.metrics import metric_text, metric_value
 from pgtrial.report.tables.results import digits, median_tps, milliseconds
 from pgtrial.report.words import (
-    bounds_beside,
-    bounds_text,
     can_decide,
     established,
     failures_text,
     headline,
     interval_name,
+    interval_words,
     measure_text,
     measured_text,
     moving,
     query_times_as_long,
-    signed,
     times_as_long,
     where,
 )
@@ -280,14 +278,7 @@ def _difference(claim: Claim, plan: Plan) -> str:
     """Returns the difference as text, such as `+96 to +168% (95% sequential interval), margin 1%`; if the headline has
     no number, the estimate comes first.
     """
-    difference = established(claim, plan)
-    if difference is None:
-        so_far = f"{signed(claim.running)} so far; " if claim.running is not None else ""
-        return f"{so_far}a verdict needs at least {plural(claim.fewest_blocks, claim.unit)}"
-    in_headline = not claim.regime and claim.verdict in ("better", "worse")
-    value = "" if in_headline else f"{signed(difference.value, decimals_for(difference.known))}, "
-    bounds = bounds_beside(plan.primary_metric, difference) if in_headline else bounds_text(difference)
-    return f"{value}{bounds} ({interval_name(plan)}), margin {as_written(plan.margin)}"
+    return interval_words(claim, established(claim, plan), plan.primary_metric, plan.margin, interval_name(plan))
 
 
 def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:

@@ -79,7 +79,7 @@ def takes_times_as_long(metric: str | None, difference: float) -> bool:
 
 
 def _is_speed(metric: str | None) -> bool:
-    return metric is None or METRICS[metric].kind == "speed"
+    return metric is None or (metric in METRICS and METRICS[metric].kind == "speed")
 
 
 def interval_name(plan: Plan) -> str:
@@ -135,8 +135,8 @@ def change_text(
     """Returns `off is 41% faster than on`, of a percentile or cost `p99 of off is 12% lower than that of on`.
 
     From a ratio of two on `off is 49 times as fast as on`, `off takes 5 times as long as on`, `p99 of off is 3 times
-    that of on`. `metric`: that of the primary claims, None: speed; without `baseline` the end is left out. `less`
-    stands before it.
+    that of on`. `metric`: that of the primary claims, or the name of a quantity that pgtrial does not know, None:
+    speed; without `baseline` the end is left out. `less` stands before it.
     """
     subject, words, of = _compared(metric, arm)
     if takes_times_as_long(metric, difference):
@@ -168,7 +168,12 @@ def _compared(metric: str | None, arm: str) -> tuple[str, tuple[str, str], str]:
 
 def headline(claim: Claim, plan: Plan) -> str:
     """Returns the verdict without its evidence: `off is 41% faster than on`."""
-    arm, baseline, difference, margin = claim.arm, claim.baseline, claim.difference, as_written(plan.margin)
+    return verdict_words(claim, plan.primary_metric, plan.margin)
+
+
+def verdict_words(claim: Claim, metric: str | None, within: float) -> str:
+    """Returns the verdict without its evidence, for the margin `within`; `metric` as in `change_text`."""
+    arm, baseline, difference, margin = claim.arm, claim.baseline, claim.difference, as_written(within)
     pair = f"{arm} against {baseline}"
     sides = any(part.regime == "below" for part in claim.parts)
     both = " below and above a cliff" if sides else " before and after a change of regime"
@@ -185,9 +190,22 @@ def headline(claim: Claim, plan: Plan) -> str:
     if claim.verdict == "equivalent":
         return f"No difference larger than {margin} between {arm} and {baseline}{twice}"
     if difference is None:
-        return f"{_direction(plan.primary_metric, arm, baseline, better=claim.verdict == 'better')}{twice}"
+        return f"{_direction(metric, arm, baseline, better=claim.verdict == 'better')}{twice}"
     less = f", by less than the margin of {margin}," if claim.within_margin else ""
-    return change_text(plan.primary_metric, arm, difference.value, baseline, decimals_for(difference.known), less=less)
+    return change_text(metric, arm, difference.value, baseline, decimals_for(difference.known), less=less)
+
+
+def interval_words(claim: Claim, difference: Estimate | None, metric: str | None, within: float, name: str) -> str:
+    """Returns a difference as text, such as `+96 to +168% (95% sequential interval), margin 1%`; if the headline has no
+    number, the estimate comes first. `name` is that of the interval, and `within` the margin.
+    """
+    if difference is None:
+        so_far = f"{signed(claim.running)} so far; " if claim.running is not None else ""
+        return f"{so_far}a verdict needs at least {plural(claim.fewest_blocks, claim.unit)}"
+    in_headline = not claim.regime and claim.verdict in ("better", "worse")
+    value = "" if in_headline else f"{signed(difference.value, decimals_for(difference.known))}, "
+    bounds = bounds_beside(metric, difference) if in_headline else bounds_text(difference)
+    return f"{value}{bounds} ({name}), margin {as_written(within)}"
 
 
 def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[str]) -> str:
@@ -309,10 +327,18 @@ def outlook(claim: Claim, plan: Plan) -> str:
     """
     if claim.not_worse:
         return "this study asks only for a loss, and ends where one of the margin is excluded"
+    ended = sum(ratio.counted for ratio in claim.ratios) == plan.end
+    goes_on = claim.unit == "block" and not plan.kind.counts_blocks_of_parts and ended and not plan.is_final
+    return forecast(claim, f" (pgtrial run DIRECTORY --more {claim.more_blocks})" if goes_on else "", plan.is_final)
+
+
+def forecast(claim: Claim, how: str = "", ends_for_good: bool = False) -> str:
+    """Returns what an undecided claim needs for a decision, and the margin that it has established. `how` follows the
+    number of further blocks; `ends_for_good` is true if there cannot be any."""
     parts = []
     if claim.blocks < claim.fewest_blocks:
         parts.append(f"a verdict on {plural(claim.family, 'claim')} needs at least {claim.fewest_blocks} {claim.unit}s")
-    elif claim.more_blocks is None and plan.is_final:
+    elif claim.more_blocks is None and ends_for_good:
         parts.append("at the present spread no look of this plan would decide, and it ends for good")
         parts.append("a study with more time, longer trials, less noise or a wider margin may")
     elif claim.more_blocks is None:
@@ -328,10 +354,7 @@ def outlook(claim: Claim, plan: Plan) -> str:
         more += " would decide if the difference is as estimated"
         if claim.more_chance is not None:
             more += f", with a probability of {percent(claim.more_chance, 0)}"
-        ended = sum(ratio.counted for ratio in claim.ratios) == plan.end
-        if claim.unit == "block" and not plan.kind.counts_blocks_of_parts and ended and not plan.is_final:
-            more += f" (pgtrial run DIRECTORY --more {claim.more_blocks})"
-        parts.append(more)
+        parts.append(f"{more}{how}")
     if claim.established_margin is not None and claim.established_margin < _TELLING_MARGIN:
         parts.append(f"so far only differences larger than {percent(claim.established_margin)} are excluded")
     return "; ".join(parts)

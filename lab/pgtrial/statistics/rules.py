@@ -211,12 +211,24 @@ class Looks:
         """Returns the two-sided error of a single look that would reject as this one does; see `Rule.level`."""
         return self.rule.level(self.planned, look, claims, margin=margin)
 
-    def readings(self, values: Sequence[float], limits: Limits) -> Iterator[Reading]:
-        """Yields the reading of each planned look that the values reach, for a study with a single claim."""
+    def more(self, values: Sequence[float], margin: float, claims: int, void: int = 0) -> int | None:
+        """Returns how many more units are needed up to the look at which the present estimate and spread would decide.
+
+        `void` of the units so far gave no value. While there are too few units for a forecast, it is the number up to
+        the first look that can decide. None if no forecast is possible.
+        """
+        done, fewest = len(values) + void, self.fewest(claims)
+        needed = self.needed(values, margin, claims, void)
+        if needed is None and done >= fewest:
+            return None
+        return max(needed or 0, fewest) - done
+
+    def readings(self, values: Sequence[float], limits: Limits, claims: int = 1) -> Iterator[Reading]:
+        """Yields the reading of each planned look that the values reach, of one of `claims` that share the error."""
         reader = self.rule.reader()
         for look in self.schedule():
             if look.blocks <= len(values):
-                yield reader.read(look, range(look.blocks), values[: look.blocks], limits, 1)
+                yield reader.read(look, range(look.blocks), values[: look.blocks], limits, claims)
 
     def _all(self) -> Iterator[Look]:
         return self.rule.plan_and_beyond(self.planned)

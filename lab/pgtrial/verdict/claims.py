@@ -18,7 +18,7 @@ from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import Scale
 from pgtrial.verdict.metrics.declared_claims import undecided_arms
 from pgtrial.verdict.metrics.queries import undecided_queries
-from pgtrial.verdict.series import as_difference, established_margin
+from pgtrial.verdict.series import Series, as_difference, established_margin
 
 _ODD = 3.5
 """The modified z-score from which a block is odd (Iglewicz and Hoaglin 1993, How to detect and handle outliers)."""
@@ -90,35 +90,49 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
     about, series, plan, units = part.about, part.series, grid.plan, grid.units
     family = series.asked.family
     values = list(series.asked.values.values())
-    used = {unit: series.asked.values[unit] for unit in series.used}
-    shown = series.shown
-    scale = grid.primary.scale
-    mean = t_interval(list(used.values())) if used else None
     not_worse = _one_sided(grid) and series.not_worse
     forecast = not series.decided and not not_worse and not series.asked.cut
     more = units.more(values, plan.margin, family, grid.counted) if forecast else None
-    established = established_margin(shown, scale) if shown else math.inf
     in_total = plan.measure == "goodput" and part.regime is None
+    claim = claim_of(about.arm, plan.baseline, series, part.ratios, units.fewest(family), withheld=withheld)
+    return claim.model_copy(
+        update={
+            "load_point": about.point,
+            "not_worse": not_worse,
+            "totals": _totals(grid, about.arm, about.point, units.blocks(series.used)) if in_total else None,
+            "changing": series.decided and series.look != units.reached(grid.counted)[-1][0],
+            "more_blocks": more,
+            "more_s": more * units.blocks_each * block_s if more is not None else None,
+            "more_chance": units.chance(values, plan.margin, family, grid.counted, more) if more else None,
+            "unit": units.unit,
+            "regime": part.regime,
+        }
+    )
+
+
+def claim_of(
+    arm: str, baseline: str, series: Series, ratios: list[BlockRatio], fewest: int, *, withheld: bool = False
+) -> Claim:
+    """Returns what a claim says by the values of its units alone, which `ratios` list; `fewest` is the number of units
+    below which nothing can be decided. A claim of a study says more, by its trials."""
+    used = {unit: series.asked.values[unit] for unit in series.used}
+    shown, scale = series.shown, series.asked.scale
+    mean = t_interval(list(used.values())) if used else None
+    established = established_margin(shown, scale) if shown else math.inf
     return Claim(
-        arm=about.arm,
-        baseline=plan.baseline,
-        load_point=about.point,
-        family=family,
+        arm=arm,
+        baseline=baseline,
+        load_point=None,
+        family=series.asked.family,
         verdict=series.verdict(withheld=withheld),
         within_margin=series.within_margin,
-        not_worse=not_worse,
         blocks=len(used),
         difference=series.difference,
         mean=as_difference(mean, scale) if mean else None,
-        totals=_totals(grid, about.arm, about.point, units.blocks(used)) if in_total else None,
         unstable=_unstable(shown, mean),
         odd_blocks=_odd_blocks(list(used.items())),
-        changing=series.decided and series.look != units.reached(grid.counted)[-1][0],
-        running=_so_far(part.ratios, scale),
-        fewest_blocks=units.fewest(family),
-        more_blocks=more,
-        more_s=more * units.blocks_each * block_s if more is not None else None,
-        more_chance=units.chance(values, plan.margin, family, grid.counted, more) if more else None,
+        running=_so_far(ratios, scale),
+        fewest_blocks=fewest,
         established_margin=established if established < 1 else None,
         looks=[
             LookReading(
@@ -130,9 +144,7 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
             )
             for reading in series.decision.readings
         ],
-        ratios=part.ratios,
-        unit=units.unit,
-        regime=part.regime,
+        ratios=ratios,
     )
 
 

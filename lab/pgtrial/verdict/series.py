@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from pgtrial.model.records.claims import Estimate, Word
 from pgtrial.statistics import p8
-from pgtrial.statistics.rules import Reader
+from pgtrial.statistics.rules import Looks, Reader
 from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import RATIO, Scale
 
@@ -163,6 +163,14 @@ def read(
     of_units = {unit: frozenset[str]().union(*map(cut.__getitem__, of)) for unit, of in cut_blocks.items() if of}
     question = Question(values, family, grid.plan.margin if margin is None else margin, scale, of_units, arm)
     return follow(grid, lambda _, __: {None: question})[None]
+
+
+def read_values(looks: Looks, values: Sequence[float], family: int, margin: float, scale: Scale = RATIO) -> Series:
+    """Reads one claim at every look that the values of its units reach, for units that are not those of a study."""
+    question = Question(dict(enumerate(values)), family, margin, scale)
+    decision = p8.conclude(list(looks.readings(values, question.limits, family)))
+    used = decision.shown.look.blocks if decision.shown is not None else len(values)
+    return Series(question, decision, range(used))
 
 
 def described(grid: Grid, logs: Mapping[int, float], family: int, scale: Scale = RATIO) -> tuple[int, Estimate | None]:

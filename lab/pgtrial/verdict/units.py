@@ -142,14 +142,16 @@ class Units:
         forecast is possible. Looks also count units that gave no value.
         """
         done, fewest = len(self.complete(counted)), self.fewest(claims)
-        needed = self._needed(values, margin, claims, done)
+        if not self.fixed:
+            return self._looks.more(values, margin, claims, done - len(values))
+        needed = self._needed_pairs(values, margin, claims, done)
         if needed is None and done >= fewest:
             return None
         return max(needed or 0, fewest) - done
 
-    def _needed(self, values: Sequence[float], margin: float, claims: int, done: int) -> int | None:
-        if not self.fixed:
-            return self._looks.needed(values, margin, claims, done - len(values))
+    def _needed_pairs(self, values: Sequence[float], margin: float, claims: int, done: int) -> int | None:
+        """Returns the pairs of deployments in total at which the t test over them would decide; None if no number of
+        them that is forecast suffices, or if there are fewer than three."""
         now = self._present(values, margin)
         if now is None:
             return None

@@ -5,7 +5,7 @@ Differences are shares (0.41: 41% faster).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -171,6 +171,16 @@ class Claim(Record):
     def read(self) -> list[Claim]:
         """Returns the claims to be read: the parts if there are any, else this claim itself."""
         return self.parts or [self]
+
+
+def exit_status_of(claims: Sequence[Claim]) -> int:
+    """Returns the exit status of primary claims. 0: no regression; 1: an arm is worse than the baseline by more than
+    the margin excludes; 2: no verdict on some arm."""
+    parts = [part for claim in claims for part in claim.read]
+    if any(part.verdict == "worse" and not (part.within_margin or part.not_worse) for part in parts):
+        return 1
+    withheld = any(claim.verdict == "withheld" for claim in claims)
+    return 2 if withheld or any(claim.verdict == "undecided" and not claim.not_worse for claim in claims) else 0
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from pgtrial.model.records import FORMAT, Record, added
-from pgtrial.model.records.claims import Claim, Estimate, Word
+from pgtrial.model.records.claims import Claim, Estimate, Word, exit_status_of
 from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.interruptions import Interruption
 from pgtrial.model.records.load_point import LoadPoint
@@ -402,14 +402,7 @@ class StudyResult(Record):
         if not self.primary:
             stands = not any(finding.severity == "withhold" for finding in self.findings)
             return 0 if stands and all(level.tps_low is not None for level in self.levels) else 2
-        parts = [part for claim in self.primary for part in claim.read]
-        if any(part.verdict == "worse" and not (part.within_margin or part.not_worse) for part in parts):
-            return 1
-        if any(claim.verdict == "worse" for claim in self.failure_claims):
-            return 1
-        if any(claim.verdict == "withheld" for claim in self.primary):
-            return 2
-        return 2 if any(claim.verdict == "undecided" and not claim.not_worse for claim in self.primary) else 0
+        return 1 if any(claim.verdict == "worse" for claim in self.failure_claims) else exit_status_of(self.primary)
 
     def claims(self, arm: str) -> list[Claim]:
         """Returns one arm's claims per load point, in the order of the load points."""
