@@ -20,6 +20,7 @@ WRONG = {
     "selftest": [["absent"], ["--planted", "99%"], ["--budget", "soon"], ["--clients", "0"]],
     "plan": [[], ["absent.toml"], ["broken.toml"], ["@demo", "--nonsense"]],
     "verdict": [[], ["absent"], ["empty"], ["broken.tar.xz"]],
+    "judge": [[], ["absent"], ["empty"], ["broken.toml"], ["--draw", "a"], ["broken.toml", "--margin", "x"]],
     "report": [[], ["absent"], ["empty"], ["broken.tar.xz"]],
     "bundle": [[], ["absent"], ["empty"], ["broken.tar.xz"]],
     "verify": [[], ["absent"], ["empty"], ["broken.tar.xz"]],

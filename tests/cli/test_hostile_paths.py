@@ -59,6 +59,7 @@ OPTIONS: dict[str, dict[str, str]] = {
     "selftest": {"directory": READ, "workload": NO_PATH, "server": NO_PATH, "results": WRITTEN},
     "plan": {"study": READ, "fleet": NO_PATH},
     "verdict": {"studies": READ},
+    "judge": {"file": READ, "baseline": NO_PATH, "value": NO_PATH, "arms": NO_PATH},
     "report": {"study": READ, "output": WRITTEN},
     "bundle": {"directory": READ, "output": WRITTEN},
     "verify": {"study": READ},

@@ -33,6 +33,7 @@ COMMANDS = {
     "selftest": ("selftest", "Find out what this machine can tell, and write a certificate."),
     "plan": ("plan", "Show what a study would do and how long it takes, without running it."),
     "verdict": ("stored", "Print the verdict of a study; the exit status is 1 after a regression."),
+    "judge": ("judge", "Say what numbers of your own harness can and cannot tell."),
     "report": ("stored", "Write the report of a study anew from its stored trials."),
     "bundle": ("stored", "Make one compressed file of a study."),
     "verify": ("stored", "Check that a bundle is whole and that its verdict follows from its trials."),

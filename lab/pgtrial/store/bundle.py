@@ -42,6 +42,9 @@ _MAGIC = b"\xfd7zXZ\0"
 _END = b"YZ"
 """The first and the last bytes of an xz file."""
 
+_TABLES = (".csv", ".tsv")
+"""The endings of files with numbers of another harness, which `pgtrial judge` reads."""
+
 _BLOCK = 512
 _CHUNK = 1 << 20
 _MEMORY = 1 << 27
@@ -405,4 +408,7 @@ class _Reader:
         raise StoreError(f"{self._path} is not as it was bundled: {what}; get it again")
 
     def _not_a_bundle(self) -> NoReturn:
-        raise StoreError(f"{self._path} is not a bundle; `pgtrial bundle DIRECTORY` makes one of a study")
+        cure = "`pgtrial bundle DIRECTORY` makes one of a study"
+        if self._path.suffix in _TABLES:
+            cure = f"numbers of your own are judged by `pgtrial judge {self._path}`"
+        raise StoreError(f"{self._path} is not a bundle; {cure}")

@@ -1,0 +1,124 @@
+"""`pgtrial judge`: what numbers of another harness can and cannot tell, and orders of runs that can."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated, Literal
+
+import typer
+
+from pgtrial.cli.output import json_line, json_text, line, warn
+from pgtrial.cli.terminal import Terminal
+from pgtrial.cli.verdict import comparisons_in_short
+from pgtrial.judge.comparing import Asked
+from pgtrial.judge.draw import draw
+from pgtrial.judge.judging import judge
+from pgtrial.judge.numbers import read_numbers
+from pgtrial.judge.words import told
+from pgtrial.model.errors import StudyError
+from pgtrial.model.units import parse_share
+from pgtrial.statistics import p9
+
+_DRAWN_BLOCKS = 12
+"""The number of blocks of a drawn order where none is given."""
+
+
+def judge_command(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            help="A CSV file with the columns arm and value, and optionally block and time; - reads the standard "
+            "input.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    order: Annotated[
+        Literal["drawn", "fixed"],
+        typer.Option(
+            help="How the runs were ordered. drawn: a coin ordered the arms in each block before it ran; fixed: by a "
+            "rule, or it is not known."
+        ),
+    ] = "fixed",
+    better: Annotated[
+        Literal["more", "less"],
+        typer.Option(help="Whether more or less of the value is better: more transactions per second, less time."),
+    ] = "more",
+    margin: Annotated[str, typer.Option(help="Differences below it count as equivalent, e.g. 2%.")] = "1%",
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="The arm that the others are compared with; default: the first one in the file.", show_default=False
+        ),
+    ] = None,
+    value: Annotated[str, typer.Option(help="The name of the column with the measured numbers.")] = "value",
+    blocks: Annotated[
+        int | None,
+        typer.Option(
+            help="How many blocks were planned before the first run; default: those in the file. With --draw, how many "
+            f"are drawn; default: {_DRAWN_BLOCKS}.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
+    arms: Annotated[
+        str | None,
+        typer.Option(
+            "--draw",
+            help="Print an order of runs for these arms, drawn at random, as a CSV file to fill in: old,new.",
+            metavar="ARM,ARM...",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="With --draw: the seed of the order; default: drawn.", min=0, show_default=False)
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> int:
+    """Say what numbers that were measured without pgtrial can and cannot tell.
+
+    Exit status: 0 no regression, 1 an arm is worse than the baseline, 2 no verdict. If a coin ordered the runs in each
+    block, as --order drawn states, the verdict is that of a study, by the same rule. Else there is none, since a drift
+    of the machine would look the same, and what is shown holds only without one. The runs of one arm alone show their
+    spread.
+
+    Example: pgtrial judge runs.csv --order drawn --baseline old --value tps
+    """
+    if arms is not None:
+        if file is not None:
+            raise StudyError(f"--draw prints an order and reads no numbers; leave {file} or --draw out")
+        _draw(arms, _DRAWN_BLOCKS if blocks is None else blocks, seed, json=json)
+        return 0
+    if file is None:
+        raise StudyError("name the file with the numbers, - for the standard input, or draw an order by --draw old,new")
+    if seed is not None:
+        raise StudyError("--seed is for the order that --draw prints; leave it out")
+    asked = Asked(drawn=order == "drawn", better=better, margin=_share(margin), baseline=baseline, planned=blocks)
+    judgement = judge(read_numbers(file, value), asked)
+    words = told(judgement)
+    if json:
+        json_text(judgement.model_copy(update={"sentences": words.sentences}).model_dump_json(indent=1))
+    else:
+        Terminal().print(comparisons_in_short(words.headlines, words.lines))
+    return judgement.exit_status
+
+
+def _share(text: str) -> float:
+    try:
+        share = parse_share(text)
+    except ValueError as error:
+        raise StudyError(f"--margin: {error}") from None
+    if not 0 < share < 1:
+        raise StudyError(f"--margin {text!r} is out of range; write a share above 0% and below 100%, such as 2%")
+    return share
+
+
+def _draw(arms: str, blocks: int, seed: int | None, *, json: bool) -> None:
+    drawn = draw(arms.split(","), blocks, secrets.randbelow(2**32) if seed is None else seed)
+    if blocks < (fewest := p9.first_look(len(drawn.arms) - 1)):
+        warn(f"a verdict on these arms takes at least {fewest} blocks")
+    if json:
+        json_line({"arms": drawn.arms, "seed": drawn.seed, "blocks": drawn.blocks})
+        return
+    for text in drawn.lines():
+        line(text)

@@ -1,0 +1,61 @@
+"""Draws the order in which runs are made, so that their numbers can be judged."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.units import numbered
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """An order of runs, block after block."""
+
+    arms: list[str]
+    """The arms as they were named; the first one is the baseline."""
+    seed: int
+    blocks: list[list[str]]
+
+    def lines(self) -> Iterator[str]:
+        """Yields the lines of a table that is filled in as the runs are made, and then judged."""
+        arms = shlex.quote(",".join(self.arms))
+        yield f"# pgtrial judge --draw {arms} --blocks {len(self.blocks)} --seed {self.seed}"
+        yield "# Run from top to bottom, fill in the values, then: " + (
+            f"pgtrial judge FILE --order drawn --baseline {shlex.quote(self.arms[0])}"
+        )
+        yield "block,arm,value"
+        for number, order in enumerate(self.blocks, 1):
+            yield from (f"{number},{_field(arm)}," for arm in order)
+
+
+def draw(arms: Sequence[str], blocks: int, seed: int) -> Drawn:
+    """Returns an order in which each block has each arm once, by NumPy's Philox generator as in a study.
+
+    Raises StudyError for fewer than two arms, and for one that is named twice.
+    """
+    names = [arm.strip() for arm in arms]
+    if len(names) < 2 or not all(names):
+        raise StudyError(
+            f"--draw {','.join(arms)!r} names no two arms; write them with a comma, such as --draw old,new"
+        )
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            other = numbered(name, names)
+            raise StudyError(f"--draw names {name!r} twice; give each arm a name of its own, such as {other!r}")
+    generator = np.random.Generator(np.random.Philox(seed))
+    return Drawn(names, seed, [[names[place] for place in generator.permutation(len(names))] for _ in range(blocks)])
+
+
+def can_be_drawn(name: str) -> bool:
+    """True if `--draw`, which separates its arms by commas, can name an arm."""
+    return "," not in name
+
+
+def _field(name: str) -> str:
+    quoted = name.replace('"', '""')
+    return f'"{quoted}"' if '"' in name or name.startswith("#") else name

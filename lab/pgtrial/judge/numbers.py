@@ -1,0 +1,283 @@
+"""Reads the numbers of another harness: a table as text, with a line for each run.
+
+The first line names the columns. `arm` and a column of values are needed; `block` says which runs belong together, and
+`time` in which order the runs were made, which otherwise is the order of the lines. Other columns are left alone. What
+cannot be read is refused with its line and column, because a run that is left out without a word changes the result.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+from pgtrial.files.reading import MOST_BYTES, read_bytes
+from pgtrial.model.errors import StudyError, one_line
+from pgtrial.model.units import grouped, plural
+
+STDIN = "-"
+"""The name that stands for the standard input in place of a file."""
+
+MOST_ARMS = 50
+"""The number of arms beyond which the column `arm` is taken for something else, such as the number of a run."""
+
+_ARM, _BLOCK, _TIME = "arm", "block", "time"
+_SEPARATORS = ",;\t"
+_SEPARATOR_LINE = re.compile(r"sep=(.)")
+"""Matches the first line by which Excel tells the separator."""
+
+_LEAST, _MOST = 1e-100, 1e100
+"""The range of values whose sums and ratios are numbers, too."""
+
+_WITH_COMMA = re.compile(r"[-+]?[\d.]*,[\d.,]*")
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The measured values in the order in which they were measured, as columns of equal length."""
+
+    source: str
+    """The file in messages, such as `numbers.csv` or `the standard input`."""
+    column: str
+    """The name of the column with the values."""
+    arms: Sequence[str]
+    values: Sequence[float]
+    lines: Sequence[int]
+    """The line of each value in the file, counted from 1."""
+    blocks: Sequence[str] | None = None
+    """The block of each value; None if the file has no such column."""
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Returns the arms in the order in which the file first names them."""
+        return list(dict.fromkeys(arm for _, arm in sorted(zip(self.lines, self.arms, strict=True))))
+
+    @cached_property
+    def by_arm(self) -> dict[str, list[float]]:
+        """Returns the values of each arm in the order in which they were measured."""
+        return grouped(zip(self.arms, self.values, strict=True))
+
+
+def read_numbers(source: str, column: str) -> Numbers:
+    """Returns the numbers of a file, or of the standard input. Raises StudyError for what cannot be read."""
+    name = "the standard input" if source == STDIN else source
+    rows = _rows(name, _text(name, _content(source, name)))
+    header = next(rows, None)
+    if header is None:
+        raise StudyError(
+            f"{name} is empty; it takes a first line with the names of its columns, such as {_ARM},{column}, and a "
+            "line for each run"
+        )
+    return _numbers(name, header.fields, rows, column)
+
+
+def _content(source: str, name: str) -> bytes:
+    try:
+        if source != STDIN:
+            return read_bytes(Path(source))
+        content = sys.stdin.buffer.read(MOST_BYTES + 1) if sys.stdin is not None else b""
+    except OSError as error:
+        raise StudyError(
+            f"{name} cannot be read ({error.strerror or one_line(error)}); name a file with the columns arm and value, "
+            "or - for the standard input"
+        ) from None
+    if len(content) > MOST_BYTES:
+        raise StudyError(f"{name} is longer than {MOST_BYTES // 2**20} MB; write one value for each run")
+    return content
+
+
+def _text(name: str, content: bytes) -> str:
+    if content.startswith(_UTF_16):
+        raise StudyError(f"{name} is text in UTF-16; save it as CSV in UTF-8")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise StudyError(f"{name}, line {line}: this is no text in UTF-8; save the file as CSV in UTF-8") from None
+
+
+@dataclass(frozen=True)
+class _Row:
+    line: int
+    fields: list[str]
+
+
+def _rows(name: str, text: str) -> Iterator[_Row]:
+    """Yields the rows that are not empty, the first one with the names of the columns. Lines that begin with # before
+    it are comments."""
+    lines = iter(io.StringIO(text, newline=""))
+    before, separator, first = 0, None, ""
+    for first in lines:
+        marked = _SEPARATOR_LINE.fullmatch(first.strip())
+        if marked is not None:
+            separator = marked[1]
+        elif first.strip() and not first.startswith("#"):
+            break
+        before += 1
+    else:
+        return
+    reader = csv.reader(chain([first], lines), delimiter=separator or max(_SEPARATORS, key=first.count), strict=True)
+    try:
+        for fields in reader:
+            stripped = [field.strip() for field in fields]
+            if any(stripped):
+                yield _Row(before + reader.line_num, stripped)
+    except csv.Error as error:
+        raise StudyError(
+            f"{name}, line {before + reader.line_num}: this line cannot be read ({error}); look for a quotation mark "
+            "that is not closed"
+        ) from None
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The places of the columns in a row."""
+
+    arm: int
+    value: int
+    block: int | None
+    time: int | None
+    number: int
+
+
+def _columns(name: str, header: Sequence[str], column: str) -> _Columns:
+    known = [title.casefold() for title in header]
+    twice = [title for title, times in Counter(title for title in known if title).items() if times > 1]
+    if twice:
+        raise StudyError(f"{name}, line of the columns' names: {twice[0]!r} stands there twice; rename one of the two")
+
+    def place(wanted: str) -> int | None:
+        return known.index(wanted.casefold()) if wanted.casefold() in known else None
+
+    arm, value = place(_ARM), place(column)
+    if arm is None or value is None:
+        missing, cure = (_ARM, "") if arm is None else (column, ", or name it by --value")
+        raise StudyError(
+            f"{name} has no column {missing!r} in its first line, which has {', '.join(map(repr, header))}; rename the "
+            f"column that has {'the names of the set-ups' if arm is None else 'the measured numbers'}{cure}"
+        )
+    return _Columns(arm, value, place(_BLOCK), place(_TIME), len(header))
+
+
+def _numbers(name: str, header: Sequence[str], rows: Iterable[_Row], column: str) -> Numbers:
+    places = _columns(name, header, column)
+    arms, values, lines, blocks, times = [], [], [], [], []
+    for row in rows:
+        _check_length(name, row, places.number)
+        arms.append(_word(name, row, places.arm, header))
+        values.append(_value(f"{name}, line {row.line}, column {header[places.value]}", row.fields[places.value]))
+        lines.append(row.line)
+        if places.block is not None:
+            blocks.append(_word(name, row, places.block, header))
+        if places.time is not None:
+            times.append(_moment(f"{name}, line {row.line}, column {header[places.time]}", row.fields[places.time]))
+    if not values:
+        raise StudyError(f"{name} has the names of its columns and no numbers; write a line for each run below them")
+    if len(different := dict.fromkeys(arms)) > MOST_ARMS:
+        raise StudyError(
+            f"{name} has {len(different):,} names in its column {_ARM}, such as {arms[0]!r}; it names the set-up that "
+            f"was measured, and at most {MOST_ARMS} are compared"
+        )
+    order = _order(name, lines, times) if places.time is not None else range(len(lines))
+    return Numbers(
+        source=name,
+        column=header[places.value],
+        arms=[arms[place] for place in order],
+        values=[values[place] for place in order],
+        lines=[lines[place] for place in order],
+        blocks=[blocks[place] for place in order] if places.block is not None else None,
+    )
+
+
+def _check_length(name: str, row: _Row, number: int) -> None:
+    """Raises StudyError for a row with a missing field, or with more fields than there are columns."""
+    if len(row.fields) < number or any(row.fields[number:]):
+        comma = "; write decimals after a point" if len(row.fields) > number else ""
+        raise StudyError(
+            f"{name}, line {row.line} has {plural(len(row.fields), 'field')} and the line of the columns' names has "
+            f"{number}; give each line as many{comma}"
+        )
+    del row.fields[number:]
+
+
+def _word(name: str, row: _Row, place: int, header: Sequence[str]) -> str:
+    if not row.fields[place]:
+        raise StudyError(f"{name}, line {row.line}, column {header[place]}: it is empty; fill it in")
+    return row.fields[place]
+
+
+def _value(where: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = None
+    if not text:
+        raise StudyError(f"{where}: it is empty; write the number that was measured")
+    if _WITH_COMMA.fullmatch(text):
+        raise StudyError(
+            f"{where}: {text!r} has a comma; write decimals after a point and nothing between thousands, such as 1234.5"
+        )
+    if value is None or "_" in text:
+        raise StudyError(f"{where}: {text!r} is no number; write it without a unit, such as 1234.5")
+    if not math.isfinite(value):
+        raise StudyError(f"{where}: {text!r} cannot be compared; {_FAILED}")
+    if not _LEAST <= value <= _MOST and value > 0:
+        raise StudyError(f"{where}: {text!r} is out of range; write it in another unit")
+    if value <= 0:
+        raise StudyError(f"{where}: {text!r} is not above zero, and arms are compared by a ratio; {_FAILED}")
+    return value
+
+
+_FAILED = (
+    "if that run failed, mend what made it fail and measure all runs again, since leaving it out would favour the arm "
+    "that fails"
+)
+
+
+def _moment(where: str, text: str) -> float | datetime:
+    try:
+        moment: float | datetime = float(text)
+    except ValueError:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise StudyError(
+                f"{where}: {text!r} is no time; write seconds, or ISO 8601 such as 2026-11-29T12:00:00Z"
+            ) from None
+    if isinstance(moment, float) and not math.isfinite(moment):
+        raise StudyError(f"{where}: {text!r} is no time; write seconds, or ISO 8601 such as 2026-11-29T12:00:00Z")
+    return moment
+
+
+def _order(name: str, lines: Sequence[int], times: Sequence[float | datetime]) -> list[int]:
+    """Returns the places of the values in the order of their times."""
+    kinds = [_kind(moment) for moment in times]
+    if (other := next((place for place, kind in enumerate(kinds) if kind != kinds[0]), None)) is not None:
+        raise StudyError(
+            f"{name}, line {lines[other]}, column {_TIME}: this time is {kinds[other]}, and that of line {lines[0]} "
+            f"is {kinds[0]}; write all times alike"
+        )
+    seconds = [_seconds(moment) for moment in times]
+    return sorted(range(len(seconds)), key=seconds.__getitem__)
+
+
+def _seconds(moment: float | datetime) -> float:
+    if not isinstance(moment, datetime):
+        return moment
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _kind(moment: float | datetime) -> str:
+    if not isinstance(moment, datetime):
+        return "a number of seconds"
+    return "a date without an offset from UTC" if moment.tzinfo is None else "a date with an offset from UTC"

@@ -1,0 +1,81 @@
+"""Why numbers give no verdict, and what their reader has to know beside one, in whole sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgtrial.judge.blocks import chance_of
+from pgtrial.judge.judgement import Pattern
+from pgtrial.model.records.claims import Claim
+
+_MANY_RUNS = 200
+"""The number of runs of an arm from which they may be seconds or transactions of fewer runs."""
+
+_RARE = 0.1
+"""The probability of an order below which it is remarked."""
+
+
+def not_drawn(names: Sequence[str], order: Sequence[str], pattern: Pattern) -> str:
+    """Returns why an order that was not drawn at random gives no verdict. `order` has the arm of each run."""
+    alike = "would look the same as a difference of the arms"
+    if pattern == "one after the other":
+        return (
+            f"The arms ran one after the other ({', then '.join(dict.fromkeys(order))}): a machine that becomes faster "
+            f"or slower, a cache that fills, or other load that comes and goes {alike}."
+        )
+    if pattern == "in turn":
+        return (
+            f"The arms ran strictly in turn ({_beginning(names, order)}): what comes again at each {_nth(len(names))} "
+            f"run, such as a checkpoint, or what a run leaves behind for the next one, {alike}."
+        )
+    if pattern == "back and forth":
+        return (
+            f"The arms ran back and forth by a rule ({_beginning(names, order)}): what comes again at each "
+            f"{_nth(2 * len(names))} run, or what a run leaves behind for the next one, {alike}."
+        )
+    return (
+        f"Nothing says that the order was drawn at random: what changes on the machine between the runs {alike}. If a "
+        "coin ordered the arms in each block before it ran, say so by --order drawn."
+    )
+
+
+def not_like_a_coin(names: Sequence[str], order: Sequence[str], pattern: Pattern, blocks: int) -> str:
+    """Returns why an order that its user calls drawn is not taken for one."""
+    if pattern == "one after the other":
+        found = f"the arms ran one after the other ({', then '.join(dict.fromkeys(order))}), so that blocks lie apart"
+    else:
+        what = "they ran strictly in turn" if pattern == "in turn" else "they ran back and forth by a rule"
+        found = f"{what} in all {blocks} blocks ({_beginning(names, order)}), {_once_in(names, pattern, blocks)}"
+    return (
+        f"By --order drawn a coin ordered the arms in each block, but {found}. If the lines are sorted otherwise than "
+        "the runs were made, add a column time; else draw an order by `pgtrial judge --draw` and measure again."
+    )
+
+
+def cautions_of(claims: Sequence[Claim], pattern: Pattern, blocks: int, runs: int, *, drawn: bool) -> list[str]:
+    """Returns what a reader has to know beside the result; `runs` are the most that an arm has."""
+    cautions = []
+    arms = len(claims) + 1
+    if drawn and pattern in ("in turn", "back and forth") and 2 * chance_of(pattern, arms, blocks) < _RARE:
+        cautions.append(f"the arms ran {pattern} in all {blocks} blocks, though a coin is said to have ordered them")
+    cautions += ["the effect changes from the first blocks to the last"] if any(c.changing for c in claims) else []
+    cautions += ["rare odd blocks pull the mean"] if any(claim.unstable for claim in claims) else []
+    if runs >= _MANY_RUNS:
+        cautions.append(
+            "each value counts as a run of its own; if these are seconds or transactions of fewer runs, the intervals "
+            "are far too narrow: give one value for each run"
+        )
+    return cautions
+
+
+def _beginning(names: Sequence[str], order: Sequence[str]) -> str:
+    return f"{', '.join(order[: 2 * len(names)])}, ..."
+
+
+def _nth(number: int) -> str:
+    words = {2: "second", 3: "third"}
+    return words.get(number, f"{number}th")
+
+
+def _once_in(names: Sequence[str], pattern: Pattern, blocks: int) -> str:
+    return f"which a coin does once in {1 / chance_of(pattern, len(names), blocks):,.0f} times"
