@@ -42,7 +42,9 @@ _KEY = r"[a-z]\w*(?:\.\w+)*"
 _VALUE = r'"[^"]*"|\{[^}]*\}|\[[^\]]*\]|[^\s;,()]+'
 _MENTION = re.compile(rf"{_SECTION}(?: ({_KEY})\b(?: = ({_VALUE}))?)?")
 _INSIDE = re.compile(rf"({_KEY}) = ({_VALUE}) in {_SECTION}")
+"""Matches a setting such as `jit = off in [server.settings]`."""
 _SHARED = re.compile(r"\bin \[server(?:\.settings)?\]")
+"""Matches where settings without a value are set."""
 _SET_SET = re.compile(r"\b([Ss])et (?=--set )")
 
 

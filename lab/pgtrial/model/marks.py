@@ -28,7 +28,7 @@ def key(section: str, name: str = "", value: Any = None) -> str:
 
 
 def set_key(section: str, name: str, value: Any = None) -> str:
-    """Returns the mark of a key after the verb "set", which becomes "add" before an option `--set`."""
+    """Returns the mark of the verb "set" and a key. The verb becomes "add" where the option `--set` names the key."""
     return _mark(_Kind.SET_KEY, section, name, value)
 
 
