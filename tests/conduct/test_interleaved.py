@@ -33,7 +33,8 @@ from tests.conduct.small import GENTLE, STUDY, each_once, measuring, once, small
 from tests.conftest import require_engine
 from tests.store.samples import completed_trial
 
-IN_TURNS = {"interleave": "auto", "share_server": False, "duration": "2s"}
+IN_TURNS = {"interleave": "auto", "share_server": False, "warmup": "2s", "duration": "2s"}
+"""Loads that alternate. A warm-up in which a busy machine let no transaction end would lengthen the slices."""
 
 
 @pytest.fixture(autouse=True)
@@ -44,9 +45,11 @@ def _engine():
 @pytest.mark.server
 def test_sessions_are_sampled_in_the_own_slices_alone(tmp_path):
     # While another arm has its slice, a server's sessions are idle: with 3 arms, in two thirds of the samples. Each
-    # sleep is far longer than the time that a busy machine takes between two sleeps.
+    # sleep is far longer than the time that a busy machine takes between two sleeps. There is a sample about each half
+    # second, or each second on a busy machine: that one of the arms has none of 33 in its slices happens in one run of
+    # 200,000.
     (tmp_path / "sleep.sql").write_text("SELECT pg_sleep(0.04);\n")
-    load = {**IN_TURNS, "interleave": "500ms", "warmup": "1s", "duration": "4s", "workload": "sleep.sql"}
+    load = {**IN_TURNS, "interleave": "500ms", "duration": "10s", "workload": "sleep.sql"}
     arms = {"base": {}, "no jit": {"settings": {"jit": "off"}}, "same": {}}
     study = small_study(tmp_path / "s", blocks=1, load=load, arms=arms, folder=tmp_path)
     run_study(study, lambda event: None)
@@ -55,7 +58,7 @@ def test_sessions_are_sampled_in_the_own_slices_alone(tmp_path):
         slept = measured_load(data, trial.load_point, trial.arm)["Timeout:PgSleep"]
         assert slept > 1, "of 2 clients"
         seconds = study.waits(trial)["second"]
-        assert -3 <= seconds.min() <= seconds.max() < 12, "warm-up and measured part of all arms"
+        assert -6 <= seconds.min() <= seconds.max() < 30, "warm-up and measured part of all arms"
 
 
 @pytest.mark.server
@@ -65,22 +68,24 @@ def test_the_loads_of_all_arms_alternate_and_each_instant_is_the_slice_of_one(tm
     assert study.plan.interleaving == Interleaving(slice_s=0.25)
     run_study(study, lambda event: None)
     assert each_once(study)
+    # 250 ms, unless this machine was so busy in the first warm-up that it took longer slices
+    slice_s = StudyDirectory.open(study.path).plan.interleaving.slice_at(0)
     for block in range(2):
         slices = windows(study, block)
-        assert [begin for begin, _, _ in slices] == pytest.approx([0.25 * number for number in range(len(slices))])
-        assert [end for _, end, _ in slices] == pytest.approx([0.25 * (number + 1) for number in range(len(slices))])
+        assert [begin for begin, _, _ in slices] == pytest.approx([slice_s * number for number in range(len(slices))])
+        assert [end for _, end, _ in slices] == pytest.approx([slice_s * (number + 1) for number in range(len(slices))])
         rounds = [{arm for _, _, arm in slices[at : at + 3]} for at in range(0, len(slices), 3)]
         assert all(arms == {"base", "no jit", "same"} for arms in rounds)
     for trial in study.trials():
         assert (trial.status, trial.reason) == ("completed", None)
         assert trial.measured.tps == pytest.approx(trial.measured.transactions / trial.measured.duration_s)
         measured = study.slices(trial).filter(phase="measure")
-        assert len(measured) == 8
+        assert len(measured) == 2 / slice_s
         # how long clients were active in the slices of the own arm, however late these ended
         assert trial.measured.duration_s == pytest.approx(measured["client_s"].sum() / 2)
         assert measured["transactions"].sum() == trial.measured.transactions
         # a second for the whole of which the machine stood still has no row
-        assert list(study.timeline(trial)["second"]) in ([0, 1], [0], [1])
+        assert list(study.timeline(trial).filter(phase="measure")["second"]) in ([0, 1], [0], [1])
         # a third of the load that all three make together, however long that took
         whole_s = datetime.fromisoformat(trial.ended) - datetime.fromisoformat(trial.started)
         assert 3 * 2 <= 3 * trial.phases_s["load"] <= whole_s.total_seconds()
@@ -103,6 +108,8 @@ def test_tests_of_sysbench_alternate_too(tmp_path):
 
 
 RATE = 100.0
+KILLED = {**IN_TURNS, "warmup": 0, "duration": "4s"}
+"""Loads during which something is killed. Without a warm-up, none is begun again with longer slices after that."""
 
 
 @pytest.mark.server
@@ -150,7 +157,6 @@ def test_slices_shorter_than_transactions_are_lengthened_for_all_arms_by_the_fir
         **IN_TURNS,
         "interleave": "250ms",
         "workload": ["./fast.sql", "./slow.sql"],
-        "warmup": "2s",
         "duration": "4s",
     }
     arms = {
@@ -245,7 +251,7 @@ def test_the_settings_of_sessions_are_those_of_real_servers(clusters, major):
 
 @pytest.mark.server
 def test_a_killed_engine_fails_its_own_trial_alone(tmp_path):
-    study = small_study(tmp_path / "s", blocks=2, load={**IN_TURNS, "rate": RATE, "duration": "4s"})
+    study = small_study(tmp_path / "s", blocks=2, load={**KILLED, "rate": RATE})
 
     def kill_an_engine():
         note = next(study.path.glob("trials/.*/engine.pid"))
@@ -259,7 +265,7 @@ def test_a_killed_engine_fails_its_own_trial_alone(tmp_path):
 
 @pytest.mark.server
 def test_a_killed_server_fails_its_own_trial_alone(tmp_path, postmasters):
-    study = small_study(tmp_path / "s", blocks=2, load={**IN_TURNS, "rate": RATE, "duration": "4s"})
+    study = small_study(tmp_path / "s", blocks=2, load={**KILLED, "rate": RATE})
     servers: list[psutil.Process] = []
 
     def kill_a_server():

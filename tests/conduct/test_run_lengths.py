@@ -60,16 +60,20 @@ def test_a_preliminary_block_finds_the_lengths_and_does_not_count(tmp_path):
     found = plan.lengths.preliminary
     assert found is not None
     assert {(shape.load_point, shape.arm) for shape in found.shapes} == {(0, "base"), (0, "no jit")}
+    assert plan.interleaving is not None
+    # 250 ms, unless this machine was so busy in the first warm-up that it took longer slices
+    slice_s = plan.interleaving.slice_at(0)
     for shape in found.shapes:
-        assert len(shape.speeds) == found.load_s / shape.step_s == 3 / 0.25
+        assert (shape.step_s, found.load_s >= 3) == (slice_s, True)
+        assert len(shape.speeds) == found.load_s / slice_s
         assert sum(shape.speeds) > 0
     assert 0 < found.overhead_s == pytest.approx(found.wall_s - 2 * found.load_s, abs=0.01)
     assert (plan.trials, plan.looks, plan.duration_s) == (before.trials, before.looks, 1)
     assert plan.block_estimate_s == pytest.approx(found.overhead_s + 2 * (plan.warmup_s + 1))
     for trial in study.trials():
         slices = study.slices(trial)
-        assert len(slices.filter(phase="warmup")) == plan.warmup_s / 0.25
-        assert len(slices.filter(phase="measure")) == 4
+        assert len(slices.filter(phase="warmup")) == plan.warmup_s / slice_s
+        assert len(slices.filter(phase="measure")) == 1 / slice_s
     sentences = told(events)
     assert "a preliminary block, which does not count, finds the lengths of trials" in sentences
     (chosen,) = [text for text in sentences if text.startswith("lengths: ") and "measured:" in text]
