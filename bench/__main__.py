@@ -35,6 +35,7 @@ from bench.programs import Failed, build_floor, find_programs
 from bench.record import Conditions, Machine
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
@@ -86,9 +87,9 @@ def main() -> None:
         spec = StudySpec.model_validate(
             {"arms": {"server": {"settings": SETTINGS}, "unused": {}}, "load": {"scale": SCALE}}
         )
-        arm = make_arms(spec, workspace)["server"]
+        arm = make_arms(Design(spec), workspace)["server"]
         stack.callback(arm.close)
-        arm.check(Needs.of(spec))
+        arm.check(Needs.of(Design(spec)))
         arm.prepare(PgbenchTables(SCALE), say)
         target = stack.enter_context(arm.serve(PgbenchTables(SCALE), scratch / "server.log", {}))
         machine = Machine(collect("server", target, arm.data_directory).facts, server.version, SCALE, SETTINGS)

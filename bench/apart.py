@@ -20,6 +20,7 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.records import Record
 from pgtrial.model.records.claims import Word
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.data import read_data
 from pgtrial.servers.arm import Needs
@@ -194,9 +195,9 @@ def _served(number: int) -> Iterator[list[str]]:
         log = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgtrial-apart-log-")))
         dsns = []
         for place in range(number):
-            arm = make_arms(spec, workspace)["server"]
+            arm = make_arms(Design(spec), workspace)["server"]
             stack.callback(arm.close)
-            arm.check(Needs.of(spec))
+            arm.check(Needs.of(Design(spec)))
             arm.prepare(PgbenchTables(1), lambda text: None)
             target = stack.enter_context(arm.serve(PgbenchTables(1), log / f"{place}.log", {}))
             with target.connect() as session:

@@ -15,6 +15,7 @@ from pathlib import Path
 from bench.reliability.kind import Campaign, Missing
 from pgtrial.loads.process import engine_path, environment
 from pgtrial.loads.target import Target
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
@@ -28,10 +29,10 @@ def served(campaign: Campaign, load: Mapping[str, object], settings: Mapping[str
     """Yields a server of this machine with the tables of a load, started for the context."""
     data = {"arms": {"server": {"settings": dict(settings)}, "unused": {}}, "load": dict(load)}
     spec = StudySpec.model_validate(data)
-    needs = Needs.of(spec)
+    needs = Needs.of(Design(spec))
     (tables,) = needs.data
     with Workspace(campaign.state) as workspace:
-        arm = make_arms(spec, workspace)["server"]
+        arm = make_arms(Design(spec), workspace)["server"]
         try:
             arm.check(needs)
             arm.prepare(tables, lambda line: None)

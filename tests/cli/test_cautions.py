@@ -11,6 +11,7 @@ from pgtrial.cli.conduct import _cautioning
 from pgtrial.conduct.noise import conditions_of
 from pgtrial.conduct.place import plan_now
 from pgtrial.conduct.progress import Preparing, StudyBegins
+from pgtrial.model.study.design import Design
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import read_study
 from tests.conftest import require_engine
@@ -43,7 +44,7 @@ def study(tmp_path, monkeypatch):
         (tmp_path / "study.toml").write_text(STUDY)
         spec = read_study(str(tmp_path / "study.toml"))
         plan = plan_now(spec)
-        conditions = conditions_of(spec, None, 2.0).model_dump()
+        conditions = conditions_of(Design(spec), 2.0).model_dump()
         known = {"study": "jit", "created": "2026-11-20T14:12:00+00:00", "blocks": 12, "spread": 0.05}
         record = {"format": 1, "studies": [{**known, "conditions": conditions}]}
         (state / "noise.json").write_text(json.dumps(record))

@@ -115,7 +115,7 @@ def measuring(event: ProgressEvent) -> bool:
 def one_arm(study: StudyDirectory) -> Iterator[Arm]:
     """Yields the arm of the first planned trial, with its data prepared so that it can be served."""
     with Workspace() as workspace:
-        arm = make_arms(study.spec, workspace)[study.plan.trials[0].arm]
+        arm = make_arms(study.design, workspace)[study.plan.trials[0].arm]
         arm.prepare(PgbenchTables(1), lambda text: None)
         yield arm
 

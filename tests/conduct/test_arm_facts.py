@@ -56,7 +56,7 @@ def _run(study, block):
     """Collects the facts of three trials from this block on and returns the findings about arms that changed during the
     study.
     """
-    facts = ArmFacts(study, study.spec, lambda event: None)
+    facts = ArmFacts(study, study.design, lambda event: None)
     for arm in (BASE, OTHER, BASE):
         facts.collect(block, arm, TARGET, None)
         facts.judge()
@@ -67,7 +67,7 @@ def test_a_host_that_is_only_looked_at_is_waited_for_and_the_trial_is_kept(study
     found.error = HostLost("me@db1 is gone")
     heard = []
     arm = SimpleNamespace(name="base", data_directory=None, machine=None, account=None)
-    ArmFacts(study, study.spec, heard.append).collect(0, arm, TARGET, None)
+    ArmFacts(study, study.design, heard.append).collect(0, arm, TARGET, None)
     told = "base: its facts are collected after another trial, for its host is gone: me@db1 is gone"
     assert heard == [Preparing(told)]
     assert study.facts() == {}
@@ -76,7 +76,7 @@ def test_a_host_that_is_only_looked_at_is_waited_for_and_the_trial_is_kept(study
 def test_a_server_that_is_gone_when_its_trial_has_ended_loses_no_trial(study, found):
     found.error = psycopg.OperationalError("connection failed:\nFATAL:  too many connections for role")
     heard = []
-    facts = ArmFacts(study, study.spec, heard.append)
+    facts = ArmFacts(study, study.design, heard.append)
     facts.collect(0, BASE, TARGET, None)
     assert "its server did not answer: connection failed: FATAL: too many connections for role" in heard[0].text
     found.error = None
@@ -87,7 +87,7 @@ def test_a_server_that_is_gone_when_its_trial_has_ended_loses_no_trial(study, fo
 def test_without_the_host_of_a_server_of_our_own_nothing_goes_on(study, found):
     found.error = HostLost("me@db1 is gone")
     with pytest.raises(HostLost):
-        ArmFacts(study, study.spec, lambda event: None).collect(0, BASE, TARGET, None)
+        ArmFacts(study, study.design, lambda event: None).collect(0, BASE, TARGET, None)
 
 
 def test_each_run_of_a_study_looks_at_each_arm_once_and_measures_in_the_first_alone(study, found):
@@ -127,7 +127,7 @@ def test_what_has_changed_when_a_study_goes_on_is_kept_and_found(study, found):
 
 def test_a_change_that_one_arm_alone_met_names_that_arm(study, found):
     _run(study, 0)
-    facts = ArmFacts(study, study.spec, lambda event: None)
+    facts = ArmFacts(study, study.design, lambda event: None)
     facts.collect(4, BASE, TARGET, None)
     found.facts = {**FACTS, "server": {"version": "18.6"}}
     facts.collect(4, OTHER, TARGET, None)
@@ -138,7 +138,7 @@ def test_a_change_that_one_arm_alone_met_names_that_arm(study, found):
 
 def test_what_withholds_the_verdict_is_told_once_as_soon_as_the_facts_of_all_arms_are_known(study, found):
     told = []
-    facts = ArmFacts(study, study.spec, lambda event: told.append(event.text) if event.stays else None)
+    facts = ArmFacts(study, study.design, lambda event: told.append(event.text) if event.stays else None)
     for arm, fsync in ((BASE, "on"), (OTHER, "off")):
         found.facts = {**FACTS, "settings": {"fsync": fsync}, "defaults": {}}
         assert told == []

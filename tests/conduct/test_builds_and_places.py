@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from pgtrial.conduct.run_study import run_study
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.verdict.rules import audit
 from tests.conduct.small import small_study
@@ -73,7 +74,7 @@ def test_a_debugging_build_is_told_all_the_same(study):
     patch = facts["patch"].facts
     debugging = {**patch, "server": {**patch["server"], "debug_assertions": "on", "build_flags": "-O0"}}
     facts = {**facts, "patch": facts["patch"].model_copy(update={"facts": debugging})}
-    [finding] = [found for found in audit(study.plan, facts, study.spec).findings if found.rule == "debug_build"]
+    [finding] = [found for found in audit(study.plan, facts, study.design).findings if found.rule == "debug_build"]
     assert finding.arms == ["patch"]
     assert "assertions on and compiled without optimisation" in finding.message
 
@@ -94,11 +95,11 @@ def test_what_differs_between_the_places_is_no_difference_of_the_arms(study):
             "probes": {**measured["probes"], "flushes_per_s": flushes_per_s},
         }
         facts = {**facts, arm: facts[arm].model_copy(update={"facts": at_its_place})}
-    found = audit(study.plan, facts, study.spec).findings
+    found = audit(study.plan, facts, study.design).findings
     [finding] = [each for each in found if each.rule == "swapped_places"]
     assert (finding.severity, finding.arms) == ("info", ["master", "patch"])
     assert "at different ones, and differed in storage.source" in finding.message
     assert {each.rule for each in found}.isdisjoint({"undeclared_difference", "unequal_flush"})
     fixed: StudySpec = study.spec.model_copy(update={"server": study.spec.server.model_copy(update={"storage": None})})
-    named = {each.rule for each in audit(study.plan, facts, fixed).findings}
+    named = {each.rule for each in audit(study.plan, facts, Design(fixed)).findings}
     assert {"undeclared_difference", "unequal_flush"} <= named

@@ -6,12 +6,13 @@ import math
 
 import pytest
 
-from pgtrial.conduct.block_estimates import claims_of
 from pgtrial.conduct.declared import metrics_in_words
+from pgtrial.conduct.interleaving import interleaved
 from pgtrial.conduct.lengths import expected_lengths
 from pgtrial.conduct.noise import conditions_of
 from pgtrial.conduct.plan import make_plan, warnings
 from pgtrial.model.marks import in_toml
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.store.comparison import parse_setup
 from pgtrial.store.study_file import build_study
@@ -27,7 +28,7 @@ def study(*metrics, arms=SERVERS, load=None, **verdict):
 
 
 def said(spec):
-    return in_toml(" ".join(warnings(spec, make_plan(spec, 7, NOW))))
+    return in_toml(" ".join(warnings(Design(spec), make_plan(spec, 7, NOW))))
 
 
 def test_a_plan_has_the_metrics_of_its_study_and_a_study_without_has_none():
@@ -100,20 +101,23 @@ def test_chosen_lengths_hold_the_transactions_that_a_percentile_takes(percentile
         {"arms": SERVERS, "load": load, "verdict": {"budget": "3h", "metrics": ["response", percentile]}}, "test"
     )
     default = build_study({"arms": SERVERS, "load": load, "verdict": {"budget": "3h"}}, "test")
-    shortest, chosen = expected_lengths(default).duration_s, expected_lengths(spec).duration_s
+    shortest, chosen = (
+        expected_lengths(interleaved(Design(default))).duration_s,
+        expected_lengths(interleaved(Design(spec))).duration_s,
+    )
     assert chosen == (shortest if percentile == "p50" else pytest.approx(26))
     assert percentile not in said(spec)
 
 
 def test_the_first_look_can_decide_the_claims_that_share_an_error():
-    assert [claims_of(study(*names)) for names in ([], ["tps"], ["tps", "p99"], ["tps", "p50", "p99", "p90"])] == [
+    assert [Design(study(*names)).claims for names in ([], ["tps"], ["tps", "p99"], ["tps", "p50", "p99", "p90"])] == [
         1, 1, 1, 3,
     ]  # fmt: skip
     assert make_plan(study("tps", "p50", "p99", "p90"), 7, NOW).looks[0] == 10
 
 
 def test_noise_of_one_metric_says_nothing_of_another():
-    known = [conditions_of(study(*names), None, 30.0) for names in ([], ["p99"], ["p99", "p50"], ["p50"])]
+    known = [conditions_of(Design(study(*names)), 30.0) for names in ([], ["p99"], ["p99", "p50"], ["p50"])]
     assert known[1] == known[2]
     assert len({str(each) for each in known}) == 3
     assert "metric" not in known[0].model_dump()
@@ -130,7 +134,7 @@ def test_prices_declare_transactions_per_cent_behind_what_decides():
         make_plan(study("transactions per cent", "tps", arms=PRICED), 7, NOW).primary_metric == "transactions per cent"
     )
     assert make_plan(study("wal per transaction", arms=PRICED), 7, NOW).metrics[1:] == ["transactions per cent"]
-    assert conditions_of(study(arms=PRICED), None, 30.0) == conditions_of(study(), None, 30.0)
+    assert conditions_of(Design(study(arms=PRICED)), 30.0) == conditions_of(Design(study()), 30.0)
 
 
 def test_a_price_is_shared_by_the_arms_and_is_no_difference_of_servers():

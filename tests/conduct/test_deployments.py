@@ -6,6 +6,7 @@ import pytest
 
 from pgtrial.conduct.plan import fewest_blocks, make_plan, warnings
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, has_secrets, thaw
 from pgtrial.store.study_file import build_study
 
@@ -67,9 +68,9 @@ def test_deployments_that_cannot_be_paired_are_refused(other, message):
 def test_too_few_deployments_for_so_many_arms_are_told_before_the_first_trial():
     spec = spec_of(8, arms="abcdefghi", blocks=16)
     plan = make_plan(spec, 7, NOW)
-    assert "with 8 deployments no verdict is possible; 9 arms take at least 9 of each" in warnings(spec, plan)
+    assert "with 8 deployments no verdict is possible; 9 arms take at least 9 of each" in warnings(Design(spec), plan)
     enough = spec_of(8, blocks=16)
-    assert fewest_blocks(enough, make_plan(enough, 7, NOW)) == 16
+    assert fewest_blocks(Design(enough), make_plan(enough, 7, NOW)) == 16
 
 
 def test_passwords_are_kept_of_none_of_them():

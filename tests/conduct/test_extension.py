@@ -13,6 +13,7 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.stopping import Stop, next_step
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.plan import PlannedTrial
+from pgtrial.model.study.design import Design
 from pgtrial.report.data import read_data
 from pgtrial.statistics import p9
 from pgtrial.store.directory import StudyDirectory
@@ -40,7 +41,7 @@ def planned(study, seed=3):
 
 def gone_on(plan, study, blocks=None, time_s=None, *, ratio=1.0, complete=None, decided=False):
     stored = trials(plan, plan.end if complete is None else complete, ratio)
-    return extend(plan, study, More(blocks, time_s), stored, decided=decided, created=NOW)
+    return extend(plan, Design.planned(study, plan), More(blocks, time_s), stored, decided=decided, created=NOW)
 
 
 def undecided(plan, blocks):
@@ -91,7 +92,9 @@ def test_a_study_goes_from_undecided_to_a_verdict_with_the_errors_of_its_plan_co
     first = planned(study)
     before = verdict_of(first, undecided(first, 10)).primary[0]
     assert before.verdict == "undecided"
-    plan = extend(first, study, More(blocks=30), undecided(first, 10), decided=False, created=NOW)
+    plan = extend(
+        first, Design.planned(study, first), More(blocks=30), undecided(first, 10), decided=False, created=NOW
+    )
     after = verdict_of(plan, undecided(plan, 10)).primary[0]
     assert after.verdict == "better"
     assert [look.blocks for look in after.looks] == [8, 10, 12, 15, 18, 22, 27, 33, 40]
@@ -216,7 +219,7 @@ def run(study, most=None):
 def test_a_study_goes_on_in_its_directory_through_interruptions_each_trial_once(tmp_path):
     study = small_study(tmp_path / "s", blocks=3)
     assert run(study) == list(range(6))
-    plan = extend(study.plan, study.spec, More(blocks=3), study.trials(), decided=False, created=NOW)
+    plan = extend(study.plan, study.design, More(blocks=3), study.trials(), decided=False, created=NOW)
     study.extend(plan)
     again = StudyDirectory.open(study.path)
     assert again.plan == plan

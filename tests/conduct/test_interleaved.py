@@ -22,6 +22,7 @@ from pgtrial.conduct.progress import Preparing, ProgressEvent
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.plan import Interleaving
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.setup import SESSION_SETTINGS
 from pgtrial.model.units import format_duration
 from pgtrial.report.build import build_report
@@ -356,7 +357,7 @@ def test_arms_that_cannot_be_up_side_by_side_run_one_after_the_other_or_are_refu
         arms = sections.get("arms", {"a": {}, "b": {}})
         return build_study({"load": {**sections.get("load", {}), **load}, "arms": arms}, "test", tmp_path)
 
-    assert why in (why_not(study()) or "")
+    assert why in (why_not(Design(study())) or "")
     assert make_plan(study(), 1, "").interleaving is None
     with pytest.raises(StudyError, match=f'interleave: .*{why}.*; leave it out, or write "off"'):
         make_plan(study(interleave="250ms"), 1, "")

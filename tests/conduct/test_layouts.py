@@ -13,6 +13,7 @@ import pytest
 from pgtrial.conduct.plan import More, extend, make_plan, warnings
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.report.build import build_report
 from pgtrial.servers.builds.kept import Builds, record_beside
 from pgtrial.servers.builds.layouts import copy_layouts
@@ -73,16 +74,16 @@ def test_a_layout_comes_again_when_all_others_have_had_their_turn(home):
 def test_a_study_of_more_blocks_than_its_layouts_allow_says_that_it_is_about_these_layouts(home):
     spec, plan = plan_of(home, 8, layouts=16)
     assert "one of 16 layouts of the server's code drawn for each arm and block" in plan.scope
-    assert not [warning for warning in warnings(spec, plan) if "layouts" in warning]
+    assert not [warning for warning in warnings(Design(spec), plan) if "layouts" in warning]
     spec, longer = plan_of(home, 9, layouts=16)
     assert (
         "one of these 16 layouts of the server's code, which come again, drawn for each arm and block" in longer.scope
     )
-    assert [warning for warning in warnings(spec, longer) if "layouts" in warning] == [
+    assert [warning for warning in warnings(Design(spec), longer) if "layouts" in warning] == [
         "the layouts come again after 8 blocks, so the verdict is about these layouts and not about the source; for 9 "
         "blocks take layouts = 18"
     ]
-    more = extend(plan, spec, More(blocks=9), [], decided=False, created=NOW)
+    more = extend(plan, Design.planned(spec, plan), More(blocks=9), [], decided=False, created=NOW)
     assert more.scope == longer.scope
 
 
@@ -93,7 +94,7 @@ def test_arms_that_are_more_than_the_layouts_share_them(home):
 
 def test_a_study_that_goes_on_keeps_its_draws(home):
     spec, plan = plan_of(home, 6)
-    longer = extend(plan, spec, More(blocks=9), [], decided=False, created=NOW)
+    longer = extend(plan, Design.planned(spec, plan), More(blocks=9), [], decided=False, created=NOW)
     assert longer.max_blocks == 9
     assert longer.trials[: len(plan.trials)] == plan.trials
 
@@ -139,7 +140,7 @@ def test_every_trial_runs_the_program_that_was_drawn(study):
 @pytest.mark.server
 def test_facts_are_those_of_the_build_and_the_report_names_its_layouts(study):
     assert [facts.facts["server"]["layouts"] for facts in study.facts().values()] == [3, 3]
-    assert undeclared_differences(audit(study.plan, study.facts(), study.spec).findings) == []
+    assert undeclared_differences(audit(study.plan, study.facts(), study.design).findings) == []
     build_report(study)
     report = (study.path / "report.md").read_text()
     assert "one of these 3 layouts of the server's code, which come again, drawn for each arm and block" in report

@@ -12,6 +12,7 @@ from pgtrial.conduct.plan import More, extend, make_plan, warnings, with_lengths
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.machine import Conditions, Noise
 from pgtrial.model.records.plan import PreliminaryBlock, WarmUpShape
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.store.study_file import build_study
 from tests.conduct.test_stopping import trials as stored_trials
@@ -47,7 +48,11 @@ def preliminary(plan, *, rises=(0.0, 0.0), overhead_s=3.0, checkpoint_s=0.1, loa
 def chosen(spec, noise=None, **found):
     """Returns the plan after a preliminary block."""
     plan = make_plan(spec, 7, NOW)
-    return with_lengths(plan, spec, measured_lengths(spec, plan, preliminary(plan, **found), noise))
+    return with_lengths(
+        plan,
+        Design.planned(spec, plan),
+        measured_lengths(Design.planned(spec, plan), plan, preliminary(plan, **found), noise),
+    )
 
 
 def test_a_budget_that_is_said_to_hold_long_slices_holds_them():
@@ -57,9 +62,11 @@ def test_a_budget_that_is_said_to_hold_long_slices_holds_them():
     plan = plan.model_copy(update={"interleaving": plan.interleaving.model_copy(update={"longer": {0: 4.0}})})
     found = preliminary(plan, load_s=20.0)
     with pytest.raises(StudyError, match=r"blocks of about 27s .* to (\d+)min or more") as refused:
-        measured_lengths(spec, plan, found, None)
+        measured_lengths(Design.planned(spec, plan), plan, found, None)
     minutes = re.search(r"(\d+)min or more", str(refused.value))[1]
-    lengths = measured_lengths(study(f"{minutes}min", load={"workload": "oltp_point_select"}), plan, found, None)
+    lengths = measured_lengths(
+        Design.planned(study(f"{minutes}min", load={"workload": "oltp_point_select"}), plan), plan, found, None
+    )
     assert (lengths.warmup_s % 4, lengths.duration_s % 4) == (0, 0)
 
 
@@ -70,10 +77,12 @@ def test_a_number_of_blocks_that_the_study_gives_is_refused_for_no_length_of_sli
     plan = make_plan(spec, 7, NOW)
     assert plan.interleaving is not None
     plan = plan.model_copy(update={"interleaving": plan.interleaving.model_copy(update={"longer": {0: slice_s}})})
-    lengths = measured_lengths(spec, plan, preliminary(plan, rises=(2.0, None), load_s=20.0), None)
+    lengths = measured_lengths(
+        Design.planned(spec, plan), plan, preliminary(plan, rises=(2.0, None), load_s=20.0), None
+    )
     assert lengths.duration_s >= 2 * slice_s
     assert lengths.duration_s % slice_s == 0
-    assert with_lengths(plan, spec, lengths).max_blocks == 40
+    assert with_lengths(plan, Design.planned(spec, plan), lengths).max_blocks == 40
 
 
 def test_lengths_are_chosen_by_default_and_given_ones_stay():
@@ -113,7 +122,7 @@ def test_a_verdict_fits_the_budget_and_three_quarters_are_measured_where_it_hold
         assert lengths.measured_share >= 0.75
         assert plan.warmup_s >= rise_s
         assert whole_s <= budget_s
-        assert "does not fit" not in " ".join(in_words(plan, spec))
+        assert "does not fit" not in " ".join(in_words(plan, Design(spec)))
 
 
 def test_two_blocks_more_than_a_verdict_takes_are_planned_where_trials_are_not_too_short():
@@ -143,7 +152,7 @@ def test_what_cannot_fit_is_refused_with_the_budget_and_the_load_points_that_fit
     slow = study("2min")
     plan = make_plan(slow, 7, NOW)
     with pytest.raises(StudyError, match=r"at least 6 blocks of about 35s .* to \d+min or more$"):
-        measured_lengths(slow, plan, preliminary(plan, overhead_s=30), None)
+        measured_lengths(Design.planned(slow, plan), plan, preliminary(plan, overhead_s=30), None)
 
 
 def test_the_longest_rise_of_all_arms_counts_and_one_length_holds_for_all():
@@ -165,9 +174,9 @@ def test_a_warm_up_that_the_budget_does_not_hold_is_cut_and_said():
     spec = study("3min")
     plan = chosen(spec, rises=(12.0, 0.0))
     assert 1 <= plan.warmup_s <= plan.duration_s / 3
-    cut = list(in_words(plan, spec))[-1]
+    cut = list(in_words(plan, Design(spec)))[-1]
     assert cut.startswith("a warm-up of 12s does not fit the budget of 3min")
-    assert not any("does not fit" in words for words in in_words(chosen(study("1h"), rises=(12.0, 0.0)), spec))
+    assert not any("does not fit" in words for words in in_words(chosen(study("1h"), rises=(12.0, 0.0)), Design(spec)))
 
 
 def test_measured_parts_are_whole_numbers_of_slices_and_sysbench_has_whole_warm_ups():
@@ -177,7 +186,7 @@ def test_measured_parts_are_whole_numbers_of_slices_and_sysbench_has_whole_warm_
     plan = make_plan(study("10min"), 7, NOW)
     assert plan.interleaving is not None
     longer = plan.model_copy(update={"interleaving": plan.interleaving.model_copy(update={"longer": {0: 5.0}})})
-    lengths = measured_lengths(study("10min"), longer, preliminary(longer), None)
+    lengths = measured_lengths(Design.planned(study("10min"), longer), longer, preliminary(longer), None)
     assert lengths.duration_s in (10, 15, 20)
 
 
@@ -194,16 +203,16 @@ def test_noise_from_within_trials_makes_them_longer(within, from_noise):
 
 def test_the_plan_says_what_was_chosen_and_why():
     spec = study("5min")
-    (before,) = in_words(make_plan(spec, 7, NOW), spec)
+    (before,) = in_words(make_plan(spec, 7, NOW), Design(spec))
     assert "a block before them, which does not count, sets both lengths" in before
-    (after,) = in_words(chosen(spec, rises=(2.0, 0.0), overhead_s=1.5), spec)
+    (after,) = in_words(chosen(spec, rises=(2.0, 0.0), overhead_s=1.5), Design(spec))
     assert after.startswith("2s of warm-up and 9s measured: the speed rises for 2s after the start; ")
     assert after.endswith("; 12 blocks of about 24s, 77% of it measured")
     long = study("1h")
-    (still,) = in_words(chosen(long, rises=(0.0, None)), long)
+    (still,) = in_words(chosen(long, rises=(0.0, None)), Design(long))
     assert "the speed of b still rises 4s after the start" in still
     given = study(load={"warmup": 1, "duration": 5})
-    assert not list(in_words(make_plan(given, 7, NOW), given))
+    assert not list(in_words(make_plan(given, 7, NOW), Design(given)))
 
 
 def test_a_budget_that_the_preliminary_block_finds_too_short_by_minutes_holds_the_fewest_blocks_all_the_same():
@@ -211,10 +220,10 @@ def test_a_budget_that_the_preliminary_block_finds_too_short_by_minutes_holds_th
     plan = chosen(spec, overhead_s=20.0)
     assert plan.max_blocks == 6, "the first look"
     assert 120 * 1.25 < plan.lengths.preliminary.wall_s + plan.max_blocks * plan.block_estimate_s <= 120 + 90
-    *_, told = in_words(plan, spec)
+    *_, told = in_words(plan, Design(spec))
     assert "6 blocks take about 3min" in told
     assert told.endswith("longer than the budget of 2min, since fewer allow no verdict")
-    assert not [warning for warning in warnings(spec, plan) if "ends the study" in warning]
+    assert not [warning for warning in warnings(Design(spec), plan) if "ends the study" in warning]
     with pytest.raises(BudgetError) as refused:
         chosen(spec, overhead_s=40.0)
     assert refused.value.keys == ("verdict.budget",)
@@ -233,7 +242,7 @@ def test_a_study_goes_on_with_the_lengths_of_its_plan():
     spec = thaw(freeze(study("5min")))
     plan = chosen(spec, rises=(2.0, 0.0))
     done = stored_trials(plan, plan.max_blocks, 1.0)
-    longer = extend(plan, spec, More(blocks=9), done, decided=False, created=NOW)
+    longer = extend(plan, Design.planned(spec, plan), More(blocks=9), done, decided=False, created=NOW)
     kept = {"warmup_s", "duration_s", "lengths", "trial_estimate_s", "interleaving"}
     assert longer.model_dump(include=kept) == plan.model_dump(include=kept)
     assert longer.trials[: len(plan.trials)] == plan.trials

@@ -58,7 +58,7 @@ def study_of(folder: Path, load: dict[str, object], arms: dict[str, dict[str, st
 
 
 def undeclared(study: StudyDirectory) -> list[str]:
-    findings = audit(study.plan, study.facts(), study.spec).findings
+    findings = audit(study.plan, study.facts(), study.design).findings
     return [finding.message for finding in findings if finding.rule == "undeclared_difference"]
 
 

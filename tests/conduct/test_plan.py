@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pgtrial.conduct.plan import block_estimate, declared, make_plan, warnings
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.store.study_file import build_study
 
 NOW = "2026-11-20T14:12:00+00:00"
@@ -119,22 +120,23 @@ def test_fewer_blocks_than_a_verdict_takes_are_planned_with_a_warning():
     plan = make_plan(spec, 1, NOW)
     assert (plan.looks, plan.looks_within) == ([6], [])
     assert any(
-        "with blocks = 3 no verdict is possible; 2 arms take at least 6" in warning for warning in warnings(spec, plan)
+        "with blocks = 3 no verdict is possible; 2 arms take at least 6" in warning
+        for warning in warnings(Design(spec), plan)
     )
 
 
 def test_blocks_beyond_the_budget_are_warned_of():
     spec = study(verdict={"blocks": 40, "budget": "5min"})
-    assert any("more than the budget of 5min" in warning for warning in warnings(spec, make_plan(spec, 1, NOW)))
+    assert any("more than the budget of 5min" in warning for warning in warnings(Design(spec), make_plan(spec, 1, NOW)))
 
 
 def test_identical_arms_are_called_an_aa_study():
     spec = build_study({"arms": {"a": {}, "b": {"postgres": "18"}}, "verdict": {"blocks": 8}}, "test")
     assert any(
         "the arms a and b are identical: this is an A/A study" in each
-        for each in warnings(spec, make_plan(spec, 1, NOW))
+        for each in warnings(Design(spec), make_plan(spec, 1, NOW))
     )
-    assert not warnings(study(verdict={"blocks": 8}), make_plan(study(verdict={"blocks": 8}), 1, NOW))
+    assert not warnings(Design(study(verdict={"blocks": 8})), make_plan(study(verdict={"blocks": 8}), 1, NOW))
 
 
 def test_what_the_study_varies_is_declared_per_arm():
@@ -150,10 +152,11 @@ def test_what_the_study_varies_is_declared_per_arm():
         },
         "test",
     )
-    assert declared(spec, "base") == []
-    assert declared(spec, "same in other words") == []
-    assert declared(spec, "off") == ["settings.synchronous_commit"]
-    assert declared(spec, "old") == ["server.version", "server.initdb", "server.setup_sql"]
+    design = Design(spec)
+    assert declared(design, "base") == []
+    assert declared(design, "same in other words") == []
+    assert declared(design, "off") == ["settings.synchronous_commit"]
+    assert declared(design, "old") == ["server.version", "server.initdb", "server.setup_sql"]
 
 
 def test_a_rate_is_one_more_dimension_of_the_load_points_and_changes_what_is_compared():
@@ -190,14 +193,15 @@ def test_what_arms_change_of_the_host_is_declared_by_the_facts_that_show_it():
         },
         "test",
     )
-    assert declared(spec, "nobarrier") == ["storage.mount_options"]
-    assert "storage.filesystem" in declared(spec, "xfs")
-    assert {key.startswith("storage.wal_") for key in declared(spec, "wal")} == {True}
-    assert declared(spec, "pages") == [
+    design = Design(spec)
+    assert declared(design, "nobarrier") == ["storage.mount_options"]
+    assert "storage.filesystem" in declared(design, "xfs")
+    assert {key.startswith("storage.wal_") for key in declared(design, "wal")} == {True}
+    assert declared(design, "pages") == [
         "memory.huge_pages",
         "settings.huge_pages",
         "settings.huge_page_size",
         "memory.thp",
     ]
-    assert declared(spec, "dirty") == ["memory.dirty_bytes", "memory.dirty_ratio"]
-    assert declared(spec, "kernel") == ["os.kernel.sched_autogroup_enabled", "memory.swappiness"]
+    assert declared(design, "dirty") == ["memory.dirty_bytes", "memory.dirty_ratio"]
+    assert declared(design, "kernel") == ["os.kernel.sched_autogroup_enabled", "memory.swappiness"]

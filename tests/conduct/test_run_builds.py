@@ -86,7 +86,7 @@ def test_facts_name_the_commits_and_the_audit_has_nothing_against_them(study, ho
     assert (quick["extension_subjects"], slow["extension_subjects"]) == (["quick"], ["slow"])
     assert slow["extension_sources"] == [f"git:{home}/extension@{commit(home, 'slow')}"]
     assert "busy 1.0" in quick["extensions"]
-    assert undeclared_differences(audit(study.plan, study.facts(), study.spec).findings) == []
+    assert undeclared_differences(audit(study.plan, study.facts(), study.design).findings) == []
     assert study.plan.declared[study.plan.others[0]] == ["server.extension_sources"]
 
 

@@ -79,7 +79,7 @@ def test_the_report_has_each_transaction(study):
 
 
 def test_its_data_is_kept_as_a_template(study, workspace):
-    (data,) = Needs.of(study.spec).data
+    (data,) = Needs.of(study.design).data
     assert len(templates_with(workspace.templates, data)) == 1
 
 

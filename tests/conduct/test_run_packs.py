@@ -59,7 +59,7 @@ def test_the_queue_loses_nothing_and_does_nothing_twice_with_an_old_snapshot_and
     assert trials["base"].relations_before["queue_jobs"]["live_tuples"] == 10_000
     assert trials["base"].relations["queue_done"]["live_tuples"] > 0
     assert {"check", "measure"} <= trials["base"].phases_s.keys()
-    (data,) = Needs.of(study.spec).data
+    (data,) = Needs.of(study.design).data
     assert len(templates_with(workspace.templates, data)) == 1
 
 

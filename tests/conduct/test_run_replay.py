@@ -15,6 +15,7 @@ from pgtrial.conduct.run_trials import run_trials
 from pgtrial.conduct.statement_plans import missing_plans
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.report.brief import brief
 from pgtrial.report.data import read_data
 from pgtrial.report.tables.statements import plan_tables
@@ -73,7 +74,7 @@ def test_both_arms_have_the_same_rows_after_a_replay(shop, workspace):
                 for table, columns in TABLES.items()
             ]
 
-    arms = make_arms(study.spec, workspace)
+    arms = make_arms(study.design, workspace)
     for planned in study.plan.trials:
         run_trials(study, [planned], arms, lambda event: None, while_served=look)
     trials = StudyDirectory.open(study.path).trials()
@@ -98,7 +99,7 @@ def test_both_arms_have_the_same_rows_after_a_replay(shop, workspace):
 def test_what_the_engine_has_against_a_capture_ends_the_study_at_once(shop, workspace):
     study = study_of(shop, blocks=1, max_connections=40, copies=40, arms={"a": {}, "b": {"settings": {"jit": "off"}}})
     spec = study.spec.model_copy(update={"server": study.spec.server.model_copy(update={"settings": FEW})})
-    arms = make_arms(spec, workspace)
+    arms = make_arms(Design(spec), workspace)
     told = r"the engine refuses the replay: --max-connections=40 is more than the server allows: .* at most 17 "
     with pytest.raises(StudyError, match=told):
         run_trials(study, study.plan.trials[:1], arms, lambda event: None)

@@ -72,7 +72,7 @@ def test_every_trial_starts_from_what_was_prepared(study):
 
 
 def test_each_test_has_a_template_of_its_own(study, workspace):
-    brought = Needs.of(study.spec).data
+    brought = Needs.of(study.design).data
     assert len(brought) == 2
     for data in brought:
         assert len(templates_with(workspace.templates, data)) == 1

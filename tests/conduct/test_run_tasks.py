@@ -93,7 +93,7 @@ def test_a_task_that_gets_no_connection_in_time_counts_with_the_time_that_it_wai
 
 
 def test_the_study_makes_its_table_once_and_how_long_that_took_is_known_in_every_trial(study, workspace):
-    (table,) = Needs.of(study.spec).data
+    (table,) = Needs.of(study.design).data
     assert templates_with(workspace.templates, table) == [], "another study is to measure it anew"
     times = {trial.table_created_s for trial in study.trials()}
     assert len(times) == 1

@@ -15,6 +15,7 @@ from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.target import Target, value
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arms import make_arms
@@ -61,7 +62,7 @@ def test_after_warming_no_page_of_the_accounts_is_read_again(major: int, tmp_pat
     setup = {"postgres": str(major), "settings": {"shared_buffers": "128MB"}}
     spec = StudySpec.model_validate({"arms": {"one": setup, "two": setup}, "load": {"scale": 1}})
     with Workspace() as workspace:
-        arm = make_arms(spec, workspace)["one"]
+        arm = make_arms(Design(spec), workspace)["one"]
         arm.prepare(PgbenchTables(1), lambda line: None)
         with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect_as_user() as session:
             warm_relations(target, arm.setup, PgbenchTables(1))
@@ -108,7 +109,7 @@ def test_the_sql_of_an_arm_runs_as_the_role_of_the_load_and_a_superuser_makes_ex
     setup = {"setup_sql": [text, "ALTER SYSTEM SET work_mem = '7MB'", "SELECT pg_reload_conf()"]}
     spec = StudySpec.model_validate({"arms": {"one": setup, "two": setup}, "load": {"scale": 1}})
     with Workspace() as workspace:
-        arm = make_arms(spec, workspace)["one"]
+        arm = make_arms(Design(spec), workspace)["one"]
         with arm.serve(NO_TABLES, tmp_path / "server.log", {}) as target:
             run_setup_sql(target, "one", arm.setup)
             with target.connect_as_load() as session:

@@ -14,6 +14,7 @@ from pgtrial.loads.data.pgbench_tables import tables_order
 from pgtrial.loads.data.sysbench_tables import sysbench_order
 from pgtrial.loads.data.task_table import table_a_order
 from pgtrial.loads.load_makers import ENGINE_HERE
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arms import make_arms
 from tests.conftest import require_engine, require_server
@@ -26,7 +27,7 @@ def _spec():
 @pytest.mark.server
 def test_a_server_on_tcp_asks_for_a_password_that_is_new_each_time_and_nowhere_written(workspace, tmp_path):
     require_server(18)
-    arm = make_arms(_spec(), workspace)["A"]
+    arm = make_arms(Design(_spec()), workspace)["A"]
     passwords = set()
     for number in range(2):
         log = tmp_path / f"{number}.log"
@@ -57,7 +58,7 @@ def test_tables_are_made_over_tcp_in_a_database_of_any_name(workspace, tmp_path)
     require_server(18)
     require_engine()
     name = r"it's a = b \c"
-    with make_arms(_spec(), workspace)["A"].serve(NO_TABLES, tmp_path / "log", {}) as target:
+    with make_arms(Design(_spec()), workspace)["A"].serve(NO_TABLES, tmp_path / "log", {}) as target:
         with target.connect_as_user() as connection:
             named = sql.Identifier(name), sql.Identifier(target.dbname)
             connection.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {} OWNER pgtrial").format(*named))

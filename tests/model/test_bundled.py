@@ -5,6 +5,7 @@ quick.
 import pytest
 
 from pgtrial.conduct.plan import make_plan, study_estimate, warnings
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.variants import Build
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
 from pgtrial.verdict.metrics.criteria import SECONDARY
@@ -26,7 +27,7 @@ def test_every_profile_reads_plans_and_can_come_to_a_verdict_within_its_budget(n
     assert plan.name == name
     assert spec.study.profile == profile
     assert plan.looks
-    assert warnings(spec, plan) == []
+    assert warnings(Design(spec), plan) == []
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.conduct.interleaving import interleaving_of
+from pgtrial.conduct.interleaving import interleaved
 from pgtrial.conduct.lengths import in_words, measured_lengths
 from pgtrial.conduct.own_scripts import check_scripts
 from pgtrial.conduct.plan import make_plan, with_lengths
@@ -13,8 +13,9 @@ from pgtrial.loads.command_lines import engine_options
 from pgtrial.loads.command_lines.job import beside_options
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import PreliminaryBlock
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw
-from pgtrial.model.study.spec import load_points, metrics_of
+from pgtrial.model.study.spec import load_points
 from pgtrial.store.study_file import build_study
 
 ARMS = {"16MB": {}, "512MB": {"settings": {"maintenance_work_mem": "512MB"}}}
@@ -36,7 +37,7 @@ def test_a_job_is_a_load_point_for_each_scale(folder):
     assert [point.label for point in load_points(spec)] == ["job index.sql, scale 1", "job index.sql, scale 10"]
     assert load_points(spec)[0].slug == "job-index.sql-s1"
     assert spec.load.workload == ["job:scripts/index.sql"], "it is kept with the study"
-    assert interleaving_of(spec) is None
+    assert interleaved(Design(spec)).interleaving is None
 
 
 def test_a_study_of_a_job_is_the_same_after_it_was_frozen(folder):
@@ -62,21 +63,23 @@ def test_the_verdict_is_about_the_time_and_the_first_block_sets_the_number_of_ot
     assert (plan.measure, plan.warmup_s, plan.duration_s) == ("time of the job", 0, 0)
     assert plan.awaits_lengths
     assert plan.max_blocks == 6, "the longest job with which a verdict is possible"
-    assert "6 blocks if a trial takes 4min 17s" in next(in_words(plan, spec))
+    assert "6 blocks if a trial takes 4min 17s" in next(in_words(plan, Design(spec)))
     block = PreliminaryBlock(wall_s=40.0, load_s=15.0, overhead_s=10.0, checkpoint_s=0.1, shapes=[])
-    known = with_lengths(plan, spec, measured_lengths(spec, plan, block, None))
+    known = with_lengths(
+        plan, Design.planned(spec, plan), measured_lengths(Design.planned(spec, plan), plan, block, None)
+    )
     assert known.max_blocks == (3600 - 40) // 40
     assert not known.awaits_lengths
-    assert next(in_words(known, spec)) == "the job takes 15s in the mean of all arms; 89 blocks of about 40s"
+    assert next(in_words(known, Design(spec))) == "the job takes 15s in the mean of all arms; 89 blocks of about 40s"
 
 
 def test_a_job_that_is_too_long_for_the_budget_is_answered_with_the_budget_that_it_takes(folder):
     spec = build(folder, verdict={"budget": "10min"})
     plan = make_plan(spec, 1, "now")
     block = PreliminaryBlock(wall_s=260.0, load_s=120.0, overhead_s=20.0, checkpoint_s=0.1, shapes=[])
-    lengths = measured_lengths(spec, plan, block, None)
+    lengths = measured_lengths(Design.planned(spec, plan), plan, block, None)
     with pytest.raises(StudyError) as refused:
-        with_lengths(plan, spec, lengths)
+        with_lengths(plan, Design.planned(spec, plan), lengths)
     assert str(refused.value) == (
         "a verdict needs at least 6 blocks of about 4min 20s, and the budget of 10min holds 1; set [verdict] budget = "
         '"26min" or more, take less data ([load] scale), or use fewer load points'
@@ -85,7 +88,7 @@ def test_a_job_that_is_too_long_for_the_budget_is_answered_with_the_budget_that_
 
 def test_no_job_that_the_budget_may_hold_is_ended_before_its_limit(folder):
     spec = build(folder, verdict={"budget": "10min"})
-    assert longest_job(spec) == 1.25 * 600 / 6 / 2
+    assert longest_job(Design(spec)) == 1.25 * 600 / 6 / 2
 
 
 def test_a_number_of_blocks_needs_no_block_before_them(folder):
@@ -141,7 +144,7 @@ def test_a_load_beside_a_job_is_run_at_its_rate_until_it_is_ended(folder):
     few, many = load_points(spec)
     assert few.label == "job index.sql, scale 3 beside orders.sql, 4 clients, 200/s"
     assert (few.slug, many.clients) == ("job-index.sql-s3-c4-r200", 41)
-    assert metrics_of(spec) == ["time", "p99"]
+    assert Design(spec).metrics == ["time", "p99"]
     assert beside_options(spec.load, few, few.job.beside, 7, script=folder / "orders.sql", lengths=(5, 130)) == [
         *("-n", "-f", f"{folder}/orders.sql@1", "-s", "3", "-M", "prepared", "-c", "4", "-j", "1"),
         *("-R", "200", "-T", "130", "--warmup", "5", "--random-seed", "7"),
@@ -180,5 +183,5 @@ def test_what_does_not_go_with_a_load_beside_a_job_is_named(folder, load, says):
 def test_a_file_that_no_session_can_run_is_refused(folder, text, says):
     (folder / "index.sql").write_text(text)
     with pytest.raises(StudyError) as refused:
-        check_scripts(build(folder))
+        check_scripts(Design(build(folder)))
     assert says in str(refused.value)

@@ -12,6 +12,7 @@ from pgtrial.conduct.plan import fewest_blocks, make_plan
 from pgtrial.loads.command_lines import engine_options
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.store.replay_files import check_unchanged
@@ -48,9 +49,9 @@ def test_a_replay_is_one_load_point_with_an_end_of_its_own(folder):
     assert point.slug == "replay-monday"
     plan = make_plan(study, 1, "now")
     assert (plan.measure, plan.warmup_s, plan.duration_s, plan.interleaving) == ("mean response time", 0, 0, None)
-    assert why_not(study) == "the recorded times of a replay would pass during the slices of the others"
+    assert why_not(Design(study)) == "the recorded times of a replay would pass during the slices of the others"
     assert study.load.expected_s == 2
-    assert fewest_blocks(study, plan) == 10, "the shortest plan whose last look can decide its statements"
+    assert fewest_blocks(Design(study), plan) == 10, "the shortest plan whose last look can decide its statements"
     assert plan.looks[0] == 12, "its statements can be decided at the first look"
     assert data_of(study, point).paths == (folder / "shop.sql",)
     options = engine_options(study.load, point, 5, None)

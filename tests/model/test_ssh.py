@@ -4,12 +4,13 @@ import tomllib
 
 import pytest
 
+from pgtrial.conduct.interleaving import interleaved
 from pgtrial.conduct.scope import differing_keys as declared
 from pgtrial.conduct.scope import hosts_of, scope_of
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.where_it_ran import ServerHost
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze
-from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.servers import Given
 from pgtrial.store.study_file import build_study
 
@@ -73,13 +74,17 @@ def test_what_does_not_go_together_is_refused_at_reading(arm, said):
         study(x=arm, y={})
 
 
+def scope(spec):
+    return scope_of(interleaved(Design(spec)), 8)
+
+
 def test_a_host_stands_beside_the_dsn_of_its_server_and_changes_neither_scope_nor_what_else_the_arm_is():
     beside = {"dsn": "host=b.example", "ssh": "me@b.example"}
     spec = study(a=THERE, b=beside)
     assert spec.resolved("b").ssh == "me@b.example"
     assert isinstance(spec.resolved("b"), Given)
-    assert scope_of(spec, 8) == scope_of(study(a=THERE, b={"dsn": "host=b.example"}), 8)
-    assert hosts_of(spec)["b"][0] == ServerHost(
+    assert scope(spec) == scope(study(a=THERE, b={"dsn": "host=b.example"}))
+    assert hosts_of(Design(spec))["b"][0] == ServerHost(
         label="b.example", by="dsn", address="b.example", looked_at="me@b.example"
     )
 
@@ -95,25 +100,25 @@ def test_a_host_of_the_server_table_is_not_that_of_an_arms_own_dsn():
 
 def test_the_scope_names_the_hosts_and_that_they_are_not_swapped():
     two = study(a=THERE, b={**THERE, "ssh": "root@b.example"})
-    assert scope_of(two, 8).startswith("these 2 hosts (a.example, b.example), a fresh copy of the data for every trial")
-    assert "each arm with its own host" in scope_of(two, 8)
+    assert scope(two).startswith("these 2 hosts (a.example, b.example), a fresh copy of the data for every trial")
+    assert "each arm with its own host" in scope(two)
     one = study(a=THERE, b={**THERE, "settings": {"jit": "off"}})
     copied = "the host a.example, a fresh copy of the data for every trial, planner statistics drawn for each copy"
-    assert scope_of(one, 8) == f"{copied}, all arms as sessions of one server"
+    assert scope(one) == f"{copied}, all arms as sessions of one server"
     builds = study(a=THERE, b={**THERE, "settings": {"fsync": "off"}})
-    assert scope_of(builds, 8) == copied
+    assert scope(builds) == copied
     two_disks = study(a=THERE, b={**THERE, "data": "/mnt/second"})
-    assert scope_of(two_disks, 8).endswith(", each arm with its own place of the data")
+    assert scope(two_disks).endswith(", each arm with its own place of the data")
     mixed = study(a={}, b=THERE)
-    assert scope_of(mixed, 8).startswith("this host and the host a.example, ")
+    assert scope(mixed).startswith("this host and the host a.example, ")
 
 
 def test_kept_copies_are_swapped_between_arms_of_one_host_only():
     kept = {"reset": "vacuum"}
     same = study(a={**THERE, **kept}, b={**THERE, **kept, "settings": {"jit": "off"}})
-    assert [group.arms for group in shared_places(same)] == [("a", "b")]
+    assert [group.arms for group in Design(same).places] == [("a", "b")]
     apart = study(a={**THERE, **kept}, b={**THERE, **kept, "ssh": "root@b.example"})
-    assert shared_places(apart) == []
+    assert Design(apart).places == []
 
 
 def test_another_host_is_declared_as_one():

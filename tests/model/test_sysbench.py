@@ -9,6 +9,7 @@ from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import load_points
 from pgtrial.servers.arm import Needs
@@ -56,7 +57,7 @@ def test_tests_that_need_the_same_tables_share_them():
         sysbench={"tables": 3, "table_size": 100, "options": options},
         clients=[2, 4],
     )
-    needs = Needs.of(spec)
+    needs = Needs.of(Design(spec))
     assert [data.scale for data in needs.data if isinstance(data, PgbenchTables)] == [10]
     prepared = [data for data in needs.data if isinstance(data, SysbenchTables)]
     assert [(data.test, data.options) for data in prepared] == [
@@ -69,7 +70,7 @@ def test_tests_that_need_the_same_tables_share_them():
 
 def test_what_is_prepared_names_the_template():
     def name(**sysbench):
-        data = Needs.of(_spec("oltp_write_only", sysbench=sysbench)).data[0]
+        data = Needs.of(Design(_spec("oltp_write_only", sysbench=sysbench))).data[0]
         return TemplateKey("kind", "18.6", **data.key).name
 
     assert name(tables=2) == name(tables=2, options={"point-selects": 0})
@@ -77,7 +78,7 @@ def test_what_is_prepared_names_the_template():
 
 
 def test_the_size_of_its_tables_is_known_before_they_are_made():
-    data = Needs.of(_spec("oltp_write_only", sysbench={"tables": 250, "table_size": 450_000})).largest
+    data = Needs.of(Design(_spec("oltp_write_only", sysbench={"tables": 250, "table_size": 450_000}))).largest
     assert 25_000 < data.mb < 40_000
 
 

@@ -7,6 +7,7 @@ import pytest
 from pgtrial.conduct.plan import make_plan
 from pgtrial.loads.command_lines import engine_options, front_end
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import load_points
 from pgtrial.model.study.tasks import TasksSection
@@ -25,7 +26,7 @@ def test_all_tasks_are_one_load_point_with_the_connections_of_all_pools():
     (point,) = load_points(_spec({"tasks": 5000, "pool": 20}))
     assert point.label == "app-tasks, 10 x 100,000 rows, 3 x 5,000 tasks at once on pools of 20"
     assert point.slug == "app-tasks-3x5000-p20"
-    assert Needs.of(_spec({"tasks": 5000, "pool": 20})).clients == point.clients == 60
+    assert Needs.of(Design(_spec({"tasks": 5000, "pool": 20}))).clients == point.clients == 60
 
 
 def test_a_plan_has_no_warm_up_and_no_duration_and_its_verdict_is_about_the_tasks():
@@ -61,11 +62,11 @@ def test_the_engine_gets_the_options_of_its_front_end():
 
 
 def test_its_table_is_data_of_its_own_with_a_template_of_its_own():
-    (data,) = Needs.of(_spec()).data
+    (data,) = Needs.of(Design(_spec())).data
     assert data.label == "table_a, 10 x 100,000 rows"
     assert data.short_name == "table_a-10x100000"
     assert 30 < data.mb < 80
-    names = {TemplateKey("kind", "18.6", **d.key).name for d in (data, *Needs.of(_spec({"rows": 7})).data)}
+    names = {TemplateKey("kind", "18.6", **d.key).name for d in (data, *Needs.of(Design(_spec({"rows": 7}))).data)}
     assert len(names) == 2
     assert all(name.startswith("pg18.6-table_a-") for name in names)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pgtrial.loads.data.kinds import NO_TABLES
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
@@ -40,12 +41,12 @@ def dsn_of(cluster, dbname="postgres", user="postgres"):
 
 
 def arm_of(spec, workspace):
-    return make_arms(spec, workspace)["A"]
+    return make_arms(Design(spec), workspace)["A"]
 
 
 def checked(spec, workspace):
     arm = arm_of(spec, workspace)
-    arm.check(Needs.of(spec))
+    arm.check(Needs.of(Design(spec)))
     return arm
 
 

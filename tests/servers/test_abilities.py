@@ -11,6 +11,7 @@ import pytest
 from pgtrial.loads.data.restored_statements import DumpNeeds, Extension
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.servers.abilities import abilities_of, check_abilities
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.installations import find_servers
@@ -64,7 +65,7 @@ def test_all_that_arms_lack_is_told_at_once(tmp_path, monkeypatch):
     (tmp_path / "study.toml").write_text(STUDY)
     spec = read_study(tmp_path / "study.toml")
     with pytest.raises(StudyError) as refused:
-        check_abilities(spec, Needs.of(spec).data)
+        check_abilities(Design(spec), Needs.of(Design(spec)).data)
     words = str(refused.value)
     assert words.startswith("[load] data: shop.sql needs more than the servers have: arms.a: PostgreSQL 17")
     for arm, major in (("a", 17), ("b", 18)):

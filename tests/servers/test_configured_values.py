@@ -3,6 +3,7 @@
 import pytest
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.servers.configured_values import check_configured, equal_arms
 from pgtrial.store.study_file import build_study
 
@@ -26,15 +27,17 @@ def study(one, other, **server):
 )
 def test_what_no_server_starts_with_is_refused_with_a_cure(settings, words):
     with pytest.raises(StudyError) as error:
-        check_configured(study({}, settings))
+        check_configured(Design(study({}, settings)))
     assert str(error.value).startswith("arms.b: PostgreSQL 18")
     assert words in str(error.value)
 
 
 def test_developers_settings_and_those_of_extensions_are_known():
-    check_configured(study({"trace_sort": "on", "ignore_system_indexes": "off"}, {"pg_stat_statements.max": "500"}))
+    check_configured(
+        Design(study({"trace_sort": "on", "ignore_system_indexes": "off"}, {"pg_stat_statements.max": "500"}))
+    )
     with pytest.raises(StudyError, match="trace_sort"):  # its values are known as well
-        check_configured(study({"trace_sort": "lots"}, {}))
+        check_configured(Design(study({"trace_sort": "lots"}, {})))
 
 
 @pytest.mark.parametrize(
@@ -48,7 +51,7 @@ def test_developers_settings_and_those_of_extensions_are_known():
     ],
 )
 def test_settings_of_one_value_make_arms_equal(one, other):
-    (warning,) = equal_arms(study(one, other))
+    (warning,) = equal_arms(Design(study(one, other)))
     assert warning.startswith("the arms a and b are equal in effect (")
     assert "this is an A/A study" in warning
 
@@ -57,10 +60,10 @@ def test_settings_of_one_value_make_arms_equal(one, other):
     ("one", "other"), [({"work_mem": "4MB"}, {"work_mem": "5MB"}), ({"jit": "off"}, {}), ({"a.b": "1"}, {"a.b": "2"})]
 )
 def test_settings_of_two_values_do_not(one, other):
-    assert list(equal_arms(study(one, other))) == []
+    assert list(equal_arms(Design(study(one, other)))) == []
 
 
 def test_settings_of_given_servers_are_compared_where_both_arms_have_them():
     given = {"dsn": "host=db"}
-    assert len(list(equal_arms(study({"work_mem": "4MB"}, {"work_mem": "4096kB"}, **given)))) == 1
-    assert list(equal_arms(study({"work_mem": "4MB"}, {}, **given))) == []
+    assert len(list(equal_arms(Design(study({"work_mem": "4MB"}, {"work_mem": "4096kB"}, **given))))) == 1
+    assert list(equal_arms(Design(study({"work_mem": "4MB"}, {}, **given)))) == []

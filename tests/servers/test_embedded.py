@@ -16,6 +16,7 @@ from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.volumes import mount_of, mountinfo
 from pgtrial.model.errors import ArmError, StartError, StudyError
 from pgtrial.model.records.plan import Drawn
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.keys import keys_of
 from pgtrial.model.study.machine_keys import MachineKeys
 from pgtrial.model.study.spec import StudySpec
@@ -46,7 +47,7 @@ def arms_of(workspace):
 
     def make(spec):
         require_server(18)
-        arms = make_arms(spec, workspace)
+        arms = make_arms(Design(spec), workspace)
         opened.extend(arms.values())
         return arms
 
@@ -62,7 +63,7 @@ def test_every_trial_of_every_version_starts_from_the_same_data(arms_of, workspa
     require_server(major)
     spec = _spec(server={"postgres": str(major), "settings": {"work_mem": "9MB"}})
     arm = arms_of(spec)["A"]
-    arm.check(Needs.of(spec))
+    arm.check(Needs.of(Design(spec)))
     arm.prepare(PgbenchTables(1), _silent)
     for _ in range(2):
         timings: dict[str, float] = {}
@@ -93,11 +94,11 @@ def test_a_server_that_goes_away_before_the_first_trial_is_told_in_one_sentence(
     spec = _spec()
     gone = "^arms.A: the server did not answer: terminating connection due to administrator command"
     with Workspace(fresh_state) as workspace:
-        arm = make_arms(spec, workspace)["A"]
+        arm = make_arms(Design(spec), workspace)["A"]
         with monkeypatch.context() as patched:
             patched.setattr(made, "check_data", lambda name, needs, session: _end(session))
             with pytest.raises(StudyError, match=gone):
-                arm.check(Needs.of(spec))
+                arm.check(Needs.of(Design(spec)))
         with monkeypatch.context() as patched:
             patched.setattr(made, "fill_wal", lambda target, data: _end(target.connect_as_user()))
             with pytest.raises(ArmError, match=gone):
@@ -191,23 +192,23 @@ def test_arms_of_one_kind_are_given_each_others_kept_copies(arms_of, tmp_path):
 def test_a_setting_that_postgresql_refuses_is_found_before_the_first_trial(arms_of):
     spec = _spec(b={"settings": {"random_page_costs": "1"}})
     arms = arms_of(spec)
-    arms["A"].check(Needs.of(spec))
+    arms["A"].check(Needs.of(Design(spec)))
     with pytest.raises(StudyError, match=r'arms\.B: .*unrecognized configuration parameter "random_page_costs"'):
-        arms["B"].check(Needs.of(spec))
+        arms["B"].check(Needs.of(Design(spec)))
 
 
 @pytest.mark.server
 def test_more_clients_than_connections_are_found_before_the_first_trial(arms_of):
     spec = _spec(load={"scale": 1, "clients": [1, 30]}, b={"settings": {"max_connections": 30}})
     with pytest.raises(StudyError, match=r"arms\.B: 30 clients need max_connections of at least 37 .* has 30"):
-        arms_of(spec)["B"].check(Needs.of(spec))
+        arms_of(spec)["B"].check(Needs.of(Design(spec)))
 
 
 @pytest.mark.server
 def test_a_scale_that_does_not_fit_the_disk_is_found_before_loading(arms_of):
     spec = _spec(load={"scale": 1_000_000})
     with pytest.raises(StudyError, match=r"scale 1000000 does not fit the disk: it needs about 3[0-9,]+ MB"):
-        arms_of(spec)["A"].check(Needs.of(spec))
+        arms_of(spec)["A"].check(Needs.of(Design(spec)))
 
 
 @pytest.mark.server
@@ -231,7 +232,7 @@ def test_a_wrong_initdb_option_names_the_arm(arms_of):
     with pytest.raises(
         StudyError, match=r"arms\.B: initdb of PostgreSQL 18\S* with the options --no-such-option failed"
     ):
-        arms_of(spec)["B"].check(Needs.of(spec))
+        arms_of(spec)["B"].check(Needs.of(Design(spec)))
 
 
 @pytest.mark.server
@@ -250,7 +251,7 @@ def test_an_arm_with_storage_is_served_from_filesystems_of_its_own(arms_of, tmp_
     storage = {"fs": "ext4", "size": "512MB", "mount": ["noatime"], "wal": {"fs": "tmpfs", "size": "256MB"}}
     spec = _spec(a={"storage": storage})
     arm = arms_of(spec)["A"]
-    arm.check(Needs.of(spec))
+    arm.check(Needs.of(Design(spec)))
     arm.prepare(PgbenchTables(1), _silent)
     for _ in range(2):
         with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect_as_user() as connection:
@@ -290,7 +291,7 @@ def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(a
     )
     arms = arms_of(spec)
     for arm in arms.values():
-        arm.check(Needs.of(spec))
+        arm.check(Needs.of(Design(spec)))
     arms["A"].prepare(PgbenchTables(1), _silent)
     with (
         arms["A"].serve(PgbenchTables(1), tmp_path / "server.log", {}) as target,
@@ -329,7 +330,7 @@ def test_a_server_takes_its_memory_from_the_nodes_that_its_arm_names(arms_of, tm
     cpu = min(os.sched_getaffinity(0))
     spec = _spec(a={"numa": "0", "cpus": str(cpu), "environment": {"CHOSEN_BY_STUDY": "yes"}})
     arm = arms_of(spec)["A"]
-    arm.check(Needs.of(spec))
+    arm.check(Needs.of(Design(spec)))
     arm.prepare(PgbenchTables(1), _silent)
     with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect_as_user() as connection:
         (backend,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
@@ -364,4 +365,4 @@ def test_a_host_that_cannot_be_as_asked_for_is_refused_before_the_first_trial(ar
     require_root()
     spec = _spec(a=asked)
     with pytest.raises(StudyError, match=sentence):
-        arms_of(spec)["A"].check(Needs.of(spec))
+        arms_of(spec)["A"].check(Needs.of(Design(spec)))

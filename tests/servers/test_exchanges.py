@@ -18,6 +18,7 @@ from pgtrial.evidence.collect.subject import Subject
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.room import copy_directory, servers_account
@@ -133,7 +134,7 @@ def test_the_arms_of_the_lab_are_measured_as_their_servers_account(workspace, tm
     accounts = []
     monkeypatch.setattr(flush, "flush_rate", lambda *words: accounts.append(words[-1]) or {})
     spec = StudySpec.model_validate({"load": {"scale": 1, "clients": 1}, "arms": {"a": {}, "b": {}}})
-    arm = make_arms(spec, workspace)["a"]
+    arm = make_arms(Design(spec), workspace)["a"]
     with arm.serve(NO_TABLES, tmp_path / "log", {}) as server:
         collect("a", server, arm.data_directory, machine=arm.machine, account=arm.account, measure=True)
     assert accounts == [workspace.account]

@@ -62,9 +62,10 @@ from pathlib import Path
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 workspace = Workspace(Path(sys.argv[1]))
-arm = make_arms(StudySpec.model_validate(json.loads(sys.argv[2])), workspace)["A"]
+arm = make_arms(Design(StudySpec.model_validate(json.loads(sys.argv[2]))), workspace)["A"]
 with arm.serve(NO_TABLES, workspace.root / "log", {}):
     os.kill(os.getpid(), signal.SIGKILL)
 """

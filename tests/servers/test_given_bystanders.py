@@ -16,6 +16,7 @@ from pgtrial.loads.load_makers import ENGINE_HERE
 from pgtrial.loads.made_objects import MarkingSession, drop_marked, marked_objects, marking_query
 from pgtrial.loads.target import value
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.given_data import records, remove_all
@@ -54,9 +55,9 @@ def _die():
 
 
 def _make(spec, state, report):
-    arm = make_arms(spec, Workspace(state))["A"]
-    arm.check(Needs.of(spec))
-    arm.prepare(Needs.of(spec).data[0], report)
+    arm = make_arms(Design(spec), Workspace(state))["A"]
+    arm.check(Needs.of(Design(spec)))
+    arm.prepare(Needs.of(Design(spec)).data[0], report)
 
 
 def _engines_have_ended(given):
@@ -122,7 +123,7 @@ def test_a_table_that_an_application_makes_during_a_script_s_prepare_is_no_one_o
         application.execute("SELECT pg_advisory_lock(4711)")
         with Workspace(fresh_state) as workspace:
             arm = checked(spec, workspace)
-            data = Needs.of(spec).data[0]
+            data = Needs.of(Design(spec)).data[0]
             prepares = threading.Thread(target=arm.prepare, args=(data, silent))
             prepares.start()
             waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND NOT granted"

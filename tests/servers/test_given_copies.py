@@ -16,6 +16,7 @@ from pgtrial.loads.marks import Mark, mark_on
 from pgtrial.loads.process import finished, starting
 from pgtrial.loads.target import value
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.given_data import note_made, records, remove
 from pgtrial.store.study_file import build_study
@@ -76,7 +77,7 @@ def spec_in(tmp_path, given, load):
     def made(database):
         server = {"dsn": dsn_of(given, database)}
         spec = build_study({"load": LOADS[load], "server": server, "arms": {"A": {}, "B": {}}}, "test", tmp_path)
-        [data] = Needs.of(spec).data
+        [data] = Needs.of(Design(spec)).data
         return spec, data
 
     return made
@@ -204,7 +205,7 @@ def test_a_role_that_may_not_ask_for_the_servers_identifier_finds_its_own_tables
     with replace(given.target, dbname="bobs").connect_as_user() as session:
         session.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM public")
     spec = spec_of(dsn_of(given, "bobs", "bob"), workload="order-entry", scale=1)
-    [data] = Needs.of(spec).data
+    [data] = Needs.of(Design(spec)).data
     checked(spec, workspace).prepare(data, silent)
     with replace(given.target, dbname="bobs", user="bob").connect_as_user() as session:
         assert data.find(session)

@@ -15,6 +15,7 @@ from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.process import finished, starting
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.given_data import made_for, records, remove
@@ -63,7 +64,7 @@ def test_tables_of_somebody_else_are_used_but_never_replaced(given, workspace, t
     spec = spec_of(dsn_of(given), scale=2)
     arm = arm_of(spec, workspace)
     with pytest.raises(StudyError, match=r"already holds pgbench tables of scale 1.*ask for scale = 1"):
-        arm.check(Needs.of(spec))
+        arm.check(Needs.of(Design(spec)))
     with pytest.raises(StudyError, match="will not replace"):
         arm.prepare(PgbenchTables(2), silent)
     with given.target.connect_as_user() as connection:
@@ -130,7 +131,7 @@ def test_a_script_that_names_no_table_of_pgbench_has_nothing_made(given, workspa
     with given.target.connect_as_user() as connection:
         connection.execute("CREATE TABLE orders (id int)")
         arm = checked(spec, workspace)
-        for data in Needs.of(spec).data:
+        for data in Needs.of(Design(spec)).data:
             arm.prepare(data, silent)
             with arm.serve(data, tmp_path / "log", {}):
                 assert connection.execute(query).fetchall() == [("orders",)]
@@ -141,7 +142,7 @@ def test_objects_of_others_that_depend_on_our_tables_are_not_dropped(given, work
 
     def arm_and_data(size):
         spec = spec_of(dsn_of(given), workload="oltp_read_only", sysbench={"tables": 1, "table_size": size})
-        return checked(spec, workspace), Needs.of(spec).data[0]
+        return checked(spec, workspace), Needs.of(Design(spec)).data[0]
 
     arm, data = arm_and_data(10)
     arm.prepare(data, silent)
@@ -161,7 +162,7 @@ def test_what_a_sysbench_test_prepares_is_made_once_and_replaced_by_what_another
         load = {"workload": "oltp_write_only", "sysbench": {"tables": 2, "table_size": size}}
         spec = spec_of(dsn_of(given), **load)
         arm = checked(spec, workspace)
-        return arm, Needs.of(spec).data[0]
+        return arm, Needs.of(Design(spec)).data[0]
 
     arm, data = arm_and_data(100)
     arm.prepare(data, silent)
@@ -188,7 +189,7 @@ def test_table_a_is_made_once_read_into_the_buffers_and_replaced_by_one_of_anoth
         load = {"workload": "app-tasks", "tasks": tasks}
         spec = StudySpec.model_validate({"load": load, "server": server, "arms": {"A": {}, "B": {}}})
         arm = checked(spec, workspace)
-        return arm, Needs.of(spec).data[0]
+        return arm, Needs.of(Design(spec)).data[0]
 
     def break_off(line):
         if "rows of table_a made" in line:
@@ -306,7 +307,7 @@ def test_cleanup_drops_no_table_that_has_lost_its_mark(given, workspace):
     require_engine()
     spec = spec_of(dsn_of(given), workload="oltp_read_only", sysbench={"tables": 2, "table_size": 10})
     arm = checked(spec, workspace)
-    arm.prepare(Needs.of(spec).data[0], silent)
+    arm.prepare(Needs.of(Design(spec)).data[0], silent)
     with given.target.connect_as_user() as connection:
         connection.execute("COMMENT ON TABLE sbtest2 IS 'mine'")
         remove(next(each for each in records(workspace.state) if each.target.host == given.target.host))

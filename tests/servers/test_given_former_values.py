@@ -4,13 +4,12 @@ changed.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import psycopg
 import pytest
 
-from pgtrial.conduct.interleaving import sessions_of
+from pgtrial.conduct.interleaving import interleaved
 from pgtrial.model.errors import StudyError, TrialError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
@@ -134,8 +133,8 @@ def sessions_of_one_server(given, workspace):
     server = {"dsn": dsn_of(given)}
     arms = {"a": {"settings": {"work_mem": "8MB"}}, "b": {"settings": {"work_mem": "16MB"}}}
     spec = StudySpec.model_validate({"load": {"scale": 1, "clients": 2}, "server": server, "arms": arms})
-    sessions = sessions_of(spec)
-    return replace(Needs.of(spec), sessions=sessions), make_arms(spec, workspace, sessions)["b"]
+    design = interleaved(Design(spec))
+    return Needs.of(design), make_arms(design, workspace)["b"]
 
 
 def test_sessions_of_one_server_without_their_settings_are_found_before_the_first_trial(given, workspace):

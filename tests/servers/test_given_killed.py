@@ -26,6 +26,7 @@ from pathlib import Path
 import psycopg
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.machines import machine
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers import settings_record
 from pgtrial.servers.arms import make_arms
@@ -69,7 +70,7 @@ Path.unlink = counted(Path.unlink)
 
 def course():
     workspace = Workspace(Path(sys.argv[1]))
-    arm = make_arms(StudySpec.model_validate(json.loads(sys.argv[2])), workspace)["A"]
+    arm = make_arms(Design(StudySpec.model_validate(json.loads(sys.argv[2]))), workspace)["A"]
     with arm.serve(NO_TABLES, workspace.root / "log", {}):
         step()
     workspace.close()

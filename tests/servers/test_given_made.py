@@ -15,6 +15,7 @@ from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.made_objects import drop_marked, present
 from pgtrial.loads.target import value
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import load_points
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
@@ -138,9 +139,9 @@ def test_tables_of_a_lab_that_was_killed_while_it_made_them_go(given, fresh_stat
 
     def make(report):
         workspace = Workspace(fresh_state)
-        arm = make_arms(spec, workspace)["A"]
-        arm.check(Needs.of(spec))
-        arm.prepare(Needs.of(spec).data[0], report)
+        arm = make_arms(Design(spec), workspace)["A"]
+        arm.check(Needs.of(Design(spec)))
+        arm.prepare(Needs.of(Design(spec)).data[0], report)
 
     if load:
         execute(given, "DROP TABLE sbtest9")  # the name of a table of sysbench's keeps its tests away
@@ -167,7 +168,7 @@ class TestWhatIsGone:
         execute(given, "CREATE ROLE bob LOGIN", "CREATE DATABASE theirs OWNER bob")
         spec = spec_of(dsn_of(given, "theirs", "bob"))
         with Workspace(fresh_state) as workspace:
-            make_arms(spec, workspace)["A"].prepare(Needs.of(spec).data[0], silent)
+            make_arms(Design(spec), workspace)["A"].prepare(Needs.of(Design(spec)).data[0], silent)
         return fresh_state
 
     def test_a_database_that_is_gone_has_nothing_left(self, given, state, capsys):

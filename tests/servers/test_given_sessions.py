@@ -12,6 +12,7 @@ from pgtrial.evidence.observe.sampler import Sampler
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.target import value
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.given_data import records, remove
 from pgtrial.servers.server_locks import ServerLocks
@@ -183,7 +184,7 @@ def test_settings_of_sessions_behind_a_pooler_are_refused_with_the_way_out(poole
     with pytest.raises(
         StudyError, match=r"startup parameter.*; name the server and no pooler in the dsn, or set .*by A"
     ):
-        arm_of(spec, workspace).check(replace(Needs.of(spec), sessions=sessions))
+        arm_of(spec, workspace).check(replace(Needs.of(Design(spec)), sessions=sessions))
 
 
 def test_two_arms_behind_a_pooler_of_statements_are_told_once_that_there_is_no_lock(pooler, workspace):

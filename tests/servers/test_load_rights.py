@@ -9,6 +9,7 @@ import pytest
 from pgtrial.loads.names import qualified
 from pgtrial.loads.target import value
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.given_data import records
@@ -152,7 +153,7 @@ def test_tables_of_pgbench_on_which_others_have_code_are_refused_in_mid_study(
     )
     spec = spec_of(dsn_of(given))
     arm = checked(spec, workspace)
-    [data] = Needs.of(spec).data
+    [data] = Needs.of(Design(spec)).data
     arm.prepare(data, silent)
     with arm.serve(data, tmp_path / "log", {}):
         pass

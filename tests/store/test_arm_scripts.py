@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.conduct.interleaving import interleaving_of, sessions_of
+from pgtrial.conduct.interleaving import interleaved
 from pgtrial.conduct.own_scripts import check_scripts
 from pgtrial.conduct.plan import make_plan
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.effects import effects_of
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import StudySpec, load_points
@@ -56,8 +57,8 @@ def test_arms_that_differ_in_their_queries_are_sessions_of_one_server_at_one_loa
     assert (point.label, point.slug) == ("own scripts, 8 clients", "own-scripts-no-tables-c8")
     assert point.of_arms == {"in": "in.query.sql", "exists": "exists.query.sql"}
     assert point.for_arm("exists").workload == "exists.query.sql"
-    assert sessions_of(spec) == {"in": {}, "exists": {}}
-    interleaving = interleaving_of(spec)
+    assert Design(spec).possible_sessions == {"in": {}, "exists": {}}
+    interleaving = interleaved(Design(spec)).interleaving
     assert interleaving is not None
     assert interleaving.shared_server
     plan = make_plan(spec, 3, "2026-11-29T00:00:00+00:00")
@@ -71,13 +72,13 @@ def test_a_given_server_is_shared_too():
     spec = comparison(
         ["old=workload=old/x.sql", "new=workload=new/x.sql"], "test", None, 3, {"server": {"dsn": "service=replica"}}
     )
-    assert sessions_of(spec) == {"old": {}, "new": {}}
+    assert Design(spec).possible_sessions == {"old": {}, "new": {}}
     assert spec.scripts == {"x.sql": "select 1;\n", "new-x.sql": "select 2;\n"}
 
 
 def test_settings_of_the_server_give_each_arm_a_server_of_its_own():
     arms = {"in": {"query": IN}, "exists": {"query": EXISTS, "settings": {"shared_buffers": "1GB"}}}
-    assert sessions_of(study(arms)) == {}
+    assert Design(study(arms)).possible_sessions == {}
 
 
 def test_an_arm_without_a_query_runs_the_common_one():
@@ -136,7 +137,7 @@ def test_a_frozen_study_is_the_same_study(arms, load):
 )
 def test_what_does_not_go_together_is_refused_in_one_sentence(arms, load, words):
     with pytest.raises(StudyError, match=words) as refused:
-        check_scripts(study(arms, load))
+        check_scripts(Design(study(arms, load)))
     assert "\n" not in str(refused.value)
 
 

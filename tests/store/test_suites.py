@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pgtrial.conduct.block_estimates import claims_of
 from pgtrial.conduct.interleaving import why_not
 from pgtrial.conduct.lengths import in_words, measured_lengths
 from pgtrial.conduct.plan import make_plan, with_lengths
@@ -16,6 +15,7 @@ from pgtrial.loads.data.suite_tables import SuiteTables
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import PreliminaryBlock
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import StudySpec, is_paced, load_points
 from pgtrial.statistics.p9 import first_look
@@ -52,7 +52,7 @@ def test_a_suite_is_a_folder_with_a_file_for_each_query(folder: Path) -> None:
     assert (point.label, point.slug) == ("suite:queries, 2 queries, caches warm", "suite-queries-own-warm")
     assert is_paced(spec)
     assert data_of(spec, point) == NO_TABLES
-    assert why_not(spec) == "the queries of a suite run to their end"
+    assert why_not(Design(spec)) == "the queries of a suite run to their end"
 
 
 def test_a_frozen_suite_is_read_again(folder: Path) -> None:
@@ -164,11 +164,13 @@ def test_a_block_that_does_not_count_finds_the_time_of_a_suite(folder: Path) -> 
     plan = make_plan(spec, 1, "now")
     assert plan.awaits_lengths
     assert plan.max_blocks == first_look(2) == 7
-    assert "7 blocks if a trial takes 38s" in next(in_words(plan, spec))
+    assert "7 blocks if a trial takes 38s" in next(in_words(plan, Design(spec)))
     block = PreliminaryBlock(wall_s=10.0, load_s=3.0, overhead_s=4.0, checkpoint_s=0.1, shapes=[])
-    known = with_lengths(plan, spec, measured_lengths(spec, plan, block, None))
+    known = with_lengths(
+        plan, Design.planned(spec, plan), measured_lengths(Design.planned(spec, plan), plan, block, None)
+    )
     assert (known.max_blocks, known.trial_estimate_s) == ((600 - 10) // 10, 5.0)
-    assert next(in_words(known, spec)) == "the suite takes 3s in the mean of all arms; 59 blocks of about 10s"
+    assert next(in_words(known, Design(spec))) == "the suite takes 3s in the mean of all arms; 59 blocks of about 10s"
 
 
 def test_a_suite_that_is_too_long_for_the_budget_is_answered_with_the_budget_that_it_takes(folder: Path) -> None:
@@ -176,7 +178,7 @@ def test_a_suite_that_is_too_long_for_the_budget_is_answered_with_the_budget_tha
     plan = make_plan(spec, 1, "now")
     block = PreliminaryBlock(wall_s=100.0, load_s=45.0, overhead_s=10.0, checkpoint_s=0.1, shapes=[])
     with pytest.raises(StudyError) as refused:
-        with_lengths(plan, spec, measured_lengths(spec, plan, block, None))
+        with_lengths(plan, Design.planned(spec, plan), measured_lengths(Design.planned(spec, plan), plan, block, None))
     assert str(refused.value) == (
         "a verdict needs at least 7 blocks of about 1min 40s, and the budget of 10min holds 5; set [verdict] budget = "
         '"12min" or more, take less data ([load] scale), or use fewer queries'
@@ -192,6 +194,6 @@ def test_the_first_look_is_one_that_can_decide_each_query(folder: Path) -> None:
     for number in range(3, 23):
         (folder / "queries" / f"q{number:02}.sql").write_text("select 3")
     spec = study(folder)
-    assert claims_of(spec) == 22
+    assert Design(spec).claims == 22
     plan = make_plan(spec, 1, "2026-11-20T14:12:00+00:00")
     assert plan.looks[0] == first_look(22) > first_look(1)

@@ -27,6 +27,7 @@ from pgtrial.model.errors import ArmError, PgtrialError, StoreError, StudyError
 from pgtrial.model.marks import in_toml
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.study.cut_values import filled
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import has_secrets
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.brief import brief
@@ -74,7 +75,7 @@ def start(
     fail_on_regression: bool = False,
 ) -> int:
     """Begin the study, or go on with the same one. What is printed is as `reword` returns it; the rest as `conduct`."""
-    check_configured(filled(spec, os.environ))
+    check_configured(Design(filled(spec, os.environ)))
     study, there = find_or_create(spec, results, anew=anew, after_budget=again is None)
     if there:
         say(f"going on with {study.path}: {len(study.trials())} of {len(study.plan.due)} trials are stored")
@@ -128,7 +129,7 @@ def conduct(
     ended = study.plan if more is not None else None
     goes_on = again(study.path) if again is not None else f"pgtrial run {shlex.quote(str(study.path))}"
     cautious = not quiet and more is None
-    for warning in warnings(spec, study.plan) if cautious else ():
+    for warning in warnings(Design.planned(spec, study.plan), study.plan) if cautious else ():
         warn(reword(warning))
 
     def report(study: StudyDirectory) -> Conclusion:
@@ -179,7 +180,7 @@ def _cautioning(listener: Listener, study: StudyDirectory, spec: StudySpec) -> L
 
     def hear(event: ProgressEvent) -> None:
         if isinstance(event, StudyBegins) and not event.stored:
-            for sentence in cautions(outlook(spec, study.plan), study.plan):
+            for sentence in cautions(outlook(Design.planned(spec, study.plan), study.plan), study.plan):
                 listener(Preparing(f"warning: {sentence}", stays=True))
         listener(event)
 

@@ -17,7 +17,6 @@ from pgtrial.cli.output import json_line, stopped
 from pgtrial.cli.study_options import Profile, read
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.conduct.arm_facts import facts_of_server
-from pgtrial.conduct.deployments import deployments_of
 from pgtrial.conduct.plan import make_plan
 from pgtrial.evidence.collect.collect import collect_machine
 from pgtrial.loads.data.kinds import NO_TABLES
@@ -25,6 +24,7 @@ from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.records.plan import Drawn
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.table import Table, by_place
 from pgtrial.servers.arm import Needs
@@ -89,20 +89,22 @@ def _print(by_place: dict[str, Facts], audited: Audit | None, *, as_json: bool) 
 
 
 def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
-    number = deployments_of(spec)
+    design = Design(spec)
+    number = design.deployments
     places = range(number) if number > 1 else [None]
     of_arms: dict[str, list[Facts]] = {}
     with Workspace() as workspace, temporary_folder() as logs:
-        arms = make_arms(spec, workspace)
+        arms = make_arms(design, workspace)
+        needs = Needs.of(design)
         for arm in arms.values():
-            arm.check(Needs.of(spec))
+            arm.check(needs)
             for place in places:
                 # an empty cluster has the same facts as a loaded one, and starts at once
                 with arm.serve(NO_TABLES, logs / "server.log", {}, Drawn(place)) as target:
                     facts = facts_of_server(arm, target, measure=True)
                 of_arms.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))
     plan = make_plan(spec, spec.study.seed or 0, datetime.now(UTC).isoformat(timespec="seconds"))
-    audited = audit(plan, {arm: known[0] for arm, known in of_arms.items()}, spec, of_arms)
+    audited = audit(plan, {arm: known[0] for arm, known in of_arms.items()}, design, of_arms)
     return _titled(of_arms.values()), audited
 
 

@@ -32,6 +32,7 @@ from pgtrial.conduct.place import plan_now
 from pgtrial.files.writing import open_own
 from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError, StoreError, StudyError
 from pgtrial.model.records.gate import GateRecord
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, parse_duration
 from pgtrial.report.brief import brief
@@ -158,7 +159,7 @@ def run_gate(
     """
     base, head = list(spec.arms)[:2]
     files = replace(files or Files(), base=base, head=head)
-    rules = replace(rules, equal=why_equal(spec, base, head))
+    rules = replace(rules, equal=why_equal(Design(spec), base, head))
     try:
         earlier = earlier_gates(spec, rules, results, bundled, anew=anew)
         standing = earlier.here or (None if anew else earlier.standing)
@@ -196,7 +197,8 @@ def _too_short(error: BudgetError, spec: StudySpec) -> str:
     enough = spec.model_copy(update={"verdict": spec.verdict.model_copy(update={"budget": error.needed_s})})
     known = None
     with suppress(BudgetError):
-        known = outlook(enough, plan_now(enough))
+        plan = plan_now(enough)
+        known = outlook(Design.planned(enough, plan), plan)
     within = f"with {format_duration(error.needed_s)} a gate"
     words = _by_options(f"{error}")
     if known is None or known.precision is None:

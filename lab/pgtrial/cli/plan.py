@@ -19,7 +19,7 @@ from pgtrial.cli.rehearsed import show_plans
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.cli.terminal import Terminal
 from pgtrial.conduct.declared import metrics_in_words
-from pgtrial.conduct.interleaving import sessions_of, why_not
+from pgtrial.conduct.interleaving import why_not
 from pgtrial.conduct.lengths import in_words
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, outlook
 from pgtrial.conduct.place import plan_now
@@ -33,9 +33,9 @@ from pgtrial.model.errors import ArmError, BudgetError, StudyError
 from pgtrial.model.marks import in_toml
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.where_it_ran import ServerHost
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.fleet import LOCAL, FleetSection
-from pgtrial.model.study.places import shared_places
-from pgtrial.model.study.servers import Given, MadeHere, conninfo_of, parts_of
+from pgtrial.model.study.servers import MadeHere, conninfo_of, parts_of
 from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, grouped, plural, shortened
@@ -84,12 +84,13 @@ def plan_command(
     else:
         spec = study_options.by_fleet(read(study, profile, seed), fleet, machines, share=share_machines)
         plan = _planned(spec, rehearse=rehearse)
-    expected = outlook(spec, plan)
-    marked = [*_not_here(spec), *_lacking(spec), *warnings(spec, plan), *cautions(expected, plan)]
+    design = Design.planned(spec, plan)
+    expected = outlook(design, plan)
+    marked = [*_not_here(design), *_lacking(design), *warnings(design, plan), *cautions(expected, plan)]
     sentences = list(map(in_toml, marked))
     if json:
         beforehand = (expected or Outlook()).model_dump(exclude={"note"})
-        content = {**_estimates(spec, plan), **beforehand, "warnings": sentences, "plan": plan.model_dump()}
+        content = {**_estimates(design, plan), **beforehand, "warnings": sentences, "plan": plan.model_dump()}
         json_line(content, indent=1)
         return 0
     for warning in sentences:
@@ -97,8 +98,8 @@ def plan_command(
     rows = Table.grid(Column(style="dim"), Column(), padding=(0, 2))
     for name, text in [
         *_what(spec, plan),
-        *_where(spec, plan, ask=rehearse),
-        *_how_long(spec, plan, expected),
+        *_where(design, plan, ask=rehearse),
+        *_how_long(design, plan, expected),
         *_order(plan),
     ]:
         rows.add_row(name, text)
@@ -123,7 +124,8 @@ def _planned(spec: StudySpec, *, rehearse: bool) -> Plan:
 
 
 def _rehearse(spec: StudySpec, plan: Plan) -> None:
-    if not has_own(spec) and not has_listed(spec):
+    design = Design.planned(spec, plan)
+    if not has_own(design) and not has_listed(design):
         line("rehearsal: nothing to rehearse, since no part of the load is your own")
         return
     # to import what runs studies takes time, and most plans are only shown
@@ -131,15 +133,14 @@ def _rehearse(spec: StudySpec, plan: Plan) -> None:
 
     with shown(Terminal(), as_json=False) as listener:
         plans = rehearse_alone(spec, plan, listener)
-    if has_own(spec):
+    if has_own(design):
         line("rehearsal: the load runs once on every arm")
     show_plans(plan, plans)
 
 
-def _not_here(spec: StudySpec) -> Iterator[str]:
+def _not_here(design: Design) -> Iterator[str]:
     """A sentence for each arm whose server is not installed on this machine."""
-    for arm in spec.arms:
-        server = spec.resolved(arm)
+    for arm, server in design.servers.items():
         if isinstance(server, MadeHere) and not is_source(server.postgres):
             try:
                 resolve(server.postgres)
@@ -147,29 +148,28 @@ def _not_here(spec: StudySpec) -> Iterator[str]:
                 yield f"arms.{arm}: on this machine a run would end here: {error}"
 
 
-def _lacking(spec: StudySpec) -> Iterator[str]:
+def _lacking(design: Design) -> Iterator[str]:
     """A sentence where the data needs what a server of this machine does not have."""
-    if any(_not_here(spec)):
+    if any(_not_here(design)):
         return
     try:
-        check_abilities(spec, Needs.of(spec).data)
+        check_abilities(design, Needs.of(design).data)
     except (ArmError, StudyError) as error:
         yield f"on this machine a run would end here: {error}"
 
 
-def _estimates(spec: StudySpec, plan: Plan) -> dict[str, Any]:
+def _estimates(design: Design, plan: Plan) -> dict[str, Any]:
     return {
         "trials": len(plan.trials),
         "seconds_at_most": round(study_estimate(plan)),
-        "fewest_blocks": fewest_blocks(spec, plan),
-        "disk_mb": max(needed_mb(data) for data in Needs.of(spec).data),
+        "fewest_blocks": fewest_blocks(design, plan),
+        "disk_mb": max(needed_mb(data) for data in Needs.of(design).data),
         "places": [
-            {"arms": shared.arms, "places": shared.places or "kept copies of the data"}
-            for shared in shared_places(spec)
+            {"arms": shared.arms, "places": shared.places or "kept copies of the data"} for shared in design.places
         ],
-        "made_on_given_servers": _made_on_given(spec),
-        "not_interleaved": why_not(spec) if spec.load.interleave != "off" else None,
-        "fleet": spec.fleet.model_dump() if spec.fleet is not None else None,
+        "made_on_given_servers": _made_on_given(design),
+        "not_interleaved": why_not(design) if design.load.interleave != "off" else None,
+        "fleet": design.spec.fleet.model_dump() if design.spec.fleet is not None else None,
     }
 
 
@@ -199,7 +199,7 @@ def _curves(plan: Plan) -> Iterator[str]:
         yield f"cliffs of each arm over {len(sweep.numbers)} scales{unknown}"
 
 
-def _where(spec: StudySpec, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str]]:
+def _where(design: Design, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str]]:
     """Yields who runs where; with `ask`, given servers tell their version."""
     if plan.interleaving is not None:
         slices = f"{plan.interleaving.slice_s * 1000:g} ms"
@@ -207,23 +207,23 @@ def _where(spec: StudySpec, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str
             "all arms are sessions of one server" if plan.interleaving.shared_server else "all servers are up at once"
         )
         yield "interleaved", f"{together}, and the load alternates between them every {slices}"
-    elif spec.load.interleave == "auto":
-        yield "interleaved", f"no: {why_not(spec)}"
-    for number, text in enumerate(_made_on_given(spec)):
+    elif design.load.interleave == "auto":
+        yield "interleaved", f"no: {why_not(design)}"
+    for number, text in enumerate(_made_on_given(design)):
         yield "will make" if number == 0 else "", text
     told = {arm: hosts for arm, hosts in plan.hosts.items() if any(map(_is_named, hosts))}
     for number, (arm, hosts) in enumerate(told.items()):
         yield "hosts" if number == 0 else "", f"{arm}: {', '.join(_host(host) for host in hosts)}"
-    for number, text in enumerate(_given_servers(spec, ask=ask)):
+    for number, text in enumerate(_given_servers(design, ask=ask)):
         yield "servers" if number == 0 else "", text
-    for number, (arm, names) in enumerate(_altered(spec, plan)):
+    for number, (arm, names) in enumerate(_altered(design)):
         what = f"{', '.join(names)} by ALTER SYSTEM for each trial, put back after it"
         yield "settings" if number == 0 else "", f"{arm}: {what}"
-    if spec.fleet is not None:
-        yield "load from", _fleet(spec.fleet)
+    if design.spec.fleet is not None:
+        yield "load from", _fleet(design.spec.fleet)
     elif plan.hosts:
         yield "load from", "this machine"
-    for number, shared in enumerate(shared_places(spec)):
+    for number, shared in enumerate(design.places):
         what = listed(shared.places) if shared.places else "the kept copies of their data"
         turns = "takes turns" if len(shared.arms) == 1 else "take turns"
         yield "places" if number == 0 else "", f"{listed(shared.arms)} {turns} on {what}"
@@ -238,24 +238,21 @@ def _where(spec: StudySpec, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str
     yield "scope", plan.scope
 
 
-def _altered(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, list[str]]]:
+def _altered(design: Design) -> Iterator[tuple[str, list[str]]]:
     """Arms with the settings of their given servers that are changed."""
-    sessions = sessions_of(spec) if plan.shares_server else {}
-    for arm in plan.arms if not sessions else [plan.baseline]:
-        server = spec.resolved(arm)
-        names = [name for name in server.settings if name not in sessions.get(arm, {})]
-        if isinstance(server, Given) and names:
+    for arm, server in design.given.items():
+        names = [name for name in server.settings if name not in design.sessions.get(arm, {})]
+        if names and (arm == design.baseline or not design.sessions):
             yield arm, names
 
 
-def _made_on_given(spec: StudySpec) -> list[str]:
+def _made_on_given(design: Design) -> list[str]:
     """Returns a line for each database of a given server: the tables that a run creates there if they are missing."""
-    servers = [server for arm in spec.arms if isinstance(server := spec.resolved(arm), Given)]
     texts = []
-    for dsn in dict.fromkeys(dsn for server in servers for dsn in server.dsn):
+    for dsn in dict.fromkeys(dsn for server in design.given.values() for dsn in server.dsn):
         named = "dbname" in parts_of(dsn)
         where = f"{without_password(conninfo_of(dsn))}{'' if named else ', in the database to which that leads'}"
-        for data in Needs.of(spec).data:
+        for data in Needs.of(design).data:
             size = f", about {data.mb:,} MB" if data.mb else ""
             made = f"{data.relations_made} ({data.label}{size}), unless they are there"
             texts.append(f"{where}: {made if data.marks else 'nothing'}")
@@ -266,11 +263,9 @@ _SHOWN_SCRIPT = 300
 """Characters of a script."""
 
 
-def _given_servers(spec: StudySpec, *, ask: bool) -> Iterator[str]:
+def _given_servers(design: Design, *, ask: bool) -> Iterator[str]:
     """Yields each given server with the arms that name it: `a and b: PostgreSQL 15.8 at db1:5432, database shop`."""
-    named = grouped(
-        (dsn, arm) for arm in spec.arms if isinstance(server := spec.resolved(arm), Given) for dsn in server.dsn
-    )
+    named = grouped((dsn, arm) for arm, server in design.given.items() for dsn in server.dsn)
     for dsn, arms in named.items():
         yield f"{listed(arms)}: {_asked(dsn) if ask else _named(dsn)}"
 
@@ -319,14 +314,14 @@ def _fleet(fleet: FleetSection) -> str:
     return f"{machines} of the Ray cluster {fleet.address}{packed}; when one is lost: {fleet.on_machine_loss}"
 
 
-def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator[tuple[str, str]]:
-    estimates = _estimates(spec, plan)
+def _how_long(design: Design, plan: Plan, expected: Outlook | None) -> Iterator[tuple[str, str]]:
+    estimates = _estimates(design, plan)
     yield (
         "trials",
         f"{plural(len(plan.load_points), 'load point')} x {len(plan.arms)} arms x {plural(plan.max_blocks, 'block')} = "
-        f"{len(plan.trials)}, each {words_of(plan).planned_trial(spec, plan)}",
+        f"{len(plan.trials)}, each {words_of(plan).planned_trial(design.spec, plan)}",
     )
-    for sentence in in_words(plan, spec):
+    for sentence in in_words(plan, design):
         yield "lengths", sentence
     early = ", less if an earlier look at the verdict decides" if plan.stop_early and len(plan.looks) > 1 else ""
     at_most = format_duration(estimates["seconds_at_most"])
@@ -344,7 +339,7 @@ def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator
     )
     if expected is not None:
         yield "precision", in_one_line(expected, plan)
-    yield "seed", f"{plan.seed}{'' if spec.study.seed is not None else ' (drawn now; a run draws its own)'}"
+    yield "seed", f"{plan.seed}{'' if design.spec.study.seed is not None else ' (drawn now; a run draws its own)'}"
 
 
 def _order(plan: Plan) -> Iterator[tuple[str, str]]:

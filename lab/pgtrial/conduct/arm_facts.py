@@ -16,8 +16,8 @@ from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.records.answers import ArmAnswers
 from pgtrial.model.records.facts import Audit, Facts
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Server
-from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.builds.of_study import facts_of_build
 from pgtrial.store.directory import StudyDirectory
@@ -37,10 +37,10 @@ class ArmFacts:
     """The facts of arms that the study directory already holds, and the arms whose facts this run of the study has
     collected."""
 
-    def __init__(self, study: StudyDirectory, spec: StudySpec, listener: Listener) -> None:
-        """Reads the stored facts. `spec` is the study as the user gave it."""
+    def __init__(self, study: StudyDirectory, design: Design, listener: Listener) -> None:
+        """Reads the stored facts. `design` is that of the study as the user gave it."""
         self._study = study
-        self._spec = spec
+        self._design = design
         self._listener = listener
         stored = (facts for of_arm in study.deployment_facts().values() for facts in of_arm)
         self._known: dict[_Key, Facts] = {(facts.arm, facts.deployment): facts for facts in stored}
@@ -72,7 +72,7 @@ class ArmFacts:
         plan = self._study.plan
         if self.are_known:
             return
-        self._rows = rows_of_arms(self._spec, arms, plan.seed, self._listener)
+        self._rows = rows_of_arms(self._design, arms, plan.seed, self._listener)
         self._tell(Audit(findings=findings_on_rows(plan, self._rows)))
 
     def collect(self, block: int, arm: Arm, target: Target, place: int | None, program: str | None = None) -> None:
@@ -87,7 +87,7 @@ class ArmFacts:
         if key in self._collected or (facts := self._facts_of(arm, target, measure=known is None)) is None:
             return
         if self._study.plan.load_points[0].programs:
-            facts.facts["client"] |= _facts_of_program(self._spec.resolved(arm.name), program)
+            facts.facts["client"] |= _facts_of_program(self._design.servers[arm.name], program)
         if (script := self._study.plan.load_points[0].of_arms.get(arm.name)) is not None:
             digest = self._study.plan.scripts[script]
             facts.facts["load"] = {"script": f"{script} (SHA-256 {digest})"}
@@ -110,7 +110,7 @@ class ArmFacts:
         """Stores the audit once the facts of all arms are known, and again after those of one arm were collected."""
         plan = self._study.plan
         if not self._is_audited and self.are_known:
-            found = audit(plan, self._study.facts(), self._spec, self._study.deployment_facts())
+            found = audit(plan, self._study.facts(), self._design, self._study.deployment_facts())
             self._study.write_audit(found)
             self._is_audited = True
             self._tell(found)

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgtrial.conduct.deployments import are_units, deployments_of
-from pgtrial.conduct.interleaving import interleaving_of, sessions_of
+from pgtrial.conduct.deployments import are_units
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Lengths, Plan
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.servers import Server
-from pgtrial.model.study.spec import StudySpec, load_points, metrics_of
 from pgtrial.statistics import p9
 from pgtrial.statistics.describe import FEWEST_FOR_MEDIAN
 
@@ -29,57 +28,31 @@ _START_AND_STOP_S = 2.0
 _COLLECT_S = 0.5
 
 
-def fewest_for_a_verdict(spec: StudySpec) -> int:
+def fewest_for_a_verdict(design: Design) -> int:
     """Returns the smallest number of blocks with which every arm can get a verdict, or a single arm an interval."""
-    if len(spec.arms) == 1:
+    if len(design.servers) == 1:
         return FEWEST_FOR_MEDIAN
-    return deployments_of(spec) if are_units(spec) else p9.first_look(claims_of(spec), kept_of(spec))
+    return design.deployments if are_units(design) else p9.first_look(design.claims, kept_of(design))
 
 
-def kept_of(spec: StudySpec) -> float:
+def kept_of(design: Design) -> float:
     """Returns the part of the error that the study's plan keeps for going on after its end."""
-    return 0.0 if spec.verdict.final else p9.KEPT
+    return 0.0 if design.verdict.final else p9.KEPT
 
 
-def claims_of(spec: StudySpec) -> int:
-    """Returns how many claims share the error that the first look is to decide: primary, declared, on statements or
-    queries."""
-    primary, families = max(1, len(spec.arms) - 1), families_of(spec)
-    secondary = (len(metrics_of(spec)) - 1) * primary
-    comparisons = primary if families > 1 else 1
-    parts = spec.load.kind.parts(spec.load) * comparisons
-    return max(primary, secondary, parts) * families * (spec.verdict.studies or 1)
-
-
-def families_of(spec: StudySpec) -> int:
-    """Returns how many families of claims share the error of 5%: 1, where each of them errs in 5% by itself."""
-    if spec.verdict.error == "primary":
-        return 1
-    points = load_points(spec)
-    beside_the_primary = (
-        len(points) > 1,
-        len(metrics_of(spec)) > 1,
-        spec.load.kind.has_family(spec.load),
-        len({point.clients for point in points}) > 1,
-        len({point.scale for point in points}) > 1,
-    )
-    return 1 + sum(beside_the_primary)
-
-
-def overhead_estimate(spec: StudySpec) -> float:
+def overhead_estimate(design: Design) -> float:
     """Returns the expected wall time that a block takes apart from running its loads, in seconds: for copies of data,
     starts and stops of servers, and reading counters."""
-    servers = [spec.resolved(arm) for arm in spec.arms]
-    points = load_points(spec)
-    collected_s = len(points) * len(servers) * _COLLECT_S
-    if interleaving_of(spec) is not None and sessions_of(spec):
+    servers, points = list(design.servers.values()), design.load_points
+    collected_s = design.trials_of_block * _COLLECT_S
+    if design.shares_server:
         servers = servers[:1]
     return collected_s + sum(
-        _START_AND_STOP_S + _restore_estimate(spec, server, point) for server in servers for point in points
+        _START_AND_STOP_S + _restore_estimate(design, server, point) for server in servers for point in points
     )
 
 
-def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> float:
+def _restore_estimate(design: Design, server: Server, point: LoadPoint) -> float:
     """Estimates the time in seconds to reset the data before a trial.
 
     It is near zero for copies that are kept, and where VACUUM finds nothing to do.
@@ -88,8 +61,8 @@ def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> floa
         return 0.0
     if point.pack is not None:
         return _RESTORE_S_PER_SCALE * point.scale * point.pack.mb_per_scale / MB_PER_SCALE
-    if spec.load.kind.has_data_of_known_size:
-        return _RESTORE_S_PER_SCALE * data_of(spec, point).mb / MB_PER_SCALE
+    if design.load.kind.has_data_of_known_size:
+        return _RESTORE_S_PER_SCALE * data_of(design.spec, point).mb / MB_PER_SCALE
     scale = point.scale * (_SCALES_PER_WAREHOUSE if point.workload == ORDER_ENTRY else 1)
     rows = (point.tables or 0) * (point.table_size or 0) + point.kind.rows_made // _SMALLER
     return _RESTORE_S_PER_SCALE * max(scale, rows / _ROWS_PER_SCALE)

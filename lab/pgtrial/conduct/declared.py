@@ -10,7 +10,7 @@ from pgtrial.model.metrics import METRICS, PER_CENT, percentiles_of, transaction
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.study.capacity import LONGER
-from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.study.design import Design
 from pgtrial.model.units import as_written, format_duration
 from pgtrial.verdict.units import Units
 
@@ -18,15 +18,15 @@ _DEVIATIONS = 3
 """Trials at a rate have a Poisson number of transactions: they are planned longer by this many standard deviations."""
 
 
-def least_duration(spec: StudySpec) -> float:
+def least_duration(design: Design) -> float:
     """Returns the shortest measured part with which the declared percentiles have enough transactions at the study's
     rates, seconds; 0 if any length will do.
     """
-    points, percentiles = load_points(spec), percentiles_of(spec.verdict.metrics)
+    points, percentiles = design.load_points, percentiles_of(design.verdict.metrics)
     return max((_duration_for(name, points) or 0.0 for name in percentiles), default=0.0)
 
 
-def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
+def metric_warnings(design: Design, plan: Plan) -> Iterator[str]:
     """Yields warnings and notes about the declared metrics that the user should read before the study begins, one
     sentence each."""
     if repeated := plan.repeated_metrics:
@@ -38,12 +38,12 @@ def metric_warnings(spec: StudySpec, plan: Plan) -> Iterator[str]:
         yield f"prices are not used: {PER_CENT} follow from the prices alone where the load is given"
     for name in percentiles_of(plan.metrics):
         needed_s = _duration_for(name, plan.load_points)
-        if needed_s is not None and not spec.load.ends_itself and needed_s > plan.duration_s:
+        if needed_s is not None and not design.load.ends_itself and needed_s > plan.duration_s:
             slowest = min(point.rate for point in plan.load_points if point.rate is not None)
             yield (
                 f"{name} takes {transactions_for(name):,} transactions in each trial, "
                 f"{format_duration(math.ceil(needed_s))} at {slowest:,.10g}/s, and trials have "
-                f"{format_duration(plan.duration_s)}: no claim on it will stand; {_cure(spec)}, or the rate"
+                f"{format_duration(plan.duration_s)}: no claim on it will stand; {_cure(design)}, or the rate"
             )
     costs = [name for name in plan.metrics if METRICS[name].kind == "cost"]
     if costs and plan.shares_server:
@@ -75,8 +75,8 @@ def metrics_in_words(plan: Plan) -> str:
     return f"{first} decides; {' and '.join(others)} {share} decided after {earliest} at the earliest"
 
 
-def _cure(spec: StudySpec) -> str:
-    chosen = spec.load.given_s[1] is None
+def _cure(design: Design) -> str:
+    chosen = design.load.given_s[1] is None
     if chosen:
         return f"raise {marks.key('verdict', 'budget')}, which sets their length"
     return f"raise {marks.key('load', 'duration')}"

@@ -15,8 +15,7 @@ import numpy as np
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import PlannedTrial
-from pgtrial.model.study.servers import Given
-from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.design import Design
 from pgtrial.model.units import format_duration
 from pgtrial.statistics import p9, rules
 from pgtrial.verdict.units import FEWEST, FEWEST_BY_SIGNS
@@ -29,37 +28,20 @@ _STREAM = 2
 """Spawn key of the stream of random numbers: 0 is the order's, 1 the places'."""
 
 
-def deployments_of(spec: StudySpec) -> int:
-    """Returns the number of deployments that each arm names; 1 for all other arms.
-
-    Raises StudyError if arms differ in that.
-    """
-    servers = {arm: spec.resolved(arm) for arm in spec.arms}
-    counts = {arm: len(server.dsn) if isinstance(server, Given) else 1 for arm, server in servers.items()}
-    first, *others = counts.items()
-    for other in others:
-        if other[1] != first[1]:
-            raise StudyError(
-                f"{marks.arm(first[0])} names {first[1]} deployments and {marks.arm(other[0])} {other[1]}; name as "
-                "many in each, for they are compared in pairs"
-            )
-    return first[1]
-
-
-def are_units(spec: StudySpec) -> bool:
+def are_units(design: Design) -> bool:
     """True if the verdict counts pairs of deployments and not blocks."""
-    return deployments_of(spec) >= FEWEST
+    return design.deployments >= FEWEST
 
 
-def planned_blocks(spec: StudySpec, block_s: float) -> int:
+def planned_blocks(design: Design, block_s: float) -> int:
     """Returns the number of blocks of a study whose units are deployments; every deployment gets the same number of
     them.
 
     Raises StudyError if the study's number of blocks cannot be divided like this, or if its budget is too short for a
     block on each deployment.
     """
-    number = deployments_of(spec)
-    asked = spec.verdict.blocks
+    number, verdict = design.deployments, design.verdict
+    asked = verdict.blocks
     if asked is not None:
         if asked % number:
             nearest = max(1, round(asked / number)) * number
@@ -68,7 +50,7 @@ def planned_blocks(spec: StudySpec, block_s: float) -> int:
                 f"{marks.set_key('verdict', 'blocks', nearest)}"
             )
         return asked
-    on_each = min(MOST_BLOCKS_EACH, int(spec.verdict.budget / block_s) // number)
+    on_each = min(MOST_BLOCKS_EACH, int(verdict.budget / block_s) // number)
     if on_each < 1:
         raise StudyError(
             f"a block on each of {number} deployments takes about {format_duration(number * block_s)}, more than the "

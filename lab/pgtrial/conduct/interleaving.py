@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import psutil
 
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Interleaving, Plan
-from pgtrial.model.study.kinds.transactions import scripts_of_arms
-from pgtrial.model.study.programs import ClientKeys
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, MadeHere, Server, parts_of
-from pgtrial.model.study.setup import SESSION_SETTINGS
-from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.study.statistics import statistics_of
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import format_duration, setting_bytes
 from pgtrial.servers.connection_errors import address_of, with_defaults
@@ -37,28 +34,30 @@ _MEMORY_SHARE = 0.6
 
 _ROUNDING = 1e-9
 
-_OF_ANALYZE = "default_statistics_target"
-"""A setting of sessions that changes how large a sample ANALYZE reads. If arms differ in it and each arm's copy of the
-data is analysed, the arms cannot be sessions of one server."""
 
-
-def interleaving_of(spec: StudySpec) -> Interleaving | None:
-    """Returns how the trials of a load point alternate; None if each runs by itself.
+def interleaved(design: Design) -> Design:
+    """Returns the design of a study that begins, with how its trials alternate. This depends on the memory of this
+    machine, so it is decided once, before the plan.
 
     Raises StudyError if the study asks for slices that are impossible.
     """
-    asked = spec.load.interleave
+    return replace(design, interleaving=_interleaving_of(design))
+
+
+def _interleaving_of(design: Design) -> Interleaving | None:
+    """Returns how the trials of a load point alternate; None if each runs by itself."""
+    asked = design.load.interleave
     if asked == "off":
         return None
-    obstacle = why_not(spec)
+    obstacle = why_not(design)
     if obstacle is not None:
         if asked == "auto":
             return None
         raise StudyError(f'{marks.key("load", "interleave")}: {obstacle}; leave it out, or write "off"')
     slice_s = SLICE_S if asked == "auto" else asked
-    warmup_s, duration_s = spec.load.given_s
+    warmup_s, duration_s = design.load.given_s
     lengths = {"duration": duration_s}
-    if any(map(is_sysbench, spec.load.workload)):  # sysbench's --warmup-time takes whole seconds
+    if any(map(is_sysbench, design.load.workload)):  # sysbench's --warmup-time takes whole seconds
         lengths["warmup"] = warmup_s
     for name, length_s in lengths.items():
         if length_s is not None and not is_whole(length_s, slice_s):
@@ -67,7 +66,7 @@ def interleaving_of(spec: StudySpec) -> Interleaving | None:
                 f"{marks.key('load', 'interleave')}: the {name} of {length_s:g}s is not a whole number of slices of "
                 f'{slice_s * 1000:g}ms; write for example "{nearest * 1000:.6g}ms"'
             )
-    return Interleaving(slice_s=slice_s, shared_server=bool(sessions_of(spec)))
+    return Interleaving(slice_s=slice_s, shared_server=bool(design.possible_sessions))
 
 
 def is_whole(length_s: float, slice_s: float) -> bool:
@@ -76,47 +75,20 @@ def is_whole(length_s: float, slice_s: float) -> bool:
     return abs(slices - round(slices)) <= _ROUNDING * slices
 
 
-def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]]:
-    """Returns the settings of each arm's sessions if all arms can share one server; empty if each arm needs its own.
-
-    Arms can share a server if they differ only in settings that a session can set, or in what their clients do. Arms
-    that are identical get a server each: such a study is to show how much two equal servers differ. Arms with client
-    programs or scripts of their own compare these and not their servers, so they may share one.
-    """
-    servers = {arm: spec.resolved(arm) for arm in spec.arms}
-    base = servers[spec.baseline]
-    of_clients: dict[str, Any] = {"settings": {}, "workload": None, **dict.fromkeys(ClientKeys.model_fields)}
-    without_clients = [server.model_copy(update=of_clients) for server in servers.values()]
-    alike = all(server == without_clients[0] for server in without_clients)
-    several = isinstance(base, Given) and len(base.dsn) > 1
-    if not spec.load.share_server or not alike or several or base.setup_sql or getattr(base, "extensions", None):
-        return {}
-    names = {name for server in servers.values() for name in server.settings}
-    differing = {name for name in names if len({server.settings.get(name) for server in servers.values()}) > 1}
-    of_sessions = SESSION_SETTINGS - ({_OF_ANALYZE} if statistics_of(spec) == "drawn" else set())
-    is_of_clients = spec.load.kind.follows_the_arm or bool(scripts_of_arms(spec.arms))
-    if not (differing or is_of_clients) or not {name.lower() for name in differing} <= of_sessions:
-        return {}
-    return {
-        arm: {name: value for name, value in server.settings.items() if name in differing}
-        for arm, server in servers.items()
-    }
-
-
-def why_not(spec: StudySpec) -> str | None:
+def why_not(design: Design) -> str | None:
     """Returns the reason why the arms' servers cannot run at the same time, or why their loads cannot alternate; None
     if there is none."""
-    return next(_obstacles(spec), None)
+    return next(_obstacles(design), None)
 
 
-def _obstacles(spec: StudySpec) -> Iterator[str]:
-    load = spec.load
+def _obstacles(design: Design) -> Iterator[str]:
+    load = design.load
     if load.kind.why_no_turns is not None:
         yield load.kind.why_no_turns
     if load.on_server_loss != "fail":
         yield "the time without service of a server that is lost is to count"
-    if not sessions_of(spec):
-        yield from _of_servers({arm: spec.resolved(arm) for arm in spec.arms})
+    if not design.possible_sessions:
+        yield from _of_servers(design.servers)
 
 
 def _of_servers(servers: dict[str, Server]) -> Iterator[str]:

@@ -16,13 +16,13 @@ from statistics import fmean
 from pgtrial.conduct.block_estimates import TrialLengths, fewest_for_a_verdict, overhead_estimate, planned_lengths
 from pgtrial.conduct.declared import least_duration
 from pgtrial.conduct.deployments import are_units
-from pgtrial.conduct.interleaving import SLICE_S, interleaving_of, is_whole
+from pgtrial.conduct.interleaving import SLICE_S, is_whole
 from pgtrial.conduct.stopping import OVERRUN, longest_planned
 from pgtrial.model import marks
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.machine import Noise
 from pgtrial.model.records.plan import Interleaving, Lengths, Plan, PreliminaryBlock
-from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import format_duration, percent, plural
 from pgtrial.statistics import capacity
@@ -83,80 +83,80 @@ class _Known:
     noise: Noise | None = None
 
 
-def expected_lengths(spec: StudySpec, overhead_s: float | None = None, noise: Noise | None = None) -> TrialLengths:
+def expected_lengths(design: Design, overhead_s: float | None = None, noise: Noise | None = None) -> TrialLengths:
     """Returns the lengths of trials as far as they are known before the first trial.
 
     `overhead_s` is the time that blocks of such studies take on this machine apart from running their loads; None if it
     is not known. `noise` is the noise of such studies. Raises StudyError if no lengths fit the budget.
     """
-    overhead_s = overhead_estimate(spec) if overhead_s is None else overhead_s
-    if (given := _given(spec, overhead_s)) is not None:
+    overhead_s = overhead_estimate(design) if overhead_s is None else overhead_s
+    if (given := _given(design, overhead_s)) is not None:
         return given
-    known = replace(_before(spec, overhead_s, _slices(spec, interleaving_of(spec))), noise=noise)
-    lengths = _choose(spec, known)
-    if lengths is None or (spec.verdict.blocks is None and spec.verdict.budget < LEAST_BUDGET_S):
-        raise _too_short(spec, known)
+    known = replace(_before(design, overhead_s, _slices(design, design.interleaving)), noise=noise)
+    lengths = _choose(design, known)
+    if lengths is None or (design.verdict.blocks is None and design.verdict.budget < LEAST_BUDGET_S):
+        raise _too_short(design, known)
     return lengths
 
 
-def measured_lengths(spec: StudySpec, plan: Plan, block: PreliminaryBlock, noise: Noise | None) -> TrialLengths:
+def measured_lengths(design: Design, plan: Plan, block: PreliminaryBlock, noise: Noise | None) -> TrialLengths:
     """Returns the lengths that follow from the preliminary block. Raises StudyError if none fit the budget."""
-    if spec.load.kind.stored.time_is_unknown:
+    if design.load.kind.stored.time_is_unknown:
         chosen = Lengths(wanted_warmup_s=0.0, expected_s=block.wall_s, preliminary=block)
-        return TrialLengths(block.load_s, 0.0, 0.0, _trials(spec), block.overhead_s, chosen, block.wall_s)
-    budget_s = spec.verdict.budget
-    known = _known(spec, _slices(spec, plan.interleaving), block.overhead_s, block.wall_s)
+        return TrialLengths(block.load_s, 0.0, 0.0, design.trials_of_block, block.overhead_s, chosen, block.wall_s)
+    budget_s = design.verdict.budget
+    known = _known(design, _slices(design, plan.interleaving), block.overhead_s, block.wall_s)
     known = replace(known, block=block, noise=noise)
     for held_s in (budget_s, OVERRUN * budget_s, longest_planned(budget_s)):
-        if (lengths := _choose(spec, replace(known, budget_s=held_s))) is not None:
+        if (lengths := _choose(design, replace(known, budget_s=held_s))) is not None:
             return lengths
-    raise _too_short(spec, known)
+    raise _too_short(design, known)
 
 
-def preliminary_lengths(spec: StudySpec, slice_s: float) -> tuple[float, float]:
+def preliminary_lengths(design: Design, slice_s: float) -> tuple[float, float]:
     """Returns warm-up and measured part of the trials of the preliminary block, seconds, with slices of this length."""
-    alternate = interleaving_of(spec) is not None
+    alternate = design.interleaving is not None
     least, most = _PRELIMINARY_S
     if not alternate:
         least = _LEAST_BY_SECONDS
-    load_s = min(most, max(least, _PRELIMINARY_SHARE * spec.verdict.budget / _trials(spec)))
+    load_s = min(most, max(least, _PRELIMINARY_SHARE * design.verdict.budget / design.trials_of_block))
     warmup_s = max(1.0, math.floor(load_s / 2))
-    steps = _steps(spec, [slice_s] if alternate else [])
+    steps = _steps(design, [slice_s] if alternate else [])
     duration_s = max(steps.least_duration_s, _up(math.floor(load_s) - warmup_s, steps.duration_s))
     return _up(warmup_s, steps.warmup_s), duration_s
 
 
-def longest_duration(spec: StudySpec) -> float:
+def longest_duration(design: Design) -> float:
     """Returns the length of the measured part, in seconds, if the study gives it; else the longest with which the
     budget may be enough for a verdict."""
-    given_s = spec.load.given_s[1]
+    given_s = design.load.given_s[1]
     if given_s is not None:
         return given_s
-    return max(_LEAST_DURATION_S, spec.verdict.budget / _fewest(spec) / _trials(spec) - _WARMUP_STEP_S)
+    return max(_LEAST_DURATION_S, design.verdict.budget / _fewest(design) / design.trials_of_block - _WARMUP_STEP_S)
 
 
-def least_time(spec: StudySpec) -> float:
+def least_time(design: Design) -> float:
     """Returns the shortest time in which the study can reach a verdict, in seconds, including the preliminary block. It
     assumes the shortest trials that are possible."""
-    overhead_s = overhead_estimate(spec)
-    if (given := _given(spec, overhead_s)) is not None:
-        return fewest_for_a_verdict(spec) * given.block_s
-    return _needed(spec, _before(spec, overhead_s, ()))[1]
+    overhead_s = overhead_estimate(design)
+    if (given := _given(design, overhead_s)) is not None:
+        return fewest_for_a_verdict(design) * given.block_s
+    return _needed(design, _before(design, overhead_s, ()))[1]
 
 
-def with_rehearsed_time(plan: Plan, spec: StudySpec, passes_s: Sequence[float]) -> Plan:
+def with_rehearsed_time(plan: Plan, design: Design, passes_s: Sequence[float]) -> Plan:
     """Returns the plan of a suite with the expected time of a trial as the rehearsal has measured it. The plan is
     unchanged if a preliminary block measures this time, or if the server restarts within trials.
 
     `passes_s` has, for each arm, the seconds that all queries took when each was run once.
     """
-    if plan.lengths is not None or spec.load.suite.drops_caches:
+    if plan.lengths is not None or design.load.suite.drops_caches:
         return plan
-    beside_s = overhead_estimate(spec) / len(plan.arms)
-    return plan.model_copy(update={"trial_estimate_s": round(beside_s + spec.load.suite.passes * fmean(passes_s), 3)})
+    beside_s = overhead_estimate(design) / len(plan.arms)
+    return plan.model_copy(update={"trial_estimate_s": round(beside_s + design.load.suite.passes * fmean(passes_s), 3)})
 
 
-def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
+def in_words(plan: Plan, design: Design) -> Iterator[str]:
     """Yields the chosen lengths and why, in a sentence or two; nothing where the study gives the lengths."""
     chosen = plan.lengths
     if chosen is None:
@@ -176,15 +176,15 @@ def in_words(plan: Plan, spec: StudySpec) -> Iterator[str]:
     noise = ", the length that finds most in the noise of this machine" if chosen.from_noise else ""
     yield f"{both}: {chosen.preliminary.text}; {fits}{noise}"
     total_s = chosen.preliminary.wall_s + plan.max_blocks * lengths.block_s
-    if total_s > OVERRUN * spec.verdict.budget and spec.verdict.blocks is None:
+    if total_s > OVERRUN * design.verdict.budget and design.verdict.blocks is None:
         yield (
             f"the {plural(plan.max_blocks, 'block')} take about {format_duration(round(total_s))} with the one before "
-            f"them, longer than the budget of {format_duration(spec.verdict.budget)}, since fewer allow no verdict"
+            f"them, longer than the budget of {format_duration(design.verdict.budget)}, since fewer allow no verdict"
         )
-    if plan.warmup_s < chosen.wanted_warmup_s and spec.load.given_s[0] is None:
+    if plan.warmup_s < chosen.wanted_warmup_s and design.load.given_s[0] is None:
         yield (
             f"a warm-up of {format_duration(chosen.wanted_warmup_s)} does not fit the budget of "
-            f"{format_duration(spec.verdict.budget)}; a longer {marks.key('verdict', 'budget')} holds it"
+            f"{format_duration(design.verdict.budget)}; a longer {marks.key('verdict', 'budget')} holds it"
         )
 
 
@@ -201,69 +201,69 @@ def _end_in_words(plan: Plan, chosen: Lengths) -> str:
     return f"{what} takes {took} in the mean of all arms; {blocks} of about {block}"
 
 
-def _given(spec: StudySpec, overhead_s: float) -> TrialLengths | None:
+def _given(design: Design, overhead_s: float) -> TrialLengths | None:
     """Returns the lengths that follow from the study file alone; None if pgtrial chooses them."""
-    load, trials = spec.load, _trials(spec)
+    load, trials = design.load, design.trials_of_block
     if load.kind.stored.time_is_unknown:
-        return _of_unknown_end(spec, trials, overhead_s)
+        return _of_unknown_end(design, trials, overhead_s)
     if load.capacity is not None:
-        blocks = spec.verdict.blocks or fewest_for_a_verdict(spec) + _SPARE_BLOCKS
-        held_s = (_SPENT_SHARE * spec.verdict.budget / blocks - overhead_s) / trials
+        blocks = design.verdict.blocks or fewest_for_a_verdict(design) + _SPARE_BLOCKS
+        held_s = (_SPENT_SHARE * design.verdict.budget / blocks - overhead_s) / trials
         warmup_s, probe_s = load.capacity.lengths(*load.given_s, held_s, capacity.EXPECTED)
         search_s = load.capacity.search_s(warmup_s, probe_s, capacity.EXPECTED)
         return TrialLengths(search_s, warmup_s, probe_s, trials, overhead_s)
     return None if load.chooses_lengths else TrialLengths(load.expected_s, *load.phases_s, trials, overhead_s)
 
 
-def _of_unknown_end(spec: StudySpec, trials: int, overhead_s: float) -> TrialLengths:
+def _of_unknown_end(design: Design, trials: int, overhead_s: float) -> TrialLengths:
     """Returns the lengths for a study of a job or a suite, with the longest time for each trial that leaves the budget
     long enough for a verdict. The preliminary block measures the real time.
 
     There is no preliminary block if the study gives the number of blocks, or if the verdict counts deployments.
     """
-    blocks, limit_s = spec.verdict.blocks, spec.load.longest_s
-    share_s = spec.verdict.budget / (blocks or fewest_for_a_verdict(spec) + 1)
+    blocks, limit_s = design.verdict.blocks, design.load.longest_s
+    share_s = design.verdict.budget / (blocks or fewest_for_a_verdict(design) + 1)
     load_s = min(limit_s, max(0.0, share_s - overhead_s) / trials)
     lengths = TrialLengths(load_s, 0.0, 0.0, trials, overhead_s)
-    if blocks is not None or are_units(spec):
+    if blocks is not None or are_units(design):
         return lengths
     chosen = Lengths(wanted_warmup_s=0.0, expected_s=round(lengths.block_s, 3))
     return replace(lengths, chosen=chosen, preliminary_s=lengths.block_s)
 
 
-def _before(spec: StudySpec, overhead_s: float, slices: Sequence[float]) -> _Known:
+def _before(design: Design, overhead_s: float, slices: Sequence[float]) -> _Known:
     """Returns the facts from which lengths are chosen before the preliminary block has run."""
-    preliminary_s = overhead_s + _trials(spec) * sum(preliminary_lengths(spec, SLICE_S))
-    return _known(spec, slices, overhead_s, preliminary_s)
+    preliminary_s = overhead_s + design.trials_of_block * sum(preliminary_lengths(design, SLICE_S))
+    return _known(design, slices, overhead_s, preliminary_s)
 
 
-def _known(spec: StudySpec, slices: Sequence[float], overhead_s: float, preliminary_s: float) -> _Known:
+def _known(design: Design, slices: Sequence[float], overhead_s: float, preliminary_s: float) -> _Known:
     """Returns what is known of a study whose trials alternate in these slices; none: they do not alternate."""
-    together = len(spec.arms) if slices else 1
-    return _Known(spec.verdict.budget, _trials(spec), overhead_s, preliminary_s, _steps(spec, slices), together)
+    budget_s, trials, together = design.verdict.budget, design.trials_of_block, len(design.servers) if slices else 1
+    return _Known(budget_s, trials, overhead_s, preliminary_s, _steps(design, slices), together)
 
 
-def _choose(spec: StudySpec, known: _Known) -> TrialLengths | None:
+def _choose(design: Design, known: _Known) -> TrialLengths | None:
     """Returns the lengths with which a verdict is possible within the budget; None if there are none.
 
     A first look decides only if all blocks agree, so two more blocks are planned if their trials are not too short.
     Declared percentiles have priority over these blocks: without enough transactions in a trial, no number of blocks
     decides them.
     """
-    fewest, needed_s = _fewest(spec), least_duration(spec)
-    if spec.verdict.blocks is not None or are_units(spec):
-        return _fitting(spec, known, fewest)
+    fewest, needed_s = _fewest(design), least_duration(design)
+    if design.verdict.blocks is not None or are_units(design):
+        return _fitting(design, known, fewest)
     for spare in range(_SPARE_BLOCKS, -1, -1) if needed_s else ():
-        lengths = _fitting(spec, known, fewest + spare)
+        lengths = _fitting(design, known, fewest + spare)
         if lengths is not None and lengths.duration_s >= needed_s:
             return lengths
-    more = _fitting(spec, known, fewest + _SPARE_BLOCKS)
-    if more is not None and (more.duration_s >= _NOT_TOO_SHORT_S or spec.load.given_s[1] is not None):
+    more = _fitting(design, known, fewest + _SPARE_BLOCKS)
+    if more is not None and (more.duration_s >= _NOT_TOO_SHORT_S or design.load.given_s[1] is not None):
         return more
-    return _fitting(spec, known, fewest)
+    return _fitting(design, known, fewest)
 
 
-def _fitting(spec: StudySpec, known: _Known, blocks: int) -> TrialLengths | None:
+def _fitting(design: Design, known: _Known, blocks: int) -> TrialLengths | None:
     """Returns the lengths of trials with which this many blocks fit into the budget; None if none do. A number of
     blocks that the study itself gives may exceed the budget.
 
@@ -271,17 +271,17 @@ def _fitting(spec: StudySpec, known: _Known, blocks: int) -> TrialLengths | None
     longer than the usual share if declared percentiles need more transactions, or if the noise record says that a study
     then takes less time.
     """
-    given_warmup, given_duration = spec.load.given_s
+    given_warmup, given_duration = design.load.given_s
     trials, overhead_s, steps = known.trials, known.overhead_s, known.steps
     wanted_s = _wanted_warmup(known)
     warmup_s = given_warmup if given_warmup is not None else wanted_s
     most_load_s = (_SPENT_SHARE * (known.budget_s - known.preliminary_s) / blocks - overhead_s) / trials
-    if spec.verdict.blocks is not None:  # a number of blocks that the budget does not hold is only warned of
+    if design.verdict.blocks is not None:  # a number of blocks that the budget does not hold is only warned of
         most_load_s = max(most_load_s, (given_duration or steps.least_duration_s) + warmup_s)
     duration_s, from_noise = given_duration, False
     if duration_s is None:
         fair_s = MEASURED_SHARE / (1 - MEASURED_SHARE) * (overhead_s / trials + warmup_s)
-        duration_s = max(steps.least_duration_s, _up(max(fair_s, least_duration(spec)), steps.duration_s))
+        duration_s = max(steps.least_duration_s, _up(max(fair_s, least_duration(design)), steps.duration_s))
         if known.noise is not None and duration_s + warmup_s < most_load_s:
             possible = range(round(duration_s), math.floor(most_load_s - warmup_s) + 1, round(steps.duration_s))
             best_s = best_length(known.noise, possible, trials, overhead_s + trials * warmup_s)
@@ -313,14 +313,14 @@ def _wanted_warmup(known: _Known) -> float:
     return _up(max([step_s, 2 * block.checkpoint_s / known.together, *rises]), step_s)
 
 
-def _slices(spec: StudySpec, interleaving: Interleaving | None) -> list[float]:
+def _slices(design: Design, interleaving: Interleaving | None) -> list[float]:
     """Returns the lengths of slices of all load points, seconds; an empty result if the trials do not alternate."""
     if interleaving is None:
         return []
-    return sorted({interleaving.slice_at(point) for point in range(len(load_points(spec)))})
+    return sorted({interleaving.slice_at(point) for point in range(len(design.load_points))})
 
 
-def _steps(spec: StudySpec, slices: Sequence[float]) -> _Steps:
+def _steps(design: Design, slices: Sequence[float]) -> _Steps:
     """Returns the steps in which the lengths of trials are chosen if the trials alternate in slices of these lengths.
     Each step is a whole number of seconds and of slices; the step of warm-ups has to be so for sysbench alone, which
     takes whole seconds.
@@ -337,7 +337,7 @@ def _steps(spec: StudySpec, slices: Sequence[float]) -> _Steps:
         )
     step_s = float(seconds)
     return _Steps(
-        step_s if any(map(is_sysbench, spec.load.workload)) else _WARMUP_STEP_S,
+        step_s if any(map(is_sysbench, design.load.workload)) else _WARMUP_STEP_S,
         step_s,
         _up(max([_LEAST_DURATION_S, *(_FEWEST_SLICES * slice_s for slice_s in slices)]), step_s),
     )
@@ -351,35 +351,30 @@ def _down(length_s: float, step_s: float) -> float:
     return step_s * math.floor(length_s / step_s + 1e-9)
 
 
-def _trials(spec: StudySpec) -> int:
-    """Returns how many trials a block has."""
-    return len(spec.arms) * len(load_points(spec))
-
-
-def _fewest(spec: StudySpec) -> int:
+def _fewest(design: Design) -> int:
     """Returns the number of blocks that the study gives, or the fewest that a verdict takes."""
-    return spec.verdict.blocks or fewest_for_a_verdict(spec)
+    return design.verdict.blocks or fewest_for_a_verdict(design)
 
 
-def _needed(spec: StudySpec, known: _Known) -> tuple[float, float]:
+def _needed(design: Design, known: _Known) -> tuple[float, float]:
     """Returns the time of the shortest block, and the time that a verdict then takes, seconds."""
-    given_warmup, given_duration = spec.load.given_s
+    given_warmup, given_duration = design.load.given_s
     warmup_s = known.steps.warmup_s if given_warmup is None else given_warmup
     load_s = warmup_s + (given_duration or known.steps.least_duration_s)
     block_s = known.overhead_s + known.trials * load_s
-    return block_s, max(LEAST_BUDGET_S, known.preliminary_s + _fewest(spec) * block_s / _SPENT_SHARE)
+    return block_s, max(LEAST_BUDGET_S, known.preliminary_s + _fewest(design) * block_s / _SPENT_SHARE)
 
 
-def _too_short(spec: StudySpec, known: _Known) -> BudgetError:
+def _too_short(design: Design, known: _Known) -> BudgetError:
     """Returns the error which says that no lengths fit the budget, and what would fit."""
-    block_s, needed_s = _needed(spec, known)
-    points = len(load_points(spec))
-    fitting = [number for number in range(1, points) if needed_s * number / points <= spec.verdict.budget]
-    fewer = f", or use {plural(fitting[-1], 'load point')}" if fitting and spec.verdict.budget >= LEAST_BUDGET_S else ""
+    block_s, needed_s = _needed(design, known)
+    points, budget_s = len(design.load_points), design.verdict.budget
+    fitting = [number for number in range(1, points) if needed_s * number / points <= budget_s]
+    fewer = f", or use {plural(fitting[-1], 'load point')}" if fitting and budget_s >= LEAST_BUDGET_S else ""
     minutes = math.ceil(needed_s / 60)
     return BudgetError(
-        f"a verdict needs at least {_fewest(spec)} blocks of about {format_duration(block_s)} and one before them "
-        f"that does not count, and the budget is {format_duration(spec.verdict.budget)}; "
+        f"a verdict needs at least {_fewest(design)} blocks of about {format_duration(block_s)} and one before them "
+        f"that does not count, and the budget is {format_duration(budget_s)}; "
         f"{marks.set_key('verdict', 'budget')} to {minutes}min or more{fewer}",
         60.0 * minutes,
     )

@@ -11,10 +11,8 @@ from contextlib import suppress
 from pgtrial.conduct.scope import hosts_of
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.machine import Conditions, Noise
-from pgtrial.model.records.plan import Interleaving
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import without_secrets
-from pgtrial.model.study.servers import Given
-from pgtrial.model.study.spec import StudySpec, load_points, primary_metric_of
 from pgtrial.servers.workspace import shared_state
 from pgtrial.store.state import NOISE, keep_noise, noise_under, overhead_under, read_noise, state_root
 from pgtrial.verdict.carry_over import Slices
@@ -22,7 +20,7 @@ from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.pace import block_time, measured_spread, within_spread
 
 
-def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
+def keep(design: Design, grid: Grid, slices: Slices | None = None) -> None:
     """Puts the noise of a study, once it is known, into the record of this machine. Raises StoreError.
 
     With the `slices` of its trials, the noise within trials is recorded too, apart from the noise between blocks.
@@ -34,11 +32,11 @@ def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
     spread, blocks = measured
     within = within_spread(grid, slices) if slices else None
     loads_s = len(plan.arms) * len(plan.load_points) * (plan.warmup_s + plan.duration_s)
-    timed = spec.load.kind.has_planned_time and not plan.left
+    timed = design.load.kind.has_planned_time and not plan.left
     noise = Noise(
         study=plan.name,
         created=plan.created,
-        conditions=conditions_of(spec, plan.interleaving, plan.duration_s),
+        conditions=conditions_of(design, plan.duration_s),
         blocks=blocks,
         spread=spread,
         within=within,
@@ -48,55 +46,58 @@ def keep(spec: StudySpec, grid: Grid, slices: Slices | None = None) -> None:
         keep_noise(root / NOISE, noise)
 
 
-def noise_under_conditions(spec: StudySpec, interleaving: Interleaving | None, duration_s: float) -> Noise | None:
+def noise_under_conditions(design: Design, duration_s: float) -> Noise | None:
     """Returns the noise of studies like this one; None if it is not known.
 
     Raises StoreError if the record is damaged or newer.
     """
-    return noise_under(conditions_of(spec, interleaving, duration_s), read_noise(state_root() / NOISE))
+    return noise_under(conditions_of(design, duration_s), read_noise(state_root() / NOISE))
 
 
-def noise_for(spec: StudySpec, interleaving: Interleaving | None, duration_s: float) -> Noise | None:
+def noise_for(design: Design, duration_s: float) -> Noise | None:
     """Returns the noise of studies like this one; None if it is not known or the record cannot be read."""
     with suppress(StoreError):
-        return noise_under_conditions(spec, interleaving, duration_s)
+        return noise_under_conditions(design, duration_s)
     return None
 
 
-def overhead_for(spec: StudySpec, interleaving: Interleaving | None) -> float | None:
+def overhead_for(design: Design) -> float | None:
     """Returns the seconds that a block takes for everything but running its loads, in studies like this one; None if
     that is not known."""
     with suppress(StoreError):
-        return overhead_under(conditions_of(spec, interleaving, 0.0), read_noise(state_root() / NOISE))
+        return overhead_under(conditions_of(design, 0.0), read_noise(state_root() / NOISE))
     return None
 
 
-def conditions_of(spec: StudySpec, interleaving: Interleaving | None, duration_s: float) -> Conditions:
-    """Returns the conditions of a study whose trials alternate in this way and measure for `duration_s`."""
+def conditions_of(design: Design, duration_s: float) -> Conditions:
+    """Returns the conditions of a study whose trials measure for `duration_s` seconds."""
+    interleaving = design.interleaving
     return Conditions(
         lab_host=platform.node(),
-        servers=sorted({host.label for hosts in hosts_of(spec).values() for host in hosts}),
-        fleet=spec.fleet.address if spec.fleet is not None else None,
-        load_points=sorted(f"{point.label}, {point.protocol}" for point in load_points(spec)),
-        arms=len(spec.arms),
+        servers=sorted({host.label for hosts in hosts_of(design).values() for host in hosts}),
+        fleet=design.spec.fleet.address if design.spec.fleet is not None else None,
+        load_points=sorted(f"{point.label}, {point.protocol}" for point in design.load_points),
+        arms=len(design.servers),
         duration_s=duration_s,
         slice_s=interleaving.slice_s if interleaving is not None else None,
-        metric=primary_metric_of(spec),
-        own=_digest_of_own(spec),
+        metric=design.primary_metric,
+        own=_digest_of_own(design),
     )
 
 
-def _digest_of_own(spec: StudySpec) -> str | None:
+def _digest_of_own(design: Design) -> str | None:
     """Returns a digest of what distinguishes loads and servers whose names are alike: two programs, or two scripts of
     one name, have nothing to say about each other's noise.
     """
-    servers = [without_secrets(spec).resolved(arm) for arm in spec.arms]
+    public = Design(without_secrets(design.spec))
     own = {
-        "scripts": spec.scripts,
-        "data": spec.load.data_files,
-        "job": spec.load.job.command,
-        "programs": [[server.command, server.command_files] for server in servers if server.command is not None],
-        "given": sorted({str(server.dsn) for server in servers if isinstance(server, Given)}),
+        "scripts": design.spec.scripts,
+        "data": design.load.data_files,
+        "job": design.load.job.command,
+        "programs": [
+            [server.command, server.command_files] for server in public.servers.values() if server.command is not None
+        ],
+        "given": sorted({str(server.dsn) for server in public.given.values()}),
     }
     if not any(own.values()):
         return None

@@ -12,7 +12,7 @@ from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
 from pgtrial.model.records.machine import Noise, Precision
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.design import Design
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.statistics.precision import blocks_for, precision, spread_at
 from pgtrial.statistics.rules import Looks
@@ -34,14 +34,14 @@ class Outlook(Record):
     """The reason for which the record of this machine's noise is ignored; None if it is not ignored."""
 
 
-def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
+def outlook(design: Design, plan: Plan) -> Outlook | None:
     """Returns what the plan can establish, given the noise of this machine. Returns None if no planned look can decide,
     or if the units of the verdict are deployments."""
     claims = primary_sharing(plan)
-    if are_units(spec) or precision(_looks(plan), claims, 0.0) is None:
+    if are_units(design) or precision(_looks(plan), claims, 0.0) is None:
         return None
     try:
-        noise = noise_under_conditions(spec, plan.interleaving, plan.duration_s)
+        noise = noise_under_conditions(design, plan.duration_s)
     except StoreError as error:
         return Outlook(note=str(error))
     if noise is None:

@@ -11,25 +11,27 @@ from pgtrial.loads.sql_files import objection, reads_rows, statements
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.load_point import LoadPoint
-from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.study.design import Design
+from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.temporary import temporary_folder
 
 _EMPTY = "empty command list"
 """The beginning of pgbench's message about a script that is empty, or has only comments."""
 
 
-def check_scripts(spec: StudySpec) -> None:
+def check_scripts(design: Design) -> None:
     """Lets the engine read the scripts of a study. Raises StudyError with the user's file and the line."""
+    spec = design.spec
     for name in spec.load.kind.scripts_run_once(spec):
         _check_job(
             f"{marks.key('load', 'workload')}: {spec.origin(name)}", spec.scripts[name], "write what the job does"
         )
     if undo := spec.load.job.undo_sql:
         _check_job(marks.key("load.job", "undo"), undo, 'write what undoes the job, or "none"')
-    scripts = _scripts_of(spec)
+    scripts = _scripts_of(design)
     if scripts:
         with written_scripts(spec) as folder:
-            _check_statements(spec, {script: commands_of(spec, folder, script) for script in scripts})
+            _check_statements(design, {script: commands_of(spec, folder, script) for script in scripts})
 
 
 def _check_job(place: str, text: str, what: str) -> None:
@@ -48,12 +50,13 @@ def _check_job(place: str, text: str, what: str) -> None:
             raise StudyError(f"{place}, line {statement.line}: {against}")
 
 
-def _check_statements(spec: StudySpec, commands: Mapping[str, Sequence[ScriptCommand]]) -> None:
+def _check_statements(design: Design, commands: Mapping[str, Sequence[ScriptCommand]]) -> None:
     """Raises StudyError for a load whose scripts have no statement at all; `commands` are those of each script.
 
     One of several scripts may have none, such as one that is a pause of the users.
     """
-    for point in load_points(spec):
+    spec = design.spec
+    for point in design.load_points:
         names = scripts_at(spec, point) if point.kind.repeats else point.kind.scripts_beside
         for load in [[name] for name in names] if point.of_arms else [names]:
             own = [name for name in load if name in commands]
@@ -74,9 +77,9 @@ def written_scripts(spec: StudySpec) -> Iterator[Path]:
         yield folder
 
 
-def _scripts_of(spec: StudySpec) -> list[str]:
+def _scripts_of(design: Design) -> list[str]:
     """Returns the names of all pgbench scripts of a study; those of packs begin with their folder."""
-    return list(dict.fromkeys(script for point in load_points(spec) for script in scripts_at(spec, point)))
+    return list(dict.fromkeys(script for point in design.load_points for script in scripts_at(design.spec, point)))
 
 
 def scripts_at(spec: StudySpec, point: LoadPoint) -> list[str]:

@@ -20,8 +20,9 @@ from pgtrial.loads.target import Target, value
 from pgtrial.model.errors import ArmError, StudyError, TrialError
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.pack import PackLoad
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.packs import CHECK, HOLD, MEASURE
-from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural
 from pgtrial.servers.cluster import Cluster, create_cluster, loading_settings
 from pgtrial.servers.installations import resolve
@@ -52,7 +53,7 @@ def try_out(spec: StudySpec, postgres: str, say: Say) -> None:
     Raises StudyError for the first thing that does not work.
     """
     engine_path()
-    points = load_points(spec)
+    points = Design(spec).load_points
     with Workspace() as workspace, temporary_folder() as logs:
         server = workspace.reachable(resolve(postgres))
         data = data_of(spec, points[0])

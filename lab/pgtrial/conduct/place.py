@@ -8,17 +8,18 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from pgtrial.conduct.interleaving import interleaving_of
+from pgtrial.conduct.interleaving import interleaved
 from pgtrial.conduct.lengths import expected_lengths
 from pgtrial.conduct.noise import noise_for, overhead_for
 from pgtrial.conduct.own_scripts import check_scripts
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.plan import plan_of
 from pgtrial.conduct.readings import Readings
 from pgtrial.conduct.stopping import Stop, ended_too_early, next_step_of
 from pgtrial.files.reading import read_bytes
 from pgtrial.loads.command_lines.sysbench import check_sysbench
 from pgtrial.model.errors import BudgetError, StoreError, StudyError
 from pgtrial.model.records.plan import EarlierTry, Plan
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw, without_secrets
 from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.model.units import slug
@@ -72,18 +73,19 @@ def _finished(study: StudyDirectory, *, after_budget: bool) -> bool:
 def plan_now(spec: StudySpec) -> Plan:
     """Returns the plan of a study that starts now; its seed is the study's own or drawn. Raises StudyError."""
     check_sysbench(spec)
-    check_scripts(spec)
+    design = Design(spec)
+    check_scripts(design)
     seed = spec.study.seed if spec.study.seed is not None else secrets.randbelow(2**32)
-    interleaving = interleaving_of(spec)
-    overhead_s, noise = overhead_for(spec, interleaving), noise_for(spec, interleaving, spec.load.given_s[1] or 0.0)
+    design = interleaved(design)
+    overhead_s, noise = overhead_for(design), noise_for(design, spec.load.given_s[1] or 0.0)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        return make_plan(spec, seed, created, expected_lengths(spec, overhead_s, noise))
+        return plan_of(design, seed, created, expected_lengths(design, overhead_s, noise))
     except BudgetError:
         if overhead_s is None:
             raise
         # the recorded overhead may be that of a busy machine, and the preliminary block measures it again
-        return make_plan(spec, seed, created, expected_lengths(spec, None, noise))
+        return plan_of(design, seed, created, expected_lengths(design, None, noise))
 
 
 def _planned(spec: StudySpec, results: Path) -> Plan:

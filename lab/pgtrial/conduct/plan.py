@@ -13,23 +13,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 import pgtrial
 from pgtrial.conduct.block_estimates import (
     TrialLengths,
-    claims_of,
-    families_of,
     fewest_for_a_verdict,
     kept_of,
     planned_lengths,
     preliminary_time,
 )
 from pgtrial.conduct.declared import metric_warnings
-from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
-from pgtrial.conduct.interleaving import interleaving_of
+from pgtrial.conduct.deployments import are_units, fewest_of, planned_blocks, planned_looks, share_out
+from pgtrial.conduct.interleaving import interleaved
 from pgtrial.conduct.layouts import blocks_for_all, draw_layouts, layouts_for
 from pgtrial.conduct.lengths import LEAST_BUDGET_S, expected_lengths
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
@@ -38,9 +36,9 @@ from pgtrial.model import marks
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.plan import Extension, Lengths, Plan, PlannedTrial, Spending
 from pgtrial.model.records.trial import Trial
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.places import draw_places
-from pgtrial.model.study.spec import StudySpec, load_points, metrics_of, prices_of
-from pgtrial.model.study.statistics import statistics_of
+from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, plural
 from pgtrial.servers.configured_values import equal_arms
 from pgtrial.statistics import p8, p9
@@ -52,64 +50,65 @@ from pgtrial.verdict.units import looks_of
 SEEDS = 2**31
 
 
-def make_plan(spec: StudySpec, seed: int, created: str, lengths: TrialLengths | None = None) -> Plan:
+def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
+    """Returns the plan of a study that begins on this machine, as `plan_of` does."""
+    return plan_of(interleaved(Design(spec)), seed, created)
+
+
+def plan_of(design: Design, seed: int, created: str, lengths: TrialLengths | None = None) -> Plan:
     """Returns the plan: everything that is fixed before the first trial. The same arguments give the same plan.
 
     `created` is a UTC time, ISO 8601. `lengths` are those of trials; None for those that are expected of the study.
     Raises StudyError if the budget is too small for any verdict.
     """
-    points = load_points(spec)
-    arms = list(spec.arms)
-    lengths = lengths or expected_lengths(spec)
-    deployments = deployments_of(spec)
-    max_blocks = planned_blocks(spec, lengths.block_s) if are_units(spec) else _max_blocks(spec, lengths)
-    interleaving = interleaving_of(spec)
-    one_server = interleaving is not None and interleaving.shared_server
-    trials = share_out(list(_order(arms, len(points), max_blocks, seed)), deployments, seed)
+    arms, deployments, verdict = list(design.servers), design.deployments, design.verdict
+    lengths = lengths or expected_lengths(design)
+    max_blocks = planned_blocks(design, lengths.block_s) if are_units(design) else _max_blocks(design, lengths)
+    trials = share_out(list(_order(arms, len(design.load_points), max_blocks, seed)), deployments, seed)
     return Plan(
-        name=spec.study.name or "study",
+        name=design.spec.study.name or "study",
         created=created,
         pgtrial=pgtrial.__version__,
         seed=seed,
-        baseline=spec.baseline,
+        baseline=design.baseline,
         arms=arms,
-        load_points=points,
+        load_points=design.load_points,
         max_blocks=max_blocks,
-        looks=planned_looks(deployments, max_blocks) if are_units(spec) else _looks(spec, max_blocks),
+        looks=planned_looks(deployments, max_blocks) if are_units(design) else _looks(design, max_blocks),
         spending=Spending(
             end=max_blocks,
-            kept=p9.KEPT if are_units(spec) else kept_of(spec),
-            worse=p9.ONE_SIDED if spec.verdict.one_sided else 0.5,
+            kept=p9.KEPT if are_units(design) else kept_of(design),
+            worse=p9.ONE_SIDED if verdict.one_sided else 0.5,
         ),
-        **spec.verdict.model_dump(include={"margin", "stop_early", "drop_decided", "allow_busy_client"}),
-        studies=spec.verdict.studies or 1,
-        families=families_of(spec),
-        metrics=metrics_of(spec),
-        prices={arm: price.cents_an_hour for arm, price in prices_of(spec).items()},
+        **verdict.model_dump(include={"margin", "stop_early", "drop_decided", "allow_busy_client"}),
+        studies=verdict.studies or 1,
+        families=design.families,
+        metrics=design.metrics,
+        prices={arm: price.cents_an_hour for arm, price in design.prices.items()},
         warmup_s=lengths.warmup_s,
         duration_s=lengths.duration_s,
         trial_estimate_s=lengths.block_s / lengths.trials,
-        declared={arm: declared(spec, arm) for arm in arms},
-        scope=scope_of(spec, max_blocks),
-        statistics=statistics_of(spec),
-        scripts={name: digest(text) for name, text in spec.scripts.items()},
+        declared={arm: declared(design, arm) for arm in arms},
+        scope=scope_of(design, max_blocks),
+        statistics=design.statistics,
+        scripts={name: digest(text) for name, text in design.spec.scripts.items()},
         deployments=deployments,
-        hosts=hosts_of(spec),
-        interleaving=interleaving,
+        hosts=hosts_of(design),
+        interleaving=design.interleaving,
         lengths=lengths.chosen,
-        trials=draw_layouts(spec, draw_places(spec, trials, seed), seed, one_server=one_server),
+        trials=draw_layouts(design, draw_places(design.places, trials, seed), seed),
     )
 
 
 def block_estimate(spec: StudySpec) -> float:
     """Returns the expected wall time, in seconds, of a block: every arm once at every load point."""
-    return expected_lengths(spec).block_s
+    return expected_lengths(interleaved(Design(spec))).block_s
 
 
-def with_lengths(plan: Plan, spec: StudySpec, lengths: TrialLengths) -> Plan:
+def with_lengths(plan: Plan, design: Design, lengths: TrialLengths) -> Plan:
     """Returns the plan with other lengths of trials, and with as many blocks as the budget then holds. It is for a plan
     of which no trial is stored yet."""
-    drawn = make_plan(spec, plan.seed, plan.created, lengths)
+    drawn = plan_of(design, plan.seed, plan.created, lengths)
     of_lengths = ("max_blocks", "looks", "spending", "warmup_s", "duration_s", "trial_estimate_s", "lengths", "trials")
     return plan.model_copy(update={name: getattr(drawn, name) for name in of_lengths})
 
@@ -122,76 +121,75 @@ def study_estimate(plan: Plan) -> float:
     return plan.trial_estimate_s * len(plan.trials) + preliminary_time(plan)
 
 
-def fewest_blocks(spec: StudySpec, plan: Plan) -> int:
+def fewest_blocks(design: Design, plan: Plan) -> int:
     """Returns the first planned look at which every arm can have a verdict, or a single arm an interval."""
-    if len(spec.arms) == 1:
-        return fewest_for_a_verdict(spec)
-    if are_units(spec):
-        return fewest_of(plan.deployments, plan.max_blocks, claims_of(spec))
-    return fewest_for_a_verdict(spec)
+    if len(design.servers) > 1 and are_units(design):
+        return fewest_of(plan.deployments, plan.max_blocks, design.claims)
+    return fewest_for_a_verdict(design)
 
 
-def declared(spec: StudySpec, arm: str) -> list[str]:
+def declared(design: Design, arm: str) -> list[str]:
     """Returns the keys in which the study lets this arm differ from the baseline, e.g.
     `settings.synchronous_commit`.
     """
-    return differing_keys(spec.resolved(arm), spec.resolved(spec.baseline))
+    return differing_keys(design.servers[arm], design.servers[design.baseline])
 
 
-def warnings(spec: StudySpec, plan: Plan) -> list[str]:
+def warnings(design: Design, plan: Plan) -> list[str]:
     """Returns warnings that the user should read before the first trial, one sentence each."""
-    sentences = list(equal_arms(spec))
-    floor = fewest_blocks(spec, plan)
+    sentences = list(equal_arms(design))
+    floor = fewest_blocks(design, plan)
     if plan.max_blocks < floor:
         given, needed = f"blocks = {plan.max_blocks}", f"{floor}"
-        if are_units(spec):
+        if are_units(design):
             given, needed = f"{plan.deployments} deployments", f"{p9.first_look(len(plan.arms) - 1)} of each"
         what = "no verdict is possible" if plan.others else "the capacity has no interval"
         sentences.append(f"with {given} {what}; {plural(len(plan.arms), 'arm')} take at least {needed}")
-    all_layouts = blocks_for_all(spec)
+    all_layouts = blocks_for_all(design)
     if all_layouts is not None and plan.max_blocks > all_layouts:
         sentences.append(
             f"the layouts come again after {plural(all_layouts, 'block')}, so the verdict is about these layouts and "
-            f"not about the source; for {plan.max_blocks} blocks take layouts = {layouts_for(spec, plan.max_blocks)}"
+            f"not about the source; for {plan.max_blocks} blocks take layouts = {layouts_for(design, plan.max_blocks)}"
         )
-    sentences += metric_warnings(spec, plan)
-    if (caution := spec.load.kind.caution(spec)) is not None:
+    sentences += metric_warnings(design, plan)
+    if (caution := design.load.kind.caution(design.spec)) is not None:
         sentences.append(caution)
     time_s = plan.max_blocks * plan.block_estimate_s
-    limit_s = longest_planned(spec.verdict.budget) if _is_measured(plan.lengths) else spec.verdict.budget
+    limit_s = longest_planned(design.verdict.budget) if _is_measured(plan.lengths) else design.verdict.budget
     if time_s > limit_s and not plan.extensions:
         sentences.append(
             f"{plan.max_blocks} blocks take about {format_duration(time_s)}, more than the budget of "
-            f"{format_duration(spec.verdict.budget)}, which ends the study"
+            f"{format_duration(design.verdict.budget)}, which ends the study"
         )
     return sentences
 
 
-def _looks(spec: StudySpec, max_blocks: int) -> list[int]:
+def _looks(design: Design, max_blocks: int) -> list[int]:
     """Returns the planned looks as `Plan.looks` has them: the first one also where the study ends before it."""
-    return list(planned(max_blocks, claims_of(spec), kept_of(spec)).planned)
+    return list(planned(max_blocks, design.claims, kept_of(design)).planned)
 
 
-def _max_blocks(spec: StudySpec, lengths: TrialLengths) -> int:
-    if spec.verdict.blocks is not None:
-        return spec.verdict.blocks
-    block_s, budget_s = lengths.block_s, spec.verdict.budget - lengths.preliminary_s
+def _max_blocks(design: Design, lengths: TrialLengths) -> int:
+    load, verdict = design.load, design.verdict
+    if verdict.blocks is not None:
+        return verdict.blocks
+    block_s, budget_s = lengths.block_s, verdict.budget - lengths.preliminary_s
     affordable = int(budget_s / block_s)
-    floor = fewest_for_a_verdict(spec)
+    floor = fewest_for_a_verdict(design)
     if affordable >= floor:
         return affordable
-    longest_s = longest_planned(spec.verdict.budget) - lengths.preliminary_s
+    longest_s = longest_planned(verdict.budget) - lengths.preliminary_s
     if floor * block_s > (longest_s if _is_measured(lengths.chosen) else OVERRUN * budget_s):
         minutes = math.ceil(floor * block_s / 60)
-        chosen = spec.verdict.budget >= LEAST_BUDGET_S and not spec.load.ends_itself
+        chosen = verdict.budget >= LEAST_BUDGET_S and not load.ends_itself
         lengths_out = f"leave out {marks.short_key('load', 'warmup')} and {marks.short_key('load', 'duration')}"
         cures = f"{lengths_out if chosen else 'shorten the trials'}, or use fewer load points"
-        if spec.load.kind.stored.time_is_unknown:
-            cures = f"take less data ({marks.key('load', 'scale')}), or use fewer {spec.load.kind.fewer}"
-        goal = "a verdict" if len(spec.arms) > 1 else "an interval"
+        if load.kind.stored.time_is_unknown:
+            cures = f"take less data ({marks.key('load', 'scale')}), or use fewer {load.kind.fewer}"
+        goal = "a verdict" if len(design.servers) > 1 else "an interval"
         raise BudgetError(
             f"{goal} needs at least {floor} blocks of about {format_duration(block_s)}, and the budget of "
-            f"{format_duration(spec.verdict.budget)} holds {affordable}; "
+            f"{format_duration(verdict.budget)} holds {affordable}; "
             f"{marks.set_key('verdict', 'budget', f'{minutes}min')} or more, {cures}",
             60.0 * minutes,
         )
@@ -231,29 +229,29 @@ class More:
     time_s: float | None = None
 
 
-def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, decided: bool, created: str) -> Plan:
+def extend(plan: Plan, design: Design, more: More, stored: Sequence[Trial], *, decided: bool, created: str) -> Plan:
     """Returns the extended plan of a study that has ended.
 
     `stored` are the trials of the study, and `decided` is true if every comparison is decided. Raises StudyError if the
     study cannot be extended.
     """
-    if are_units(spec):
+    if are_units(design):
         raise StudyError(
             f"a study whose verdict counts {plan.deployments} deployments cannot go on with more blocks on the same "
             "ones; run another study with more deployments"
         )
-    if spec.verdict.final:
+    if design.verdict.final:
         raise StudyError(
             f"this study has ended for good ({marks.key('verdict', 'final')}, which gate, bisect and selftest set): "
             "its looks spent the whole error of 5%; run another study"
         )
     if not plan.looks:  # a plan of an earlier version that was too short for a look
-        plan = plan.model_copy(update={"looks": [p8.first_look(claims_of(spec))]})
+        plan = plan.model_copy(update={"looks": [p8.first_look(design.claims)]})
     done = {trial.index for trial in stored}
     after = next((planned.block for planned in plan.wanted if planned.index not in done), plan.max_blocks)
     end = after + _blocks(more, plan, after, stored)
     blocks = max(plan.max_blocks, end)
-    trials = _continued(plan, spec, blocks)
+    trials = _continued(plan, design, blocks)
     step = Extension(
         created=created,
         pgtrial=pgtrial.__version__,
@@ -266,8 +264,8 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
         update={
             "max_blocks": blocks,
             **(
-                {"scope": scope_of(spec, blocks, statistics=plan.statistics)}
-                if blocks_for_all(spec) is not None
+                {"scope": scope_of(design, blocks, statistics=plan.statistics)}
+                if blocks_for_all(design) is not None
                 else {}
             ),
             "looks": looks_of(plan).until(end),
@@ -312,12 +310,12 @@ def _blocks(more: More, plan: Plan, after: int, stored: Sequence[Trial]) -> int:
     )
 
 
-def _continued(plan: Plan, spec: StudySpec, blocks: int) -> list[PlannedTrial]:
+def _continued(plan: Plan, design: Design, blocks: int) -> list[PlannedTrial]:
     """Returns the planned trials of `blocks` blocks. They are drawn again from the seed of the plan, so that those of
     the plan come first."""
-    verdict = spec.verdict.model_copy(update={"blocks": blocks})
-    longer = spec.model_copy(update={"verdict": verdict}).with_scripts(spec.scripts)
-    drawn = make_plan(longer, plan.seed, plan.created, planned_lengths(plan) if plan.lengths is not None else None)
+    spec, verdict = design.spec, design.verdict.model_copy(update={"blocks": blocks})
+    longer = replace(design, spec=spec.model_copy(update={"verdict": verdict}).with_scripts(spec.scripts))
+    drawn = plan_of(longer, plan.seed, plan.created, planned_lengths(plan) if plan.lengths is not None else None)
     if drawn.model_dump(include=_OF_THE_STUDY) != plan.model_dump(include=_OF_THE_STUDY):
         raise StudyError(
             "study.toml was changed after the study began, and is not the study of plan.json; restore it from a copy, "

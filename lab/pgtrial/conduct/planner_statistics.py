@@ -22,8 +22,8 @@ from pgtrial.loads.data.planner_statistics import draw_anew, read_statistics
 from pgtrial.loads.target import Session, value
 from pgtrial.model.errors import ArmError, StudyError, one_line
 from pgtrial.model.records.plan import Plan
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Made
-from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.study.statistics import TAKES_STATISTICS, too_old
 from pgtrial.model.units import format_duration
 from pgtrial.servers.arm import Arm
@@ -38,24 +38,24 @@ _QUICK_MB = 200
 """ANALYZE of data of at most this many megabytes is not timed, since it takes less than the start of a server."""
 
 
-def give_statistics(study: StudyDirectory, spec: StudySpec, arms: Mapping[str, Arm], listener: Listener) -> None:
+def give_statistics(study: StudyDirectory, design: Design, arms: Mapping[str, Arm], listener: Listener) -> None:
     """Gives the arms' copies the statistics that the plan says. Raises StudyError and ArmError.
 
     If ANALYZE would take too much of the blocks, a plan without trials is changed to statistics that are drawn once.
     """
     if study.plan.statistics == "drawn" and not study.trials():
-        _check_time(study, spec, arms, listener)
+        _check_time(study, design, arms, listener)
     if study.plan.statistics == "drawn":
         for arm in arms.values():
             arm.use_statistics(DrawnStatistics())
-    elif study.plan.statistics == "same" and (of_first := _of_first_arm(spec, arms)) is not None:
+    elif study.plan.statistics == "same" and (of_first := _of_first_arm(design, arms)) is not None:
         for arm in arms.values():
             arm.use_statistics(of_first)
 
 
-def _check_time(study: StudyDirectory, spec: StudySpec, arms: Mapping[str, Arm], listener: Listener) -> None:
+def _check_time(study: StudyDirectory, design: Design, arms: Mapping[str, Arm], listener: Listener) -> None:
     plan = study.plan
-    took_s = _block_s(spec, plan, arms, listener)
+    took_s = _block_s(design, plan, arms, listener)
     if took_s <= _MOST_OF_A_BLOCK * plan.block_estimate_s:
         return
     listener(
@@ -66,17 +66,17 @@ def _check_time(study: StudyDirectory, spec: StudySpec, arms: Mapping[str, Arm],
             stays=True,
         )
     )
-    scope = scope_of(spec, plan.max_blocks, statistics="once")
+    scope = scope_of(design, plan.max_blocks, statistics="once")
     study.extend(plan.model_copy(update={"statistics": "once", "scope": scope}))
 
 
-def _block_s(spec: StudySpec, plan: Plan, arms: Mapping[str, Arm], listener: Listener) -> float:
+def _block_s(design: Design, plan: Plan, arms: Mapping[str, Arm], listener: Listener) -> float:
     """Returns the time in seconds that ANALYZE takes for the trials of a block, without data for which it is quick."""
     total_s = 0.0
     measured: dict[object, float] = {}
     serving = list(arms.values())[:1] if plan.shares_server else list(arms.values())
     for point in plan.load_points:
-        data = data_of(spec, point)
+        data = data_of(design.spec, point)
         for arm in serving:
             server = arm.setup
             if _is_quick(data) or not isinstance(server, Made) or server.reset != "copy":
@@ -123,7 +123,7 @@ def _timed(arm: Arm, data: Data) -> float:
         return time.monotonic() - began
 
 
-def _of_first_arm(spec: StudySpec, arms: Mapping[str, Arm]) -> SameStatistics | None:
+def _of_first_arm(design: Design, arms: Mapping[str, Arm]) -> SameStatistics | None:
     """Returns the planner's statistics of the first arm, to be given to all others. Returns None if all arms have them
     already, because they share a template.
 
@@ -131,7 +131,7 @@ def _of_first_arm(spec: StudySpec, arms: Mapping[str, Arm]) -> SameStatistics | 
     """
     first, *others = arms.values()
     statements: dict[Data, list[str]] = {}
-    for data in dict.fromkeys(data_of(spec, point) for point in load_points(spec)):
+    for data in dict.fromkeys(data_of(design.spec, point) for point in design.load_points):
         apart = {place.identity: arm for arm in others for place in arm.loaded(data)}
         for place in first.loaded(data):
             apart.pop(place.identity, None)

@@ -20,8 +20,8 @@ from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.model import marks
 from pgtrial.model.errors import BudgetError, StudyError
 from pgtrial.model.records.plan import Plan, PlannedTrial, PreliminaryBlock, WarmUpShape
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.load_section import LoadSection
-from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import format_duration
 from pgtrial.servers.arm import Arm
 from pgtrial.statistics.warming import rises_s
@@ -32,7 +32,7 @@ _SECOND_S = 1.0
 
 def find_lengths(
     study: StudyDirectory,
-    spec: StudySpec,
+    design: Design,
     arms: Mapping[str, Arm],
     listener: Listener,
     *,
@@ -60,11 +60,11 @@ def find_lengths(
             values=values,
         )
 
-    block = _run(study, spec, run, listener)
+    block = _run(study, design, run, listener)
     plan = study.plan
-    lengths = measured_lengths(spec, plan, block, noise_for(spec, plan.interleaving, plan.duration_s))
-    study.extend(plan := with_lengths(plan, spec, lengths))
-    for sentence in in_words(plan, spec):
+    lengths = measured_lengths(design, plan, block, noise_for(design, plan.duration_s))
+    study.extend(plan := with_lengths(plan, design, lengths))
+    for sentence in in_words(plan, design):
         listener(Preparing(f"lengths: {sentence}", stays=True))
     return plan
 
@@ -73,9 +73,9 @@ _Run = Callable[[Sequence[PlannedTrial], LoadSection, float], list[Course]]
 """Runs trials that belong together, with a load, and the longest measured part that may be chosen after them."""
 
 
-def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) -> PreliminaryBlock:
+def _run(study: StudyDirectory, design: Design, run: _Run, listener: Listener) -> PreliminaryBlock:
     due = [planned for planned in study.plan.wanted if planned.block == 0]
-    stored = spec.load.kind.stored
+    stored = design.load.kind.stored
     what = f"the time of {stored.called}" if stored.time_is_unknown else "the lengths of trials"
     listener(Preparing(f"a preliminary block, which does not count, finds {what}", stays=True))
     began = time.monotonic()
@@ -84,13 +84,13 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
     while due:
         group_began = time.monotonic()
         group = study.together(due[0])
-        load = spec.load.timed(*preliminary_lengths(spec, _slice_s(study.plan, group)))
+        load = design.load.timed(*preliminary_lengths(design, _slice_s(study.plan, group)))
         # a job that takes longer leaves no time for a verdict within the budget
-        load = load.kind.limited(load, longest_job(spec))
+        load = load.kind.limited(load, longest_job(design))
         try:
-            courses += run(group, load, longest_duration(spec))
-            _check_job(spec, load, courses[-1])
-            _check_suite(spec, courses)
+            courses += run(group, load, longest_duration(design))
+            _check_job(design, load, courses[-1])
+            _check_suite(design, courses)
         except SlicesTooShort as too_short:
             listener(Preparing(f"{too_short}", stays=True))
             study.extend(too_short.lengthened(study.plan))
@@ -108,24 +108,24 @@ def _run(study: StudyDirectory, spec: StudySpec, run: _Run, listener: Listener) 
     )
 
 
-def longest_loads(spec: StudySpec) -> float:
+def longest_loads(design: Design) -> float:
     """Returns the time, in seconds, that the loads of a block may take at most. If they take longer, the budget is not
     enough for a verdict, even if a block consists of nothing else."""
-    return OVERRUN * spec.verdict.budget / fewest_for_a_verdict(spec)
+    return OVERRUN * design.verdict.budget / fewest_for_a_verdict(design)
 
 
-def longest_job(spec: StudySpec) -> float:
+def longest_job(design: Design) -> float:
     """Returns the time, in seconds, that a job may take at most. If it takes longer, the budget is not enough for a
     verdict, even if a block consists of nothing else."""
-    return longest_loads(spec) / (len(spec.arms) * len(load_points(spec)))
+    return longest_loads(design) / design.trials_of_block
 
 
-def _check_job(spec: StudySpec, load: LoadSection, course: Course) -> None:
+def _check_job(design: Design, load: LoadSection, course: Course) -> None:
     """Raises StudyError if a job was ended because it had taken too long for any verdict within the budget."""
     limit_s = load.job.limit
-    if limit_s == spec.load.job.limit or _load_s(course) < limit_s:
+    if limit_s == design.load.job.limit or _load_s(course) < limit_s:
         return
-    blocks, trials = fewest_for_a_verdict(spec), len(spec.arms) * len(load_points(spec))
+    blocks, trials = fewest_for_a_verdict(design), design.trials_of_block
     least_s = (blocks + 1) * trials * limit_s
     took = format_duration(round(limit_s, 1))
     raise StudyError(
@@ -135,10 +135,10 @@ def _check_job(spec: StudySpec, load: LoadSection, course: Course) -> None:
     )
 
 
-def _check_suite(spec: StudySpec, courses: Sequence[Course]) -> None:
+def _check_suite(design: Design, courses: Sequence[Course]) -> None:
     """Raises BudgetError if the queries have taken too long for any verdict within the budget."""
-    load_s, blocks = sum(map(_load_s, courses)), fewest_for_a_verdict(spec)
-    if not spec.load.kind.is_of_queries or load_s <= longest_loads(spec):
+    load_s, blocks = sum(map(_load_s, courses)), fewest_for_a_verdict(design)
+    if not design.load.kind.is_of_queries or load_s <= longest_loads(design):
         return
     minutes = math.ceil((blocks + 1) * load_s / 60)
     took, arms = format_duration(round(load_s, 1)), " and ".join(course.planned.arm for course in courses)

@@ -14,7 +14,6 @@ import polars as pl
 from pgtrial.evidence.observe.cloudwatch import SOURCE, CloudWatch, MetricsError
 from pgtrial.files.reading import open_file
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.study.servers import Given
 from pgtrial.model.study.setup import ProviderMetrics
 from pgtrial.model.units import plural
 from pgtrial.store.directory import StudyDirectory
@@ -31,10 +30,7 @@ _TOLD_EVERY = 25
 def measured_arms(study: StudyDirectory) -> dict[str, ProviderMetrics]:
     """Returns the keys that say where the monitoring of an arm's servers is found, by arm. Arms whose metrics the study
     does not ask for are left out."""
-    servers = {arm: study.spec.resolved(arm) for arm in study.spec.arms}
-    return {
-        arm: server.monitoring for arm, server in servers.items() if isinstance(server, Given) and server.monitoring
-    }
+    return {arm: server.monitoring for arm, server in study.design.given.items() if server.monitoring}
 
 
 def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], now: datetime | None = None) -> list[str]:

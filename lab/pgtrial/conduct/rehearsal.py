@@ -25,36 +25,36 @@ from pgtrial.loads.sampled_values import sample_values
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError, TrialError, one_line
 from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Given
-from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm
 
 
 def rehearse(
-    spec: StudySpec,
+    design: Design,
     arms: Mapping[str, Arm],
     seed: int,
     values_folder: Path,
     say: Say,
     *,
-    shared: bool,
     plans: RehearsedPlans | None = None,
     answers: SameAnswers | None = None,
     passes_s: list[float] | None = None,
 ) -> dict[str, Path]:
     """Rehearses the load on every arm. Returns the files with the values that variables of scripts take, by variable.
 
-    If `shared` is true, the arms are sessions of one server. The values are sampled from the data of the first arm, and
-    the other arms are checked to have them. `plans` collects the plans of the statements, also those of pgbench's
-    built-in scripts. `answers` collects the rows that scripts of the arms return; with a shared server it does so
-    before any of these scripts has changed the data. The seconds that all queries of a suite took on each arm are
-    appended to `passes_s`. Raises StudyError and ArmError.
+    The values are sampled from the data of the first arm, and the other arms are checked to have them. `plans` collects
+    the plans of the statements, also those of pgbench's built-in scripts. `answers` collects the rows that scripts of
+    the arms return; with a shared server it does so before any of these scripts has changed the data. The seconds that
+    all queries of a suite took on each arm are appended to `passes_s`. Raises StudyError and ArmError.
     """
+    spec, shared = design.spec, design.shares_server
     values = DrawnValues(spec, seed, values_folder)
-    if not has_own(spec) and plans is None:
+    if not has_own(design) and plans is None:
         return values.files
     failures = RehearsalFailures(list(arms))
-    points = list({(point.workload, point.scale): point for point in load_points(spec)}.values())
+    points = list({(point.workload, point.scale): point for point in design.load_points}.values())
     for data in dict.fromkeys(data_of(spec, point) for point in points):
         own_points = [point for point in points if data_of(spec, point) == data]
         with written_scripts(spec) as folder, ExitStack() as of_all:
@@ -97,24 +97,25 @@ def _act(
         return failed or ([refused] if refused is not None else [])
 
 
-def sampled_again(spec: StudySpec, arms: Mapping[str, Arm], seed: int, folder: Path) -> dict[str, Path]:
+def sampled_again(design: Design, arms: Mapping[str, Arm], seed: int, folder: Path) -> dict[str, Path]:
     """Returns the files with the values that variables of scripts take, for a study that continues. The values are the
     same as before. Raises as `rehearse` does."""
+    spec = design.spec
     if not spec.load.values:
         return {}
     arm = next(iter(arms.values()))
-    data = data_of(spec, load_points(spec)[0])
+    data = data_of(spec, design.load_points[0])
     with written_scripts(spec) as logs, as_study_error(arm.name), arm.rehearsal(data, logs / "log") as target:
         return _sampled(spec, target, seed, folder)
 
 
-def has_own(spec: StudySpec) -> bool:
+def has_own(design: Design) -> bool:
     """True if the user has written a part of the load; pgbench's and sysbench's own need no rehearsal."""
-    load = spec.load
+    load = design.load
     if not load.kind.is_rehearsed:
         return False
-    own = bool(spec.scripts or load.data or load.values or load.kind.starts_programs(load))
-    return own or any(spec.resolved(arm).setup_sql for arm in spec.arms)
+    own = bool(design.spec.scripts or load.data or load.values or load.kind.starts_programs(load))
+    return own or any(server.setup_sql for server in design.servers.values())
 
 
 def _sampled(spec: StudySpec, target: Target, seed: int, folder: Path) -> dict[str, Path]:

@@ -10,15 +10,15 @@ from pgtrial.loads.target import Session
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import LoadStatement
-from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.study.design import Design
 from pgtrial.verdict.plans import PlanPair, plan_pairs
 from pgtrial.verdict.rules.use import LoadUse, Unused, unused_words
 
 
-def has_listed(spec: StudySpec) -> bool:
+def has_listed(design: Design) -> bool:
     """True if the study's files list the statements of at least one load point, so that they are known without running
     the load."""
-    return any(map(are_listed, load_points(spec)))
+    return any(map(are_listed, design.load_points))
 
 
 @dataclass

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pgtrial.conduct.arm_facts import ArmFacts
 from pgtrial.conduct.deployments import are_units
-from pgtrial.conduct.interleaving import SlicesTooShort, sessions_of
+from pgtrial.conduct.interleaving import SlicesTooShort
 from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.lengths import with_rehearsed_time
 from pgtrial.conduct.noise import keep
@@ -43,6 +43,7 @@ from pgtrial.model.errors import ArmError, StoreError, StudyError
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.cut_values import filled
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural
@@ -87,7 +88,7 @@ def run_study(
         stack.callback(forget_stop, study.path)
         discard_unfinished(study)
         step = next_step_of(study, Readings(study))
-        more = more or _up_to_the_look(given, step)
+        more = more or _up_to_the_look(study.design, step)
         if isinstance(step, Stop) and more is None and not missing_plans(study):
             # a lab that was killed after its last trial has not removed what it had made
             for notice in (*scratch.clean(), *clean()):
@@ -96,33 +97,33 @@ def run_study(
             return
         given = filled(given, os.environ)
         check_unchanged(given)
-        check_configured(given)
+        design = Design.planned(given, study.plan)
+        check_configured(design)
         check_data_unchanged(given)
         extended = _extended(study, more, ended=isinstance(step, Stop)) if more is not None else None
         workspace = stack.enter_context(_workspace(study, listener))
         for notice in workspace.notices:
             listener(Preparing(notice, stays=True))
-        given = _built(given, workspace, listener)
-        _take_data(given, listener)
-        maker = stack.enter_context(load_maker(given, lambda text: listener(Preparing(text))))
-        if study.plan.interleaving is not None:
-            maker.check_slices(study.plan.interleaving.slice_s)
-        sessions = sessions_of(given) if study.plan.shares_server else {}
-        arms = make_arms(given, workspace, sessions, maker)
+        design = _built(design, workspace, listener)
+        _take_data(design, listener)
+        maker = stack.enter_context(load_maker(design.spec, lambda text: listener(Preparing(text))))
+        if design.interleaving is not None:
+            maker.check_slices(design.interleaving.slice_s)
+        arms = make_arms(design, workspace, maker)
         for arm in arms.values():
             stack.callback(arm.close)
-        locks = stack.enter_context(ServerLocks(study.path.name, Needs.of(given).patience_s))
-        for notice in locks.take({given.baseline: arms[given.baseline]} if sessions else arms):
+        needs = Needs.of(design)
+        locks = stack.enter_context(ServerLocks(study.path.name, needs.patience_s))
+        for notice in locks.take({design.baseline: arms[design.baseline]} if design.sessions else arms):
             listener(Preparing(notice, stays=True))
-        if not sessions and (shared := locks.in_common()) is not None:
-            _take_for_one(study, given, *shared, listener)
-        at_once = len(arms) if study.plan.interleaving is not None and not sessions else 1
-        needs = replace(Needs.of(given), at_once=at_once, sessions=sessions)
-        _prepare(needs, given.load.cpus, arms, maker, listener)
-        forget_dump(given)
-        facts = ArmFacts(study, given, listener)
-        values = _rehearsed(study, given, arms, workspace, listener, facts=facts)
-        give_statistics(study, given, arms, listener)  # the rehearsal has found how long the queries of a suite take
+        if not design.sessions and (shared := locks.in_common()) is not None:
+            design = _take_for_one(study, design, *shared, listener)
+        at_once = len(arms) if design.interleaving is not None and not design.sessions else 1
+        _prepare(replace(needs, at_once=at_once), design.load.cpus, arms, maker, listener)
+        forget_dump(design.spec)
+        facts = ArmFacts(study, design, listener)
+        values = _rehearsed(study, design, arms, workspace, listener, facts=facts)
+        give_statistics(study, design, arms, listener)  # the rehearsal has found how long the queries of a suite take
         if shortage := workspace.shortage():
             listener(Preparing(shortage, stays=True))
         _take_certificate(study, listener)
@@ -131,7 +132,7 @@ def run_study(
             listener(Preparing(announcement(extended, study.trials()), stays=True))
         stop = _run_trials(
             study,
-            given,
+            design,
             arms,
             maker,
             listener,
@@ -162,32 +163,31 @@ def rehearse_alone(spec: StudySpec, plan: Plan, listener: Listener) -> Rehearsed
     check_unchanged(spec)
     with ExitStack() as stack:
         workspace = stack.enter_context(Workspace())
-        spec = _built(spec, workspace, listener)
-        check_abilities(spec, Needs.of(spec).data)
-        maker = stack.enter_context(load_maker(spec, lambda text: listener(Preparing(text))))
-        sessions = sessions_of(spec) if plan.shares_server else {}
-        arms = make_arms(spec, workspace, sessions, maker)
+        design = _built(Design.planned(spec, plan), workspace, listener)
+        needs = Needs.of(design)
+        check_abilities(design, needs.data)
+        maker = stack.enter_context(load_maker(design.spec, lambda text: listener(Preparing(text))))
+        arms = make_arms(design, workspace, maker)
         for arm in arms.values():
             stack.callback(arm.close)
-        needs = replace(Needs.of(spec), sessions=sessions)
         _check(needs, arms, maker, listener, set())
         made = {name: arm for name, arm in arms.items() if not isinstance(arm.setup, Given)}
         _load(needs, made, listener, set())
-        for found in findings_on_rows(plan, rows_of_arms(spec, arms, plan.seed, listener)):
+        for found in findings_on_rows(plan, rows_of_arms(design, arms, plan.seed, listener)):
             if found.severity == "withhold":
                 listener(Preparing(as_told(found), stays=True))
         values = workspace.directory("values")
-        say, answers = partial(_say, listener), SameAnswers(spec, plan.seed) if compares_answers(spec) else None
-        rehearse(spec, arms, plan.seed, values, say, shared=plan.shares_server, plans=plans, answers=answers)
+        answers = SameAnswers(design.spec, plan.seed) if compares_answers(design.spec) else None
+        rehearse(design, arms, plan.seed, values, partial(_say, listener), plans=plans, answers=answers)
         for found in findings_on_answers(plan, answers.compared()) if answers is not None else ():
             told = as_told(found) if found.severity == "withhold" else marks.stored(found.message)
             listener(Preparing(told, stays=True))
     return plans
 
 
-def _up_to_the_look(spec: StudySpec, step: Step) -> More | None:
+def _up_to_the_look(design: Design, step: Step) -> More | None:
     """Returns the blocks up to the next look, if the budget has ended a study that can go on; else None."""
-    if not isinstance(step, Stop) or not step.blocks_to_look or are_units(spec):
+    if not isinstance(step, Stop) or not step.blocks_to_look or are_units(design):
         return None
     return More(blocks=step.blocks_to_look)
 
@@ -200,7 +200,7 @@ def _extended(study: StudyDirectory, more: More, *, ended: bool) -> Plan:
     readings = Readings(study)
     decided = all(comparison.decided for comparison in comparisons(readings.grid(), readings.regimes()))
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return extend(study.plan, study.spec, more, readings.trials, decided=decided, created=now)
+    return extend(study.plan, study.design, more, readings.trials, decided=decided, created=now)
 
 
 @contextmanager
@@ -213,59 +213,62 @@ def _workspace(study: StudyDirectory, listener: Listener) -> Iterator[Workspace]
         listener(Preparing(str(left), stays=True))
 
 
-def _take_for_one(study: StudyDirectory, spec: StudySpec, arms: list[str], server: Target, listener: Listener) -> None:
+def _take_for_one(study: StudyDirectory, design: Design, arms: list[str], server: Target, listener: Listener) -> Design:
     """Changes the plan when several arms have turned out to be the same given server under different names. The scope
-    of the verdict then names one server, and the trials do not alternate.
+    of the verdict then names one server, and the trials do not alternate. Returns the design as it then is.
 
     Such a server has only one value of each of its settings. Raises StudyError if the study asks for slices, or if
     stored trials have alternated already.
     """
-    if study.plan.interleaving is not None:
-        _by_turns(study, spec, arms, server, listener)
-    elif not any(spec.resolved(arm).settings for arm in arms):
-        what = _one_server(spec, arms, server)
+    if design.interleaving is not None:
+        design = _by_turns(study, design, arms, server, listener)
+    elif not any(design.servers[arm].settings for arm in arms):
+        what = _one_server(design, arms, server)
         listener(Preparing(f"{what}: only what their sessions ask for can make a difference", stays=True))
     if not study.trials():
-        scope = scope_of(spec, study.plan.max_blocks, arms, statistics=study.plan.statistics)
+        scope = scope_of(design, study.plan.max_blocks, arms, statistics=study.plan.statistics)
         study.extend(study.plan.model_copy(update={"scope": scope}))
+    return design
 
 
-def _one_server(spec: StudySpec, arms: list[str], server: Target) -> str:
+def _one_server(design: Design, arms: list[str], server: Target) -> str:
     """Returns that arms are one given server, and that they name it differently where they do."""
-    names = {tuple(given.dsn) for arm in arms if isinstance(given := spec.resolved(arm), Given)}
+    names = {tuple(design.given[arm].dsn) for arm in arms if arm in design.given}
     several = ", by several names" if len(names) > 1 else ""
     return f"{' and '.join(arms)} are one given server, {server.label}{several}"
 
 
-def _by_turns(study: StudyDirectory, spec: StudySpec, arms: list[str], server: Target, listener: Listener) -> None:
-    """Changes the plan so that the trials do not alternate.
+def _by_turns(study: StudyDirectory, design: Design, arms: list[str], server: Target, listener: Listener) -> Design:
+    """Changes the plan so that the trials do not alternate, and returns the design as it then is.
 
     Raises StudyError if the study asks for slices, or has trials that did alternate.
     """
-    what = _one_server(spec, arms, server)
-    if spec.load.interleave != "auto" or study.trials():
+    what = _one_server(design, arms, server)
+    if design.load.interleave != "auto" or study.trials():
         raise StudyError(
             f"{what}, and their trials cannot alternate; give all of them the same dsn, or begin a study with "
             f"{marks.key('load', 'interleave', 'off')}"
         )
     study.extend(study.plan.model_copy(update={"interleaving": None}))
     listener(Preparing(f"{what}: their trials do not alternate", stays=True))
+    return replace(design, interleaving=None)
 
 
-def _built(spec: StudySpec, workspace: Workspace, listener: Listener) -> StudySpec:
+def _built(design: Design, workspace: Workspace, listener: Listener) -> Design:
     """Returns the study with its sources built, and its settings checked by what was built."""
-    if not has_sources(spec):
-        return spec
-    with_builds = built(spec, workspace.builds, workspace, lambda text: listener(Preparing(text)))
+    if not has_sources(design.spec):
+        return design
+    spec = built(design.spec, workspace.builds, workspace, lambda text: listener(Preparing(text)))
+    with_builds = replace(design, spec=spec)
     check_configured(with_builds)
     return with_builds
 
 
-def _take_data(spec: StudySpec, listener: Listener) -> None:
+def _take_data(design: Design, listener: Listener) -> None:
     """Dumps the database that is the data, and checks that the servers can have it. Raises StudyError, ArmError."""
-    if (dumped := take_dump(spec)) is not None:
+    if (dumped := take_dump(design)) is not None:
         listener(Preparing(dumped, stays=True))
-    check_abilities(spec, Needs.of(spec).data)
+    check_abilities(design, Needs.of(design).data)
 
 
 def _prepare(needs: Needs, cpus: str | None, arms: dict[str, Arm], maker: LoadMaker, listener: Listener) -> None:
@@ -301,7 +304,7 @@ def _take_certificate(study: StudyDirectory, listener: Listener) -> None:
 
 def _rehearsed(
     study: StudyDirectory,
-    spec: StudySpec,
+    design: Design,
     arms: dict[str, Arm],
     workspace: Workspace,
     listener: Listener,
@@ -314,19 +317,18 @@ def _rehearsed(
     """
     facts.compare_rows(arms)
     folder = workspace.directory("values")
+    spec = design.spec
     answers = SameAnswers(spec, study.plan.seed) if compares_answers(spec) and not facts.are_known else None
     if study.trials() and answers is None:
-        return sampled_again(spec, arms, study.plan.seed, folder)
-    plans = RehearsedPlans() if has_own(spec) and spec.load.observe else None
-    shared = study.plan.shares_server
+        return sampled_again(design, arms, study.plan.seed, folder)
+    plans = RehearsedPlans() if has_own(design) and design.load.observe else None
     passes_s: list[float] = []
     values = rehearse(
-        spec,
+        design,
         arms,
         study.plan.seed,
         folder,
         partial(_say, listener),
-        shared=shared,
         plans=plans,
         answers=answers,
         passes_s=passes_s,
@@ -334,7 +336,7 @@ def _rehearsed(
     if answers is not None:
         facts.take_answers(answers.compared())
     if passes_s and not study.trials():
-        study.extend(with_rehearsed_time(study.plan, spec, passes_s))
+        study.extend(with_rehearsed_time(study.plan, design, passes_s))
     for one in plans.compare(study.plan) if plans is not None else ():
         if (sentence := one.never_used(study.plan.baseline)) is not None:
             listener(Preparing(sentence, stays=True))
@@ -356,7 +358,7 @@ def _tell(arm: Arm, listener: Listener, sentences: set[str]) -> None:
 
 def _run_trials(
     study: StudyDirectory,
-    spec: StudySpec,
+    design: Design,
     arms: dict[str, Arm],
     maker: LoadMaker,
     listener: Listener,
@@ -367,11 +369,11 @@ def _run_trials(
     values: Mapping[str, Path],
 ) -> Stop:
     """Runs the trials that are due until there is a reason to stop, and returns that."""
-    plan = find_lengths(study, spec, arms, listener, maker=maker, engine_grace_s=engine_grace_s, values=values)
+    plan = find_lengths(study, design, arms, listener, maker=maker, engine_grace_s=engine_grace_s, values=values)
     readings = Readings(study)
     begun = len(readings.trials)
     listener(StudyBegins(study.path, len(plan.due), begun, plan.end, time_left(plan, readings.trials)))
-    noise = _KeptNoise(spec, listener)
+    noise = _KeptNoise(design, listener)
 
     while not isinstance(planned := next_step_of(study, readings, stop_asked=stop_is_asked(study.path)), Stop):
         trials = readings.trials
@@ -417,8 +419,8 @@ def _run_trials(
 class _KeptNoise:
     """Keeps the noise of a study for later plans. Each reason of a failure is reported once."""
 
-    def __init__(self, spec: StudySpec, listener: Listener) -> None:
-        self._spec = spec
+    def __init__(self, design: Design, listener: Listener) -> None:
+        self._design = design
         self._listener = listener
         self._reasons: set[str] = set()
 
@@ -426,7 +428,7 @@ class _KeptNoise:
         """Stores the noise of the study's blocks in the record of this machine. Once the study has ended, `slices`
         returns the slices of its trials, from which the noise within trials is stored too."""
         try:
-            keep(self._spec, grid, slices() if slices is not None else None)
+            keep(self._design, grid, slices() if slices is not None else None)
         except StoreError as error:
             if str(error) not in self._reasons:
                 reason = f"the noise of this study is not kept for later plans: {error}"

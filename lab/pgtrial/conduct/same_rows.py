@@ -28,6 +28,7 @@ from pgtrial.model import marks
 from pgtrial.model.records.facts import Facts, Finding
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.rows import TableRows
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.packs import DATA, SCHEMA
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural
@@ -44,14 +45,14 @@ ArmRows = dict[tuple[str, int], dict[str, TableRows]]
 """For each arm and number of its deployment (0 if it has one), the rows that were read, by table."""
 
 
-def rows_of_arms(spec: StudySpec, arms: Mapping[str, Arm], seed: int, listener: Listener) -> ArmRows:
+def rows_of_arms(design: Design, arms: Mapping[str, Arm], seed: int, listener: Listener) -> ArmRows:
     """Returns the rows of the user's data on each arm, and nothing of arms whose rows are the same by construction.
 
     `listener` is told what is read and how long it took. Raises StudyError and ArmError.
     """
     found: ArmRows = {}
-    all_data = Needs.of(spec).data
-    texts = _texts(spec)
+    all_data = Needs.of(design).data
+    texts = _texts(design.spec)
     for data in all_data:
         places = [(arm.name, place) for arm in arms.values() for place in arm.loaded(data) if _is_read(data, place)]
         distinct = {place.identity: place for _, place in places}

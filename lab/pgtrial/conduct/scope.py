@@ -7,47 +7,41 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Sequence
 
 from pgtrial.conduct.deployments import are_units
-from pgtrial.conduct.interleaving import interleaving_of
-from pgtrial.conduct.layouts import blocks_for_all, layouts_of
+from pgtrial.conduct.layouts import blocks_for_all
 from pgtrial.model.records.where_it_ran import ServerHost
-from pgtrial.model.study.places import shared_places
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, Server, parts_of
 from pgtrial.model.study.setup import ENVIRONMENT, KEYS
-from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.study.statistics import statistics_of
 from pgtrial.model.study.storage import Volume
 from pgtrial.verdict.rules.case import listed
 from pgtrial.verdict.units import FEWEST
 
 
-def scope_of(spec: StudySpec, blocks: int, one_server: Collection[str] = (), *, statistics: str | None = None) -> str:
+def scope_of(design: Design, blocks: int, one_server: Collection[str] = (), *, statistics: str | None = None) -> str:
     """Returns the scope of a verdict after `blocks` blocks in words, e.g. `this host, a fresh copy of the data for
     every trial`.
 
     `one_server` has the arms that have turned out to be one given server by several names. `statistics` says how the
     planner's statistics are made, as in the plan; None takes the value of the study.
     """
-    servers = {arm: spec.resolved(arm) for arm in spec.arms}
-    given = [server for server in servers.values() if isinstance(server, Given)]
-    made = {arm: server for arm, server in servers.items() if isinstance(server, Made)}
-    names = {tuple(server.dsn) for arm, server in servers.items() if arm in one_server and isinstance(server, Given)}
+    given, made = list(design.given.values()), design.made
+    names = {tuple(server.dsn) for arm, server in design.given.items() if arm in one_server}
     number = len(_dsns(given)) - max(0, len(names) - 1)
     where = [place for place in (_hosts(made.values()), *_given_words(given, number)) if place]
-    parts = [" and ".join(where), *_data(spec, servers, statistics or statistics_of(spec))]
-    if layouts := sorted(set(layouts_of(spec).values())):
+    parts = [" and ".join(where), *_data(design, statistics or design.statistics)]
+    if layouts := sorted(set(design.layouts.values())):
         counts = " or ".join(map(str, layouts))
         which = (
             f"one of {counts} layouts of the server's code"
-            if blocks <= (blocks_for_all(spec) or 0)
+            if blocks <= (blocks_for_all(design) or 0)
             else (f"one of these {counts} layouts of the server's code, which come again,")
         )
         parts.append(f"{which} drawn for each arm and block")
-    interleaving = interleaving_of(spec)
-    if interleaving is not None and interleaving.shared_server:
+    if design.shares_server:
         parts.append("all arms as sessions of one server")
-    if spec.load.answers != "same":
+    if design.load.answers != "same":
         parts.append("the arms' answers not compared")
-    fixed = _fixed(spec, made, number)
+    fixed = _fixed(design, number)
     return ", ".join([*parts, *([f"each arm with its own {listed(fixed)}"] if fixed else [])])
 
 
@@ -83,14 +77,14 @@ def _dsns(given: Sequence[Given]) -> set[str]:
     return {dsn for server in given for dsn in server.dsn}
 
 
-def _data(spec: StudySpec, servers: dict[str, Server], statistics: str) -> list[str]:
+def _data(design: Design, statistics: str) -> list[str]:
     """Returns words for how trials get their data: as fresh copies, or in places that the coin swaps."""
-    shared = shared_places(spec)
+    servers, shared = design.servers, design.places
     listed = [" and ".join(group.places) for group in shared if group.places]
     copied = [arm for arm, server in servers.items() if server.reset == "copy"]
     words = {
         "drawn": "planner statistics drawn for each copy",
-        "same": f"planner statistics of {spec.baseline} in all arms",
+        "same": f"planner statistics of {design.baseline} in all arms",
         "once": "planner statistics drawn once",
     }
     whose = "" if len(copied) == len(servers) else f" of {' and '.join(copied)}"
@@ -101,13 +95,14 @@ def _data(spec: StudySpec, servers: dict[str, Server], statistics: str) -> list[
     ]
 
 
-def _fixed(spec: StudySpec, ours: dict[str, Made], given: int) -> list[str]:
+def _fixed(design: Design, given: int) -> list[str]:
     """Returns in words what differs between the arms but is never swapped between them. A peculiarity of such a thing
     cannot be told from an effect of the arm."""
-    swapped = {arm for group in shared_places(spec) for arm in group.arms}
+    ours = design.made
+    swapped = {arm for group in design.places for arm in group.arms}
     fixed = {
         "host": _differ(ours.values(), "host"),
-        "server": given > 0 and given + bool(ours) > 1 and not are_units(spec),
+        "server": given > 0 and given + bool(ours) > 1 and not are_units(design),
         "server build": _differ(ours.values(), "server build"),
         "loaded data": _differ(ours.values(), "loaded data"),
         "place of the data": len({_place(server) for server in ours.values()}) > 1 or _folders_differ(ours.values()),
@@ -152,9 +147,9 @@ UNNAMED = ("a given server", "as the environment says")
 """The labels of given servers whose connection string names no host: it names other things, or nothing."""
 
 
-def hosts_of(spec: StudySpec) -> dict[str, list[ServerHost]]:
+def hosts_of(design: Design) -> dict[str, list[ServerHost]]:
     """Returns the hosts of each arm, one for each of its deployments; empty if all servers are on the lab's machine."""
-    by_arm = {arm: _hosts_of_arm(spec.resolved(arm)) for arm in spec.arms}
+    by_arm = {arm: _hosts_of_arm(server) for arm, server in design.servers.items()}
     return by_arm if any(host != HERE for hosts in by_arm.values() for host in hosts) else {}
 
 

@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pgtrial
+from pgtrial.conduct.interleaving import interleaved
 from pgtrial.conduct.lengths import least_time
 from pgtrial.conduct.plan import block_estimate
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.machine import Certificate, Planted, Selftest
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.load_values import AUTO
 from pgtrial.model.study.setup import WORK
 from pgtrial.model.study.spec import StudySpec
@@ -251,7 +253,7 @@ def _spec(wanted: Wanted, work: dict[str, int], verdict: dict[str, Any]) -> Stud
 
 def _least_study_s(wanted: Wanted) -> float:
     arms = {_BASELINE: _NO_WORK, _SAME: _NO_WORK, **{str(share): 1 for share in wanted.planted}}
-    return least_time(_spec(wanted, arms, {"budget": wanted.budget_s}))
+    return least_time(interleaved(Design(_spec(wanted, arms, {"budget": wanted.budget_s}))))
 
 
 def keep_for_studies(certificate: Certificate) -> None:

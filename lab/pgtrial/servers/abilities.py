@@ -16,9 +16,9 @@ from pgtrial.loads.data.restored_statements import DumpNeeds
 from pgtrial.machines.machine import LOCAL, HostTrouble, Machine
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import MadeHere
 from pgtrial.model.study.sources import is_source
-from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.installations import ServerBinaries, find_servers, resolve
 from pgtrial.servers.room import servers_account
 
@@ -70,7 +70,7 @@ def abilities_of(machine: Machine, account: str | None, programs: Path) -> Abili
     return Abilities(names, "icu" in lines, "lz4" in lines)
 
 
-def check_abilities(spec: StudySpec, data: Iterable[Data]) -> None:
+def check_abilities(design: Design, data: Iterable[Data]) -> None:
     """Raises StudyError, with one sentence for all arms, if servers of this machine lack what the data needs.
 
     Arms that are built from source are checked once they are built, and those of other machines when they load.
@@ -78,7 +78,7 @@ def check_abilities(spec: StudySpec, data: Iterable[Data]) -> None:
     dumps = [one for one in data if isinstance(one, RestoredDump) and all(path.exists() for path in one.paths)]
     if not dumps:
         return
-    arms = dict(_servers(spec))
+    arms = dict(_servers(design))
     lacking: dict[str, list[str]] = {}
     cures: dict[str, None] = {}
     account = servers_account(LOCAL)
@@ -95,9 +95,8 @@ def check_abilities(spec: StudySpec, data: Iterable[Data]) -> None:
         raise StudyError(f"{marks.key('load', 'data')}: {names} needs more than the servers have: {told}; {cure}")
 
 
-def _servers(spec: StudySpec) -> Iterator[tuple[str, ServerBinaries]]:
-    for arm in spec.arms:
-        server = spec.resolved(arm)
+def _servers(design: Design) -> Iterator[tuple[str, ServerBinaries]]:
+    for arm, server in design.servers.items():
         # extensions in other directories are not looked for
         elsewhere = isinstance(server, MadeHere) and "extension_control_path" in server.settings
         if isinstance(server, MadeHere) and not elsewhere and not is_source(server.postgres):

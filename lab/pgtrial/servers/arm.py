@@ -23,8 +23,8 @@ from pgtrial.machines.windows import AnyMachine
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import AS_IT_IS, Drawn
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Server
-from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import patience_s
 from pgtrial.servers.copy_statistics import CopyStatistics
 from pgtrial.servers.loaded_data import LoadedData
@@ -59,9 +59,9 @@ class Needs:
     """The settings of the sessions of each arm, if the arms share one server."""
 
     @classmethod
-    def of(cls, spec: StudySpec) -> Needs:
+    def of(cls, design: Design) -> Needs:
         """Returns the needs of a study."""
-        points = load_points(spec)
+        spec, points = design.spec, design.load_points
         data = dict.fromkeys(data_of(spec, point) for point in points)
         by_scale = sorted(data, key=lambda tables: tables.scale if isinstance(tables, PgbenchTables) else math.inf)
         clients = max(point.clients for point in points)
@@ -74,7 +74,7 @@ class Needs:
         patient_s = patience_s(spec.load.on_server_loss) or 0.0
         load = spec.load
         own = spec.scripts or load.values or load.data or load.kind.is_of_the_user
-        sets_path = any("search_path" in (spec.resolved(arm).settings or {}) for arm in spec.arms)
+        sets_path = any("search_path" in server.settings for server in design.servers.values())
         return cls(
             clients,
             by_scale,
@@ -84,6 +84,7 @@ class Needs:
             undo=undo,
             makes=makes,
             has_users_sql=bool(own or sets_path),
+            sessions=design.sessions,
         )
 
     @property

@@ -16,8 +16,8 @@ from pgtrial.loads.target import Target
 from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.errors import TrialError, one_line
 from pgtrial.model.records.plan import AS_IT_IS, Drawn
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Given, MadeBySsh, MadeHere, Server
-from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm, Needs, allow_settings
 from pgtrial.servers.copy_statistics import CopyStatistics
 from pgtrial.servers.given import GivenServer
@@ -238,26 +238,19 @@ _KINDS: dict[type[Server], Callable[[str, Any, Needs, Workspace, LoadMaker], Arm
 }
 
 
-def make_arms(
-    spec: StudySpec,
-    workspace: Workspace,
-    sessions: Mapping[str, Mapping[str, str]] | None = None,
-    maker: LoadMaker = ENGINE_HERE,
-) -> dict[str, Arm]:
+def make_arms(design: Design, workspace: Workspace, maker: LoadMaker = ENGINE_HERE) -> dict[str, Arm]:
     """Returns the study's arms by name, in its order. Nothing is started yet. Raises StudyError.
 
-    `sessions` has the settings of the sessions of each arm, if all arms share one server. `maker` makes their loads,
-    and data on servers elsewhere.
+    `maker` makes their loads, and data on servers elsewhere.
     """
-    needs = Needs.of(spec)
-    servers = {name: spec.resolved(name) for name in spec.arms}
+    needs, servers, sessions, baseline = Needs.of(design), design.servers, design.sessions, design.baseline
     if sessions:
-        of_baseline = servers[spec.baseline]
-        kept = {name: value for name, value in of_baseline.settings.items() if name not in sessions[spec.baseline]}
+        of_baseline = servers[baseline]
+        kept = {name: value for name, value in of_baseline.settings.items() if name not in sessions[baseline]}
         server = SharedServer(
             _KINDS[type(of_baseline)](
-                spec.baseline, of_baseline.model_copy(update={"settings": kept}), needs, workspace, maker
+                baseline, of_baseline.model_copy(update={"settings": kept}), needs, workspace, maker
             )
         )
-        return {name: SessionArm(name, servers[name], sessions[name], server) for name in spec.arms}
+        return {name: SessionArm(name, servers[name], sessions[name], server) for name in servers}
     return {name: _KINDS[type(server)](name, server, needs, workspace, maker) for name, server in servers.items()}

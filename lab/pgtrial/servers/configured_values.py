@@ -14,9 +14,9 @@ from itertools import combinations
 from pathlib import Path
 
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import MadeHere, Server
 from pgtrial.model.study.sources import is_source
-from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.installations import find_servers, resolve
 from pgtrial.store.temporary import temporary_folder
 
@@ -25,11 +25,10 @@ _TIMEOUT_S = 20.0
 _UNKNOWN = "unrecognized configuration parameter"
 
 
-def check_configured(spec: StudySpec) -> None:
+def check_configured(design: Design) -> None:
     """Raises StudyError for settings with which a server of this machine could not start, and if there is no such
     server."""
-    for arm in spec.arms:
-        server = spec.resolved(arm)
+    for arm, server in design.servers.items():
         if isinstance(server, MadeHere) and not is_source(server.postgres):  # a source is not built yet
             found = resolve(server.postgres)
             for name, wanted in server.settings.items():
@@ -49,18 +48,18 @@ def unknown_setting(name: str, known: list[str]) -> str:
     return f"did you mean {near[0]}?" if near else "correct its name"
 
 
-def equal_arms(spec: StudySpec) -> Iterator[str]:
+def equal_arms(design: Design) -> Iterator[str]:
     """Yields a warning for each pair of arms that are identical, or whose settings have the same values."""
     noise = "this is an A/A study, and any difference it shows is noise"
-    for first, second in combinations(spec.arms, 2):
-        if (how := why_equal(spec, first, second)) is not None:
+    for first, second in combinations(design.servers, 2):
+        if (how := why_equal(design, first, second)) is not None:
             yield f"the arms {first} and {second} are {how}: {noise}"
 
 
-def why_equal(spec: StudySpec, first: str, second: str) -> str | None:
+def why_equal(design: Design, first: str, second: str) -> str | None:
     """Returns `identical`, or `equal in effect` with the values of the settings; None if two arms differ, or may
     differ."""
-    one, other = spec.resolved(first), spec.resolved(second)
+    one, other = design.servers[first], design.servers[second]
     if one == other:
         return "identical"
     if one != other.model_copy(update={"settings": one.settings}):

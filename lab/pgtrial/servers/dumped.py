@@ -23,8 +23,8 @@ from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.trust import check_program
 from pgtrial.model import marks
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import MadeHere, conninfo_of
-from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_size
 from pgtrial.servers.connection_errors import cure_of, reason_of, what_to_check, where_tried
 from pgtrial.servers.given import target_of, without_password
@@ -36,12 +36,13 @@ from pgtrial.store.state import own_directory
 _VERSION = re.compile(r"\(PostgreSQL\) (\d[\d.]*)")
 
 
-def take_dump(spec: StudySpec) -> str | None:
+def take_dump(design: Design) -> str | None:
     """Dumps the database of a study, unless that is done. Returns a sentence on what was done, or None.
 
-    `spec` has the password, if the user has given one in the connection string; it is passed only in the environment of
-    pg_dump. Raises StudyError and ArmError.
+    The study has the password, if the user has given one in the connection string; it is passed only in the environment
+    of pg_dump. Raises StudyError and ArmError.
     """
+    spec = design.spec
     if not is_to_be_dumped(spec) or size_of_dumped(spec) is not None:
         return None
     (path,) = data_places(spec)
@@ -58,7 +59,7 @@ def take_dump(spec: StudySpec) -> str | None:
         raise StudyError(
             f"{marks.key('load', 'data')}: cannot connect to {shown}{where_tried(error, parts)}: {reason}; {cure}"
         ) from None
-    server = _oldest([resolve(made.postgres) for arm in spec.arms if isinstance(made := spec.resolved(arm), MadeHere)])
+    server = _oldest([resolve(made.postgres) for made in design.made.values() if isinstance(made, MadeHere)])
     if server.major < major:
         raise StudyError(
             f"{marks.key('load', 'data')}: {shown} is PostgreSQL {major}, and the pg_dump of the oldest arm is "

@@ -29,6 +29,7 @@ from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.replay import StatementPlans
 from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.model.study.cut_values import cut
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.packs import MANIFEST
 from pgtrial.model.study.spec import StudySpec
@@ -85,6 +86,11 @@ class StudyDirectory:
         self.spec = spec
         self.plan = plan
         self.made_here = made_here
+
+    @property
+    def design(self) -> Design:
+        """Returns the design of the study, whose trials alternate as its plan says."""
+        return Design.planned(self.spec, self.plan)
 
     @classmethod
     def create(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:

@@ -13,24 +13,19 @@ from pydantic import BaseModel, ValidationError
 from pgtrial.files.reading import is_passed, read_text
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.former_keys import name_of_today, why_gone
 from pgtrial.model.study.frozen import without_secrets
 from pgtrial.model.study.jobs import JobSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.manifests import MUST, Location, all_errors, in_one, parsed
+from pgtrial.model.study.objections import objection_to_fleet, objection_to_metrics, objection_to_prices
 from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.replay import ReplaySection
 from pgtrial.model.study.servers import HAS, objection_to_arm, objection_to_table
 from pgtrial.model.study.setup import ProviderMetrics, SetUp
-from pgtrial.model.study.spec import (
-    StudySection,
-    StudySpec,
-    VerdictSection,
-    objection_to_fleet,
-    objection_to_metrics,
-    objection_to_prices,
-)
+from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection
 from pgtrial.model.study.statistics import objection_to_statistics
 from pgtrial.model.study.storage import Storage, Volume
 from pgtrial.model.study.suites import SuiteSection
@@ -201,23 +196,24 @@ _TWO_ARMS = f"a study needs at least two arms; write {marks.arm('NAME')} once fo
 
 
 def _check_arms(spec: StudySpec, source: str, text: str) -> None:
-    if objections := list(_objections(spec)):
+    if objections := list(_objections(Design(spec))):
         mistakes = [(line_of(text, location), sentence) for location, sentence in objections]
         raise StudyError(in_one(source, mistakes))
 
 
-def _objections(spec: StudySpec) -> Iterator[tuple[Location, str]]:
+def _objections(design: Design) -> Iterator[tuple[Location, str]]:
     """Yields the contradictions between keys that are right each by itself: where the contradiction is written, and a
     sentence."""
+    spec = design.spec
     if len(spec.arms) < spec.load.kind.fewest_arms:
         yield ("arms",), _TWO_ARMS
-    if (objection := objection_to_metrics(spec)) is not None:
+    if (objection := objection_to_metrics(design)) is not None:
         yield ("verdict", "metrics"), objection
     of_the_study = (
-        objection_to_prices(spec),
+        objection_to_prices(design),
         spec.load.kind.objection_to_servers(spec),
         objection_to_fleet(spec),
-        objection_to_statistics(spec),
+        objection_to_statistics(design),
     )
     for objection in of_the_study:
         if objection is not None:
@@ -227,7 +223,7 @@ def _objections(spec: StudySpec) -> Iterator[tuple[Location, str]]:
     for arm, table in spec.arms.items():
         if not arm.strip() or len(arm) > 60 or not arm.isprintable():
             yield ("arms",), f"{marks.arm(repr(arm))} is no name for an arm; use 1 to 60 printable characters"
-        objection = objection_to_table(table) or objection_to_arm(table, spec.resolved(arm))
+        objection = objection_to_table(table) or objection_to_arm(table, design.servers[arm])
         if objection is not None:
             place = f"{marks.arm(arm)} " if objection.startswith(HAS) else marks.at_arm(arm)
             yield ("arms", arm), f"{place}{objection}"

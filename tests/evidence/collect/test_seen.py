@@ -7,6 +7,7 @@ import pytest
 from pgtrial.evidence.collect.server import seen_on_its_host
 from pgtrial.evidence.collect.subject import Subject
 from pgtrial.machines.machine import LOCAL
+from pgtrial.model.study.design import Design
 from pgtrial.store.study_file import build_study
 from pgtrial.verdict.rules import audit
 from tests.machines.shell import ShellMachine
@@ -21,7 +22,7 @@ from .test_windows import PlayedWindows
 def test_a_host_without_the_servers_process_is_told(seen, told):
     spec = build_study({"arms": {"A": {}, "B": {"dsn": "host=b", "ssh": "me@c"}}}, "t")
     found = audit(
-        plan_of(["server.dsn", "server.host"]), facts(A={}, B={"server": {"process_seen": seen}}), spec
+        plan_of(["server.dsn", "server.host"]), facts(A={}, B={"server": {"process_seen": seen}}), Design(spec)
     ).findings
     assert named(found) == told
     assert all("me@c, which the study names as the host of B" in finding.message for finding in found)

@@ -10,6 +10,7 @@ from pgtrial.conduct.progress import Second
 from pgtrial.conduct.run_study import run_study
 from pgtrial.machines.posix import BOOT_ID
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.report.data import read_data
 from pgtrial.report.tables.where import where_tables
 from pgtrial.servers.arm import Needs
@@ -90,7 +91,7 @@ def test_hosts_are_observed_and_reported_and_nothing_is_made_there(tmp_path, lab
 def refusal(dsn, state, **more):
     spec = build_study({"load": {"clients": 1}, "arms": {"a": {"dsn": dsn, **more}, "b": {"dsn": dsn}}}, "test")
     with Workspace(state) as workspace, pytest.raises(StudyError) as refused:
-        make_arms(spec, workspace)["a"].check(Needs.of(spec))
+        make_arms(Design(spec), workspace)["a"].check(Needs.of(Design(spec)))
     return str(refused.value)
 
 

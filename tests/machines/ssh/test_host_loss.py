@@ -70,7 +70,7 @@ def test_a_host_lost_in_mid_trial_fails_that_trial_and_comes_back_with_all_chang
         seen.append((host.ttl(), len(host.mounts())))
 
     with Workspace() as workspace:
-        arms = make_arms(study.spec, workspace)
+        arms = make_arms(study.design, workspace)
         arms["a"].prepare(PgbenchTables(1), lambda line: None)
 
         lost = run_one(study, first, arms[first.arm], once(measuring, crash))
@@ -140,7 +140,7 @@ def test_an_interrupt_while_the_host_is_gone_ends_the_lab_and_tells_what_is_left
 ):
     def run() -> None:
         with Workspace(fresh_state) as workspace:
-            arm = make_arms(study.spec, workspace)["a"]
+            arm = make_arms(study.design, workspace)["a"]
             with arm.serve(NO_TABLES, tmp_path / "log", {}):
                 crash()
                 raise KeyboardInterrupt

@@ -13,6 +13,7 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.machines.machine import HostError, HostTrouble
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.study.design import Design
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.rooms import HostRoom, pending_rooms, remove_rooms
@@ -37,7 +38,7 @@ from pgtrial.store.study_file import read_study
 
 study, log = sys.argv[1:]
 with Workspace() as workspace:
-    arm = make_arms(read_study(study), workspace)["a"]
+    arm = make_arms(Design(read_study(study)), workspace)["a"]
     with arm.serve(NO_TABLES, Path(log), {}):
         print("serving", flush=True)
         sys.stdin.read()
@@ -94,7 +95,7 @@ def one_study(hosts, postgres):
 
 def refusal(spec, state):
     with Workspace(state) as workspace, pytest.raises((StudyError, ArmError, HostTrouble)) as refused:
-        make_arms(spec, workspace)["a"].check(Needs.of(spec))
+        make_arms(Design(spec), workspace)["a"].check(Needs.of(Design(spec)))
     return str(refused.value)
 
 
@@ -143,7 +144,7 @@ def test_a_folder_is_made_and_removed_and_no_password_and_no_open_door_is_in_it(
 ):
     folder = hosts[0].folder / "made"
     with Workspace(fresh_state) as workspace:
-        arm = make_arms(one_study(data=str(folder)), workspace)["a"]
+        arm = make_arms(Design(one_study(data=str(folder))), workspace)["a"]
         with arm.serve(NO_TABLES, tmp_path / "log", {}) as target:
             assert target.password
             texts = [small_text(path) for path in folder.rglob("*")]
@@ -220,7 +221,7 @@ class TestBadInput:
     def test_what_needs_root_is_refused_without_it(self, hosts, one_study, fresh_state):
         spec = one_study(thp="never")
         with Workspace(fresh_state) as workspace, pytest.raises(StudyError, match="write sudo = true"):
-            make_arms(spec, workspace)["b"].check(Needs.of(spec))
+            make_arms(Design(spec), workspace)["b"].check(Needs.of(Design(spec)))
 
     @pytest.mark.server
     def test_a_folder_that_the_servers_account_cannot_reach(self, one_study, fresh_state, hosts):

@@ -7,6 +7,7 @@ import pytest
 from pgtrial.conduct.plan import make_plan
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.model.records.facts import Facts
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.verdict.rules import audit
 from tests.conftest import VERSIONS
@@ -42,7 +43,7 @@ def _facts(arm, settings=None, defaults=None, **groups):
 
 def _findings(spec, a=None, b=None):
     facts = {"A": _facts("A", **(a or {})), "B": _facts("B", **(b or {}))}
-    return audit(make_plan(spec, 1, "2026-11-20T14:12:00Z"), facts, spec).findings
+    return audit(make_plan(spec, 1, "2026-11-20T14:12:00Z"), facts, Design(spec)).findings
 
 
 def _rules(findings):
@@ -229,7 +230,7 @@ def test_real_servers_with_one_declared_setting_differ_only_in_what_follows_from
         "A": collect("A", one.target, one.data_directory),
         "B": collect("B", other.target, other.data_directory),
     }
-    findings = audit(make_plan(spec, 1, "2026-11-20T14:12:00Z"), facts, spec).findings
+    findings = audit(make_plan(spec, 1, "2026-11-20T14:12:00Z"), facts, Design(spec)).findings
     assert [finding.message for finding in findings if finding.rule == "undeclared_difference"] == []
     assert ("following_difference", "info") in _rules(findings)
 
@@ -288,7 +289,7 @@ def test_two_real_servers_of_one_kind_give_no_finding_about_differences(clusters
         "A": collect("A", one.target, one.data_directory),
         "B": collect("B", other.target, other.data_directory),
     }
-    findings = audit(make_plan(spec, 1, "2026-11-20T14:12:00Z"), facts, spec).findings
+    findings = audit(make_plan(spec, 1, "2026-11-20T14:12:00Z"), facts, Design(spec)).findings
     assert not {finding.rule for finding in findings} & {"undeclared_difference", "following_difference", "durability"}
 
 
@@ -301,7 +302,7 @@ def test_real_servers_of_two_versions_differ_only_by_the_declared_version(cluste
         "A": collect("A", one.target, one.data_directory),
         "B": collect("B", other.target, other.data_directory),
     }
-    findings = audit(make_plan(spec, 1, "2026-11-20T14:12:00Z"), facts, spec).findings
+    findings = audit(make_plan(spec, 1, "2026-11-20T14:12:00Z"), facts, Design(spec)).findings
     rules = _rules(findings)
     assert ("following_difference", "info") in rules
     assert ("data_checksums", "warning") in rules

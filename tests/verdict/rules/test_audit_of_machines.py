@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.verdict.rules import audit
 from pgtrial.verdict.rules.hygiene import is_debugging
@@ -15,7 +16,7 @@ from .cases import facts, named, plan_of
 
 def _findings(a, b, declared=()):
     spec = StudySpec.model_validate({"arms": {"A": {}, "B": {}}})
-    return audit(plan_of(declared), facts(A=a, B=b), spec).findings
+    return audit(plan_of(declared), facts(A=a, B=b), Design(spec)).findings
 
 
 def _volume(rate, cache="write back", virtual="none", filesystem="ext4", **probes):

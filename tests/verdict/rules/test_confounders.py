@@ -10,6 +10,7 @@ import pytest
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.evidence.observe.views import read_relations
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.verdict.rules import audit
@@ -31,7 +32,7 @@ def _above_the_verdict(a, b, trials=None):
     plan = plan_of()
     facts = {name: collect(name, each.target, each.data_directory) for name, each in (("A", a), ("B", b))}
     trials = run(plan, noisy({})) if trials is None else trials
-    result = verdict_of(plan, trials, audit(plan, facts, SPEC), facts=facts)
+    result = verdict_of(plan, trials, audit(plan, facts, Design(SPEC)), facts=facts)
     # what this machine is like, the same for both
     about_both = {"thp", "not_durable", "governor", "debug_build"}
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pgtrial.model.records.facts import Facts
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.verdict.rules import audit
 
@@ -17,7 +18,7 @@ def _told(*deployments):
     ]
     spec = StudySpec.model_validate({"arms": {"A": {}, "B": {}}})
     first = known[0].model_copy(update={"arm": "A"})
-    return audit(plan_of(), {"A": first, "B": known[0]}, spec, {"A": [first], "B": known}).findings
+    return audit(plan_of(), {"A": first, "B": known[0]}, Design(spec), {"A": [first], "B": known}).findings
 
 
 def _server(version="18.6", work_mem="4MB", microseconds=300.0):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.model.records.where_it_ran import ServerHost
+from pgtrial.model.study.design import Design
 from pgtrial.store.study_file import build_study
 from pgtrial.verdict.rules import audit
 from tests.verdict.fleets import LOST, by_fleet, share
@@ -19,7 +20,7 @@ HOUR_US = 3_600e6
 
 def of_facts(a, b, *, fleet=None):
     study = {"arms": {"A": {}, "B": {}}} | ({"fleet": fleet} if fleet is not None else {})
-    return audit(plan_of(), facts(A=a, B=b), build_study(study, "test")).findings
+    return audit(plan_of(), facts(A=a, B=b), Design(build_study(study, "test"))).findings
 
 
 def of_trials(plan, change):
@@ -124,7 +125,7 @@ def test_a_machine_of_the_fleet_that_is_the_labs_own_takes_the_cpu_time_of_a_ser
 def test_hosts_that_are_not_alike_are_told_where_arms_have_hosts_of_their_own(own, declared, said):
     base = {"cpu": {"model": "EPYC", "logical": 16}, "memory": {"total_mb": 65_000}}
     plan = plan_of(declared=["server.host"] if declared else ["server.version"])
-    found = audit(plan, facts(A=base, B=own), build_study({"arms": {"A": {}, "B": {}}}, "test")).findings
+    found = audit(plan, facts(A=base, B=own), Design(build_study({"arms": {"A": {}, "B": {}}}, "test"))).findings
     assert [said in each.message for each in found if each.rule == "unequal_hosts"] == ([True] if said else [])
 
 
@@ -245,7 +246,7 @@ def test_what_differs_between_hosts_follows_from_the_declared_host():
     base, own = ({"os": {"kernel": kernel}, "settings": {"dynamic_shared_memory_type": kind}}
                  for kernel, kind in (("6.1", "posix"), ("14.3", "sysv")))  # fmt: skip
     found = audit(
-        plan_of(["server.host"]), facts(A=base, B=own), build_study({"arms": {"A": {}, "B": {}}}, "t")
+        plan_of(["server.host"]), facts(A=base, B=own), Design(build_study({"arms": {"A": {}, "B": {}}}, "t"))
     ).findings
     assert named(found) == {("following_difference", "info")}
     assert "From the declared server.host of B follow differences in os.kernel and settings.dynamic" in found[0].message

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pgtrial.model.records.plan import PlannedTrial
-from pgtrial.model.study.servers import Made, MadeBySsh
-from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.servers import Made, MadeBySsh, Server
 from pgtrial.model.study.storage import Storage
 
 _STREAM = 1
@@ -34,30 +33,22 @@ class Shared:
         return len(self.places) or len(self.arms)
 
 
-def shared_places(spec: StudySpec) -> list[Shared]:
+def shared_places(servers: Mapping[str, Server]) -> list[Shared]:
     """Returns the groups of arms that take turns on places, in the order of the arms. A list of places makes a group
     even if only one arm has it."""
     groups: dict[tuple[Hashable, tuple[str, ...]], list[str]] = defaultdict(list)
-    for arm in spec.arms:
-        server = spec.resolved(arm)
+    for arm, server in servers.items():
         if isinstance(server, Made) and (common := _common(server)) is not None:
             groups[common].append(arm)
     return [Shared(tuple(arms), places) for (_, places), arms in groups.items() if places or len(arms) > 1]
 
 
-def listed_places(spec: StudySpec, *arms: str) -> tuple[str, ...]:
-    """Returns the places on which all of these arms take turns by the lists of their storage; none if they do not take
-    turns."""
-    return next((group.places for group in shared_places(spec) if set(arms) <= set(group.arms)), ())
-
-
-def draw_places(spec: StudySpec, trials: Sequence[PlannedTrial], seed: int) -> list[PlannedTrial]:
+def draw_places(shared: Sequence[Shared], trials: Sequence[PlannedTrial], seed: int) -> list[PlannedTrial]:
     """Returns the planned trials with their places: at each load point of each block a fresh random permutation.
 
     Arms that share places get different ones as long as there are enough, and take turns on them otherwise. Any two
     of them are as likely to have their places the other way round: the sign of a block's log-ratio stays a fair coin.
     """
-    shared = shared_places(spec)
     if not shared:
         return list(trials)
     generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(_STREAM,))))
@@ -69,7 +60,7 @@ def draw_places(spec: StudySpec, trials: Sequence[PlannedTrial], seed: int) -> l
     ]
 
 
-def _draw(shared: list[Shared], generator: np.random.Generator) -> Iterator[tuple[str, int]]:
+def _draw(shared: Sequence[Shared], generator: np.random.Generator) -> Iterator[tuple[str, int]]:
     for group in shared:
         places = generator.permutation(group.count)
         for turn, arm in enumerate(generator.permutation(len(group.arms))):

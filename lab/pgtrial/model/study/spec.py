@@ -7,14 +7,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
-from pgtrial.model import marks
-from pgtrial.model.metrics import PER_CENT, TPS, known_metrics
+from pgtrial.model.metrics import known_metrics
 from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
-from pgtrial.model.study.price import Price, price_of
 from pgtrial.model.study.servers import Given, Server, server_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.units import Seconds, Share, as_list
@@ -138,66 +136,6 @@ class StudySpec(Record):
     def resolved(self, arm: str) -> Server:
         """Returns the server of one arm, with the keys that all arms share filled in."""
         return server_of(self.server, self.arms[arm])
-
-
-def objection_to_metrics(spec: StudySpec) -> str | None:
-    """Returns why the study cannot declare its metrics, as a sentence; None if it can."""
-    load, names, metrics = spec.load, spec.verdict.metrics, marks.key("verdict", "metrics")
-    if names and load.kind.why_no_metrics is not None:
-        return f"{metrics} {load.kind.why_no_metrics}"
-    for name in names:
-        if (misfit := load.kind.misfit(load, name)) is not None:
-            return f'{metrics}: "{name}" {misfit}'
-    for name in (TPS, PER_CENT):
-        if name in names and is_paced(spec):
-            return f'{metrics}: at a rate "{name}" is the rate itself; leave it out, or leave out the rate'
-    if PER_CENT in names and not prices_of(spec):
-        return f'{metrics}: "{PER_CENT}" takes the price of every arm; write price = "0.42 USD/h" in each'
-    return None
-
-
-def objection_to_prices(spec: StudySpec) -> str | None:
-    """Returns what is wrong with the prices of the arms, as a sentence; None if nothing is."""
-    prices = prices_of(spec)
-    free = [arm for arm in spec.arms if arm not in prices]
-    if prices and free:
-        return f"{marks.arm(free[0])} has no price; give every arm one, or none"
-    currencies = sorted({price.currency for price in prices.values()})
-    if len(currencies) > 1:
-        several = " and ".join(currencies)
-        return f"{marks.heading('arms')}price: {several} cannot be compared; write all prices in one currency"
-    return None
-
-
-def objection_to_fleet(spec: StudySpec) -> str | None:
-    """Returns why a fleet cannot make the study's load, as a sentence; None if it can, or if there is no fleet."""
-    if spec.fleet is None:
-        return None
-    of_values = "values are drawn by one engine, so such a load has no fleet" if spec.load.values else None
-    why = of_values or spec.load.kind.why_no_fleet
-    return f"{marks.key('fleet')} {why}; remove it" if why is not None else None
-
-
-def prices_of(spec: StudySpec) -> dict[str, Price]:
-    """Returns the prices of the arms that have one."""
-    texts = {arm: spec.resolved(arm).price for arm in spec.arms}
-    return {arm: price_of(text) for arm, text in texts.items() if text is not None}
-
-
-def metrics_of(spec: StudySpec) -> list[str]:
-    """Returns the metrics that a study declares; prices declare transactions per cent, and a promise declares the
-    capacity."""
-    kind = spec.load.kind
-    names = kind.metrics(spec.load, spec.verdict.metrics)
-    if not prices_of(spec) or PER_CENT in names or is_paced(spec) or not kind.has_price:
-        return names
-    return [*(names or [TPS]), PER_CENT]
-
-
-def primary_metric_of(spec: StudySpec) -> str | None:
-    """Returns the declared metric of the primary claims; None if they compare the measure of the load."""
-    names = metrics_of(spec)
-    return names[0] if names and names[0] != spec.load.kind.usual_metric(spec.load) else None
 
 
 def is_paced(spec: StudySpec) -> bool:

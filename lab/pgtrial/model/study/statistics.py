@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pgtrial.model import marks
+from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Made
 from pgtrial.model.study.setup import KEYS
-from pgtrial.model.study.spec import StudySpec
 
 TAKES_STATISTICS = 18
 """The first version of PostgreSQL that takes statistics which another server has drawn."""
 
 
-def statistics_of(spec: StudySpec) -> Literal["drawn", "same", "once"]:
-    """Returns what the planner's statistics are in a study; `once` where no arm begins trials with fresh copies."""
-    return spec.load.statistics if _copying(spec) else "once"
-
-
-def objection_to_statistics(spec: StudySpec) -> str | None:
+def objection_to_statistics(design: Design) -> str | None:
     """Returns why the arms cannot all have the same statistics, a sentence; None: they can, or need not."""
-    if spec.load.statistics != "same":
+    if design.load.statistics != "same":
         return None
-    copying = _copying(spec)
-    without = next((arm for arm in spec.arms if arm not in copying), None)
+    copying = design.copying
+    without = next((arm for arm in design.servers if arm not in copying), None)
     if without is not None:
         return (
             f"{marks.key('load', 'statistics', 'same')} is for fresh copies on servers that pgtrial makes, and "
@@ -43,12 +37,6 @@ def too_old(version: str) -> str:
         f"server, as {TAKES_STATISTICS} and later do, and the arms load their data apart; leave the key out: "
         "statistics that are drawn for each trial make the luck of a sample noise between blocks"
     )
-
-
-def _copying(spec: StudySpec) -> dict[str, Made]:
-    """Returns the servers whose trials begin with a fresh copy of the data."""
-    servers = {arm: spec.resolved(arm) for arm in spec.arms}
-    return {arm: server for arm, server in servers.items() if isinstance(server, Made) and server.reset == "copy"}
 
 
 def _load_apart(servers: Sequence[Made]) -> bool:

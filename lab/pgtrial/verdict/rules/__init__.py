@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pgtrial.model.records.facts import Audit, Facts, Finding
 from pgtrial.model.records.plan import Plan
-from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.design import Design
 from pgtrial.verdict.rules import (
     answers,
     clocks,
@@ -75,14 +75,14 @@ GRAVITY = ("withhold", "warning", "info")
 def audit(
     plan: Plan,
     facts: Mapping[str, Facts],
-    spec: StudySpec,
+    design: Design,
     deployments: Mapping[str, Sequence[Facts]] | None = None,
 ) -> Audit:
     """Returns all findings over facts, those that withhold the verdict first.
 
     Arms are compared by one deployment of each, whose facts are in `facts`; `deployments` has the facts of all of them.
     """
-    case = Case(plan, facts, spec, deployments or {})
+    case = Case(plan, facts, design, deployments or {})
     return Audit(findings=by_gravity(finding for finding, _ in _found(case, over_trials=False)))
 
 

@@ -14,7 +14,7 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import CarryOverShift
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.design import Design
 from pgtrial.model.units import shortened
 from pgtrial.statistics.p8 import TOLERATED
 from pgtrial.verdict.carry_over import CellSpeeds, Slices, cell_speeds, shifts
@@ -101,8 +101,8 @@ class Case:
 
     plan: Plan
     facts: Mapping[str, Facts]
-    study: StudySpec | None = None
-    """The study; None for rules over trials, which do not read it."""
+    study: Design | None = None
+    """The design of the study; None for rules over trials, which do not read it."""
     deployments: Mapping[str, Sequence[Facts]] = field(default_factory=dict)
     """The facts of each deployment, by arm."""
     trials: Sequence[Trial] = ()
@@ -132,8 +132,8 @@ class Case:
         return shifts(self.grid, self.speeds)
 
     @property
-    def spec(self) -> StudySpec:
-        """Returns the study, for rules over facts. Raises RuntimeError if the case has none."""
+    def design(self) -> Design:
+        """Returns the design of the study, for rules over facts. Raises RuntimeError if the case has none."""
         if self.study is None:
             raise RuntimeError("this case has no study")
         return self.study

@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 
 from pgtrial.model.known_settings import KNOWN
 from pgtrial.model.records.facts import Facts
-from pgtrial.model.study.places import listed_places
 from pgtrial.model.study.setup import KEYS, LOCALE
 from pgtrial.model.units import grouped
 from pgtrial.verdict.rules import network
@@ -68,7 +67,7 @@ def swapped_places(case: Case) -> Iterator[Concern]:
     for arm, of_arm in grouped(swapped).items():
         yield Concern(
             [case.baseline, arm],
-            f"{case.baseline} and {arm} take turns on {listed(listed_places(case.spec, arm))} by the "
+            f"{case.baseline} and {arm} take turns on {listed(case.design.listed_places(arm))} by the "
             f"coin; when the facts were collected they were at different ones, and differed in {_keys(of_arm)}.",
             "Nothing to do: over the blocks both arms are at each place.",
             "info",
@@ -127,7 +126,7 @@ def _parents(case: Case, difference: Difference) -> list[str]:
 
 def _possible_origins(case: Case, difference: Difference) -> list[str]:
     """Returns the declared keys that a difference may follow from, the one with the most special pattern first."""
-    set_by_study = any(difference.name in case.spec.resolved(arm).settings for arm in (case.baseline, difference.arm))
+    set_by_study = any(difference.name in case.design.servers[arm].settings for arm in (case.baseline, difference.arm))
     # the version of the server does not explain a setting that the study sets
     if difference.group in ("settings", "server") and set_by_study:
         return []
@@ -150,7 +149,7 @@ def _of_volume(key: str, difference: Difference) -> bool:
 
 def _of_the_place(case: Case, difference: Difference) -> bool:
     """True if a difference of storage comes from the storage locations that two arms swap at random between trials."""
-    swapped = difference.group == "storage" and listed_places(case.spec, case.baseline, difference.arm)
+    swapped = difference.group == "storage" and case.design.listed_places(case.baseline, difference.arm)
     return bool(swapped) and not case.declared(difference.arm, difference.key)
 
 

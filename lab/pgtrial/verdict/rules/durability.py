@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pgtrial.model.study.places import listed_places
 from pgtrial.verdict.rules.case import Case, Concern, as_shown, listed, rule
 
 _UNSAFE_MOUNTS = ("nobarrier", "barrier=0")
@@ -170,7 +169,7 @@ def unequal_flush(case: Case) -> Iterator[Concern]:
         if not other or not base or max(other, base) < _UNEQUAL * min(other, base):
             continue
         declared = case.declared_below(arm, "storage", "server.dsn", "server.host")
-        if declared or _on_one_volume(case, arm) or listed_places(case.spec, case.baseline, arm):
+        if declared or _on_one_volume(case, arm) or case.design.listed_places(case.baseline, arm):
             continue  # what is compared, noise, or swapped by the coin; the other rule reports what is too fast
         faster = arm if other > base else case.baseline
         grave = _is_too_fast(case, faster)

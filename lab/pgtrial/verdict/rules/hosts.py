@@ -51,7 +51,7 @@ def _unlike_parts(case: Case, arm: str) -> Iterator[str]:
 def another_host(case: Case) -> Iterator[Concern]:
     """Finds named hosts on which the server does not run, whose facts and counters mislead."""
     for arm in case.where("server", "process_seen", False):
-        server = case.spec.resolved(arm)
+        server = case.design.servers[arm]
         login = server.ssh if isinstance(server, Given) else None
         yield Concern(
             [arm],
@@ -84,7 +84,7 @@ def emulated_machine(case: Case) -> Iterator[Concern]:
 def client_on_the_servers_host(case: Case) -> Iterator[Concern]:
     """Finds servers on the machine of the load, which takes CPU time from them."""
     # whether a fleet's machine is a server's host is in the trials, unless only this machine reaches the server
-    lab_makes_load = case.spec.fleet is None
+    lab_makes_load = case.design.spec.fleet is None
     arms = [arm for arm in case.arms if case.on_labs_machine(arm) and (lab_makes_load or _is_local(case, arm))]
     cpus = case.value(arms[0], "cpu", "logical") if arms else None
     if arms and len(arms) == len(case.arms):

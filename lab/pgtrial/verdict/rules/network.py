@@ -34,7 +34,7 @@ def unequal_network_path(case: Case) -> Iterator[Concern]:
     The facts are about the lab's paths. Those of a fleet are in the trials; if the fleet is on other machines, the
     lab's paths are not those of the load, except for the encryption, which both request in the same way.
     """
-    fleet = case.spec.fleet
+    fleet = case.design.spec.fleet
     elsewhere = fleet is not None and fleet.address != LOCAL
     for arm in case.others:
         measured = [*_measured(case, arm, round_trips=fleet is None or elsewhere)]

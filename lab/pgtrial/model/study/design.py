@@ -1,0 +1,214 @@
+"""The design of a study: everything that follows from its study file, derived once.
+
+It is made where a study begins or is opened, and handed on. Code that needs a load point, the server of an arm or the
+way in which trials alternate asks the design, so that all of a run has the same answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from pgtrial.model import marks
+from pgtrial.model.errors import StudyError
+from pgtrial.model.metrics import PER_CENT, TPS
+from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.plan import Interleaving, Plan
+from pgtrial.model.study.kinds.transactions import scripts_of_arms
+from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.places import Shared, shared_places
+from pgtrial.model.study.price import Price, price_of
+from pgtrial.model.study.programs import ClientKeys
+from pgtrial.model.study.servers import Given, Made, Server
+from pgtrial.model.study.setup import SESSION_SETTINGS
+from pgtrial.model.study.spec import StudySpec, VerdictSection, is_paced, load_points
+
+_OF_ANALYZE = "default_statistics_target"
+"""A setting of sessions that changes how large a sample ANALYZE reads. If arms differ in it and each arm's copy of the
+data is analysed, the arms cannot be sessions of one server."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """A study, and what follows from its study file. Each answer is derived when it is first asked for, and kept."""
+
+    spec: StudySpec
+    interleaving: Interleaving | None = None
+    """How the trials of a load point alternate; None if each runs by itself, or if that is not decided yet. A plan may
+    have longer slices at some load points."""
+
+    @classmethod
+    def planned(cls, spec: StudySpec, plan: Plan) -> Design:
+        """Returns the design of a study that has its plan: its trials alternate as the plan says."""
+        return cls(spec, plan.interleaving)
+
+    @property
+    def load(self) -> LoadSection:
+        """The section `[load]` of the study file."""
+        return self.spec.load
+
+    @property
+    def verdict(self) -> VerdictSection:
+        """The section `[verdict]` of the study file."""
+        return self.spec.verdict
+
+    @property
+    def baseline(self) -> str:
+        """The name of the first arm, with which the others are compared."""
+        return self.spec.baseline
+
+    @cached_property
+    def load_points(self) -> list[LoadPoint]:
+        """The load points, in the order of the study file."""
+        return load_points(self.spec)
+
+    @cached_property
+    def servers(self) -> dict[str, Server]:
+        """The server of each arm, with the keys that all arms share filled in; the baseline is the first."""
+        return {arm: self.spec.resolved(arm) for arm in self.spec.arms}
+
+    @cached_property
+    def given(self) -> dict[str, Given]:
+        """The servers of the arms whose servers somebody else runs."""
+        return {arm: server for arm, server in self.servers.items() if isinstance(server, Given)}
+
+    @cached_property
+    def made(self) -> dict[str, Made]:
+        """The servers of the arms whose servers pgtrial makes."""
+        return {arm: server for arm, server in self.servers.items() if isinstance(server, Made)}
+
+    @cached_property
+    def copying(self) -> dict[str, Made]:
+        """The servers of the arms whose trials begin with a fresh copy of the data."""
+        return {arm: server for arm, server in self.made.items() if server.reset == "copy"}
+
+    @property
+    def trials_of_block(self) -> int:
+        """The number of trials in a block: every arm once at every load point."""
+        return len(self.servers) * len(self.load_points)
+
+    @property
+    def shares_server(self) -> bool:
+        """True if all arms are sessions of one server."""
+        return self.interleaving is not None and self.interleaving.shared_server
+
+    @property
+    def sessions(self) -> Mapping[str, Mapping[str, str]]:
+        """The settings of each arm's sessions if all arms share one server; empty if each arm has its own."""
+        return self.possible_sessions if self.shares_server else {}
+
+    @cached_property
+    def possible_sessions(self) -> dict[str, dict[str, str]]:
+        """The settings of each arm's sessions if all arms can share one server; empty if each arm needs its own.
+
+        Arms can share a server if they differ only in settings that a session can set, or in what their clients do.
+        Arms that are identical get a server each: such a study is to show how much two equal servers differ. Arms with
+        client programs or scripts of their own compare these and not their servers, so they may share one.
+        """
+        load, servers = self.load, self.servers
+        base = servers[self.baseline]
+        of_clients: dict[str, Any] = {"settings": {}, "workload": None, **dict.fromkeys(ClientKeys.model_fields)}
+        without_clients = [server.model_copy(update=of_clients) for server in servers.values()]
+        alike = all(server == without_clients[0] for server in without_clients)
+        several = isinstance(base, Given) and len(base.dsn) > 1
+        if not load.share_server or not alike or several or base.setup_sql or getattr(base, "extensions", None):
+            return {}
+        names = {name for server in servers.values() for name in server.settings}
+        differing = {name for name in names if len({server.settings.get(name) for server in servers.values()}) > 1}
+        of_sessions = SESSION_SETTINGS - ({_OF_ANALYZE} if self.statistics == "drawn" else set())
+        is_of_clients = load.kind.follows_the_arm or bool(scripts_of_arms(self.spec.arms))
+        if not (differing or is_of_clients) or not {name.lower() for name in differing} <= of_sessions:
+            return {}
+        return {
+            arm: {name: value for name, value in server.settings.items() if name in differing}
+            for arm, server in servers.items()
+        }
+
+    @property
+    def statistics(self) -> Literal["drawn", "same", "once"]:
+        """How the planner's statistics come about; `once` if no arm begins its trials with a fresh copy. A plan may
+        have changed `drawn` to `once`."""
+        return self.load.statistics if self.copying else "once"
+
+    @cached_property
+    def places(self) -> list[Shared]:
+        """The groups of arms that take turns on places, in the order of the arms."""
+        return shared_places(self.servers)
+
+    def listed_places(self, *arms: str) -> tuple[str, ...]:
+        """Returns the places on which all of these arms take turns by the lists of their storage; none if they do not
+        take turns."""
+        return next((group.places for group in self.places if set(arms) <= set(group.arms)), ())
+
+    @cached_property
+    def layouts(self) -> dict[str, int]:
+        """The number of memory layouts of each arm whose server is built in several."""
+        return {arm: server.layouts for arm, server in self.made.items() if server.layouts}
+
+    @property
+    def arms_by_layouts(self) -> Counter[int]:
+        """The number of arms that draw from one list of layouts, by the number of layouts in it."""
+        return Counter(self.layouts.values())
+
+    @cached_property
+    def deployments(self) -> int:
+        """The number of deployments that each arm names; 1 for all other arms.
+
+        Raises StudyError if arms differ in that.
+        """
+        counts = {arm: len(server.dsn) if isinstance(server, Given) else 1 for arm, server in self.servers.items()}
+        first, *others = counts.items()
+        for other in others:
+            if other[1] != first[1]:
+                raise StudyError(
+                    f"{marks.arm(first[0])} names {first[1]} deployments and {marks.arm(other[0])} {other[1]}; name as "
+                    "many in each, for they are compared in pairs"
+                )
+        return first[1]
+
+    @cached_property
+    def prices(self) -> dict[str, Price]:
+        """The prices of the arms that have one."""
+        return {arm: price_of(server.price) for arm, server in self.servers.items() if server.price is not None}
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics that the study declares; prices declare transactions per cent, and a promise declares the
+        capacity."""
+        kind, names = self.load.kind, self.load.kind.metrics(self.load, self.verdict.metrics)
+        if not self.prices or PER_CENT in names or is_paced(self.spec) or not kind.has_price:
+            return names
+        return [*(names or [TPS]), PER_CENT]
+
+    @property
+    def primary_metric(self) -> str | None:
+        """The declared metric of the primary claims; None if they compare the measure of the load."""
+        names = self.metrics
+        return names[0] if names and names[0] != self.load.kind.usual_metric(self.load) else None
+
+    @property
+    def families(self) -> int:
+        """The number of families of claims that share the error of 5%: 1 if each of them errs in 5% by itself."""
+        if self.verdict.error == "primary":
+            return 1
+        beside_the_primary = (
+            len(self.load_points) > 1,
+            len(self.metrics) > 1,
+            self.load.kind.has_family(self.load),
+            len({point.clients for point in self.load_points}) > 1,
+            len({point.scale for point in self.load_points}) > 1,
+        )
+        return 1 + sum(beside_the_primary)
+
+    @property
+    def claims(self) -> int:
+        """The number of claims that share the error which the first look is to decide: primary, declared, on statements
+        or queries."""
+        primary, families = max(1, len(self.servers) - 1), self.families
+        secondary = (len(self.metrics) - 1) * primary
+        comparisons = primary if families > 1 else 1
+        parts = self.load.kind.parts(self.load) * comparisons
+        return max(primary, secondary, parts) * families * (self.verdict.studies or 1)

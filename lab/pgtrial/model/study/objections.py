@@ -1,0 +1,46 @@
+"""Checks which sections of a study file fit together: its metrics, prices and fleet with its load and its arms."""
+
+from __future__ import annotations
+
+from pgtrial.model import marks
+from pgtrial.model.metrics import PER_CENT, TPS
+from pgtrial.model.study.design import Design
+from pgtrial.model.study.spec import StudySpec, is_paced
+
+
+def objection_to_metrics(design: Design) -> str | None:
+    """Returns why the study cannot declare its metrics, as a sentence; None if it can."""
+    load, names, metrics = design.load, design.verdict.metrics, marks.key("verdict", "metrics")
+    if names and load.kind.why_no_metrics is not None:
+        return f"{metrics} {load.kind.why_no_metrics}"
+    for name in names:
+        if (misfit := load.kind.misfit(load, name)) is not None:
+            return f'{metrics}: "{name}" {misfit}'
+    for name in (TPS, PER_CENT):
+        if name in names and is_paced(design.spec):
+            return f'{metrics}: at a rate "{name}" is the rate itself; leave it out, or leave out the rate'
+    if PER_CENT in names and not design.prices:
+        return f'{metrics}: "{PER_CENT}" takes the price of every arm; write price = "0.42 USD/h" in each'
+    return None
+
+
+def objection_to_prices(design: Design) -> str | None:
+    """Returns what is wrong with the prices of the arms, as a sentence; None if nothing is."""
+    prices = design.prices
+    free = [arm for arm in design.servers if arm not in prices]
+    if prices and free:
+        return f"{marks.arm(free[0])} has no price; give every arm one, or none"
+    currencies = sorted({price.currency for price in prices.values()})
+    if len(currencies) > 1:
+        several = " and ".join(currencies)
+        return f"{marks.heading('arms')}price: {several} cannot be compared; write all prices in one currency"
+    return None
+
+
+def objection_to_fleet(spec: StudySpec) -> str | None:
+    """Returns why a fleet cannot make the study's load, as a sentence; None if it can, or if there is no fleet."""
+    if spec.fleet is None:
+        return None
+    of_values = "values are drawn by one engine, so such a load has no fleet" if spec.load.values else None
+    why = of_values or spec.load.kind.why_no_fleet
+    return f"{marks.key('fleet')} {why}; remove it" if why is not None else None
