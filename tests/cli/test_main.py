@@ -94,6 +94,8 @@ def test_no_command_explains_itself_with_libraries_that_take_as_long_as_all_the_
         ),
         (["studies"], "`pgtrial studies` is no command any more; `pgtrial list` lists the bundled studies"),
         (["nonsense"], "No such command 'nonsense'"),
+        (["verdict", "a" * 5000], f"the path {'a' * 60}... is too long for this system"),
+        (["run", "a" * 300 + ".toml"], f"the path {'a' * 60}... is too long for this system"),
         (["pack", "nonsense"], "Invalid value for 'action': 'nonsense' is not one of 'check', 'list' (see"),
         (
             ["compare", "jit=on", "jit=off", "--workload", ""],
@@ -127,6 +129,14 @@ def test_a_study_that_is_refused_before_its_first_trial_leaves_no_directory(pgtr
     assert done.returncode == 3
     assert "work_mem" in done.stderr.splitlines()[-1]
     assert list(tmp_path.glob("results/*")) == []
+
+
+@pytest.mark.parametrize("size", ["0", "00"])
+def test_a_terminal_that_says_it_has_no_width_shows_what_others_show(commands, tmp_path, size):
+    shown = commands.run(["list"], tmp_path, {**os.environ, "COLUMNS": "80"})
+    without = commands.run(["list"], tmp_path, {**os.environ, "COLUMNS": size, "LINES": size})
+    assert shown.stdout
+    assert without.stdout == shown.stdout
 
 
 def test_debug_shows_the_traceback(pgtrial, tmp_path):

@@ -5,6 +5,7 @@ A command is a function `NAME_command` in Typer's style of a module here, and a 
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import os
@@ -67,6 +68,13 @@ _LIBRARIES = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 """Environment variables of numpy, scipy and polars, unless they are set: the frames of a study are small, and threads
 that wait for work spin on processors that a server may be measured on."""
 
+_SIZE = ("COLUMNS", "LINES")
+"""Environment variables with the size of the terminal. Some programs that make a terminal set them to 0, and rich would
+then draw nothing."""
+
+_PATH_SHOWN = 60
+"""The number of characters that are shown of a path that is too long."""
+
 _PASSED_ON = [name for name, (module, _) in COMMANDS.items() if module is None]
 """Commands that the engine carries out. pgtrial executes the engine in place of its own process and passes the
 arguments on unchanged."""
@@ -114,6 +122,9 @@ def main(arguments: list[str] | None = None) -> None:
     gc.set_threshold(50_000)
     for name, value in _LIBRARIES.items():
         os.environ.setdefault(name, value)
+    for name in _SIZE:
+        if (size := os.environ.get(name)) and not size.strip("0"):
+            del os.environ[name]
     given = sys.argv[1:] if arguments is None else arguments
     if not _is_passed_on(given):
         # files of the lab are written by its account alone, whatever the umask; a user's own group keeps its rights
@@ -170,7 +181,10 @@ def _status_of(arguments: list[str]) -> int:
         return 0
     except Exception as error:  # noqa: BLE001 - its words may be a stranger's
         show_traceback(error)
-        say(f"error: {described(error)}; {how_to_report('the same command')}")
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            say(f"error: the path {str(error.filename)[:_PATH_SHOWN]}... is too long for this system; correct it")
+        else:
+            say(f"error: {described(error)}; {how_to_report('the same command')}")
         print_notes(error)
         return ERROR_STATUS
     return outcome if isinstance(outcome, int) else 0
