@@ -19,9 +19,9 @@ from pgtrial import __version__
 from pgtrial.cli.commands import Command
 from pgtrial.cli.faults import described, how_to_report, show_traceback
 from pgtrial.cli.invocation import Invocation
-from pgtrial.cli.output import line, print_notes, say, warn
+from pgtrial.cli.output import discard, line, print_notes, say, warn
 from pgtrial.files.trust import without_weak_folders
-from pgtrial.model.errors import ERROR_STATUS, PgtrialError, StudyError
+from pgtrial.model.errors import ERROR_STATUS, FULL, PgtrialError, StudyError
 
 COMMANDS = {
     "demo": ("run", "Compare synchronous_commit on with off here and now, in about three minutes."),
@@ -177,12 +177,16 @@ def _status_of(arguments: list[str]) -> int:
         return 130
     except BrokenPipeError:
         # the reader of our output, e.g. `head`, is gone: nothing is wrong
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout)
         return 0
     except Exception as error:  # noqa: BLE001 - its words may be a stranger's
         show_traceback(error)
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
             say(f"error: the path {str(error.filename)[:_PATH_SHOWN]}... is too long for this system; correct it")
+        elif isinstance(error, OSError) and error.errno in FULL and error.filename is None:
+            # files are written elsewhere, with errors of their own
+            say(f"error: what this command prints cannot be written ({error.strerror}); free some space for it")
+            discard(sys.stdout)
         else:
             say(f"error: {described(error)}; {how_to_report('the same command')}")
         print_notes(error)

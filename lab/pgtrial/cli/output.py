@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TextIO
 
 from pgtrial.machines.interrupt import Interrupted
 from pgtrial.model.printable import printable, printable_json
 
 
 def line(text: object) -> None:
-    """Print text on stdout, at once."""
-    sys.stdout.write(f"{printable(str(text))}\n")
-    sys.stdout.flush()
+    """Print text on stdout, at once. Raises OSError."""
+    _on_stdout(f"{printable(str(text))}\n")
 
 
 def json_line(content: Any, *, indent: int | None = None, default: Callable[[Any], Any] | None = None) -> None:
@@ -24,14 +24,37 @@ def json_line(content: Any, *, indent: int | None = None, default: Callable[[Any
 
 
 def json_text(text: str) -> None:
-    """Print what is JSON already."""
-    sys.stdout.write(f"{printable_json(text)}\n")
-    sys.stdout.flush()
+    """Print what is JSON already, on stdout. Raises OSError."""
+    _on_stdout(f"{printable_json(text)}\n")
+
+
+def _on_stdout(text: str) -> None:
+    if sys.stdout is not None:  # Python's name for a stdout that is closed
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def say(text: str) -> None:
     """Print a line of progress on stderr."""
-    sys.stderr.write(f"pgtrial: {printable(text)}\n")
+    _on_stderr(f"pgtrial: {printable(text)}\n")
+
+
+def _on_stderr(text: str) -> None:
+    """Prints on stderr. Where stderr is closed, or its disk is full, the text is lost: the exit status of the command
+    stays what it is, and never becomes Python's 1, which means a regression."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        discard(sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """Sends what a stream could not write, and all that follows, nowhere: Python would try again at its end, and fail
+    with a status of its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def warn(text: str) -> None:
@@ -54,4 +77,4 @@ def stopped(interrupted: Interrupted, then: str = "") -> int:
 
 def print_traceback(error: BaseException) -> None:
     """Print where an error comes from on stderr."""
-    sys.stderr.write(printable("".join(traceback.format_exception(error))))
+    _on_stderr(printable("".join(traceback.format_exception(error))))

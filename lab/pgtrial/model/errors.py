@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 
 from pgtrial.model.marks import in_toml, keys_in
 from pgtrial.model.tokens import without_tokens
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The numbers of the system's errors for a full disk and for an exhausted quota."""
 
 ERROR_STATUS = 3
 """Exit status of every command that ends with an error. 1 and 2 are results: a regression, no verdict."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import re
 import shlex
@@ -12,7 +11,7 @@ from typing import Any, Literal
 
 from pgtrial import __version__
 from pgtrial.files.reading import read_bytes
-from pgtrial.model.errors import StoreError
+from pgtrial.model.errors import FULL, StoreError
 from pgtrial.model.records.claims import SIDES
 from pgtrial.model.records.results import JUDGED_BLOCKS, StudyResult
 from pgtrial.report.data import StudyData, read_data, read_measured
@@ -23,8 +22,6 @@ from pgtrial.verdict.rules.case import listed
 Form = Literal["md", "html"]
 
 _ABSENT = "absent"
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-"""The numbers of the errors for a full disk and for an exhausted quota."""
 
 
 def render(directory: StudyDirectory, form: Form) -> str:
@@ -51,7 +48,7 @@ class ReportNotWrittenError(StoreError):
 
     def __init__(self, result: StudyResult, names: Sequence[str], directory: StudyDirectory, error: StoreError) -> None:
         what = str(error).partition("; ")[0]
-        is_full = getattr(error.__cause__, "errno", None) in _FULL
+        is_full = getattr(error.__cause__, "errno", None) in FULL
         cure = "free some space" if is_full else f"make {directory.path} writable"
         super().__init__(
             f"{what}; {listed(names)} {'are' if len(names) > 1 else 'is'} not written, and nothing measured is lost: "
