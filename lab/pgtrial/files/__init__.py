@@ -1,1 +1,1 @@
-"""Files of this machine: whether other accounts could exchange them, how they are read, and how they are written."""
+"""Files of this machine: whether other accounts could exchange them, how they are read, written and locked."""
