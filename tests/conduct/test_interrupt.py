@@ -53,6 +53,19 @@ def test_a_signal_waits_for_what_is_being_made_and_no_longer():
     assert interrupted.value.exit_status == 130
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_that_is_ignored_stays_so(number):
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        with interruptible():
+            signal.raise_signal(number)
+            with pytest.raises(Interrupted, match="SIGTERM"):
+                signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, before)
+
+
 @pytest.fixture
 def idle_engine(tmp_path, monkeypatch):
     """An engine that says nothing and goes on."""

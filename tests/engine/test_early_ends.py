@@ -63,6 +63,28 @@ def test_an_interrupt_leaves_no_statement_running(peers, fresh, tmp_path, which,
     assert "may still be running" not in done.stderr
 
 
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_was_ignored_at_the_start_ends_no_run(peers, fresh, tmp_path, which):
+    """Both programs run to their end, as a program in the background of a script does when Ctrl-C ends that."""
+    target, file = fresh(empty=True), tmp_path / "script.sql"
+    file.write_text("SELECT pg_advisory_xact_lock_shared(7);\n")
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%xact_lock_shared(7)%'"
+    for peer in peers:
+        with target.connect_as_user() as gate:
+            gate.execute("SELECT pg_advisory_lock(7)")
+            handler = signal.signal(which, signal.SIG_IGN)
+            try:
+                process = peer.start(target, ["-n", "-f", str(file), "-t", "3"])
+            finally:
+                signal.signal(which, handler)
+            with process:
+                until(lambda: gate.execute(waiting).fetchone() == (1,), "the client waits", 60)
+                process.send_signal(which)
+                gate.execute("SELECT pg_advisory_unlock(7)")
+                done = ended(process)
+        assert (done.status, "actually processed: 3/3" in done.stdout) == (0, True), done.stderr
+
+
 def test_a_commit_that_runs_is_cancelled_too(peers, fresh, tmp_path):
     target, file = fresh(empty=True), tmp_path / "script.sql"
     file.write_text(_COMMIT)

@@ -14,7 +14,9 @@ pub enum CaptureError {
     Format(#[from] format::Error),
     #[error("the log \"{log}\" {form}; {cure}")]
     Foreign { log: String, form: &'static str, cure: &'static str },
-    #[error("\"{0}\" has JSON that is neither PostgreSQL's jsonlog nor an export of Cloud SQL. Give a log of a server")]
+    #[error(
+        "\"{0}\" has JSON that is neither PostgreSQL's jsonlog nor an export of Cloud SQL, Azure or CloudWatch. Give a log of a server"
+    )]
     OtherJson(String),
     #[error(
         "no line of \"{log}\" begins with a known log_line_prefix; the first one is: {first}. Give the server's with --prefix \
@@ -44,9 +46,16 @@ pub enum CaptureError {
     )]
     OutOfOrder { log: String, before: String },
     #[error(
+        "the logs \"{other}\" and \"{log}\" overlap, so that statements would be captured twice: they are one log in two \
+         formats, a log and its copy, or the logs of two servers. Name each log once, and capture servers one by one"
+    )]
+    Overlapping { log: String, other: String },
+    #[error(
         "the logs are in another language than English (line {line} of \"{log}\"). Set lc_messages = 'C' on the server and log again"
     )]
     OtherLanguage { line: u64, log: String },
+    #[error("interrupted; there is no capture")]
+    Interrupted,
     #[error("no statement of the logs is captured: {0}")]
     Outside(String),
     #[error("no statement of the logs can be used; left out: {count} {why} (first in line {line} of \"{log}\")")]

@@ -17,6 +17,7 @@ pub enum Reason {
     NotExecuted,
     ErrorAlone,
     ValuesCut,
+    ReplacedWhole,
     Plan,
     Unreadable(Problem),
     Damaged,
@@ -60,6 +61,7 @@ impl Reason {
             Self::NotExecuted => "not-executed",
             Self::ErrorAlone => "error-alone",
             Self::ValuesCut => "values-cut",
+            Self::ReplacedWhole => "replaced-whole",
             Self::Unreadable(Problem::Format) => "unreadable",
             Self::Unreadable(Problem::Encoding) => "not-utf8",
             Self::Unreadable(Problem::CutShort) => "cut-short",
@@ -97,6 +99,10 @@ impl Reason {
             Self::ErrorAlone => "errors of statements whose text is not logged: set log_min_error_statement = error",
             Self::ValuesCut => {
                 "values that end in \"...\" and are replayed so: log_parameter_max_length may have cut them; set it to -1"
+            }
+            Self::ReplacedWhole => {
+                "statements that are replaced as a whole and fail when they are replayed: their quotes do not pair, or they \
+                 failed because the server could not read them, so values cannot be told from the rest"
             }
             Self::Plan => {
                 "plans of auto_explain: statements are taken from the lines of log_min_duration_statement or log_statement alone"

@@ -8,9 +8,11 @@
 //! - `make`: reads logs and writes a capture
 //! - `message`, `parameters`: what a record's texts say
 //! - `mix`: sessions made of pg_stat_statements and pg_stats
+//! - `overlap`: finds logs that have the same records
 //! - `recorder`: makes sessions and statements of records
 //! - `selection`: the part of the logs that is wanted
 //! - `session`: a session until its end
+//! - `statement_template`: makes the template and the parameters of a statement
 //! - `sql`: the text of statements: tokens, templates, literals
 //! - `time`, `zones`: timestamps, and the zones of their clocks
 //!
@@ -24,11 +26,13 @@ pub mod log;
 pub mod make;
 mod message;
 pub mod mix;
+mod overlap;
 mod parameters;
 mod recorder;
 pub mod selection;
 mod session;
 pub mod sql;
+mod statement_template;
 #[cfg(test)]
 mod tests;
 pub mod time;

@@ -1,8 +1,11 @@
 //! The making of a capture of logs, from opening the first one to `capture.json`.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ground::output::could_not;
 
@@ -12,6 +15,7 @@ use crate::format::{About, LeftOut, Origin, Source, Writer};
 use crate::left_out::{LeftOuts, Reason};
 use crate::log::{DetectedLog, LogItem, Prefix, ReadCounts};
 use crate::mix::{self, Mix};
+use crate::overlap::Overlap;
 use crate::recorder::Recorder;
 use crate::selection::Selection;
 use crate::time::{Micros, iso, now};
@@ -32,6 +36,13 @@ pub struct CaptureOrder {
     pub anonymize: bool,
     /// The program's name and version.
     pub made_by: String,
+    /// True once the capture has to end early, because a signal interrupts it.
+    pub interrupt: Arc<AtomicBool>,
+}
+
+/// Returns an error once a signal has interrupted the capture.
+pub fn heed(interrupt: &AtomicBool) -> Result<(), CaptureError> {
+    if interrupt.load(Ordering::Relaxed) { Err(CaptureError::Interrupted) } else { Ok(()) }
 }
 
 /// The progress of reading.
@@ -60,9 +71,11 @@ pub fn make(
     let mut plain = directory.as_os_str().to_owned();
     plain.push(".plain");
     let plain = Path::new(&plain);
-    fs::create_dir(plain)
+    DirBuilder::new()
+        .mode(0o700)
+        .create(plain)
         .map_err(could_not(format_args!("make \"{}\", where the values are kept meanwhile", plain.display())))?;
-    let made = read(order, plain, progress).and_then(|_| Ok(anonymize::rewrite(plain, directory)?));
+    let made = read(order, plain, progress).and_then(|_| anonymize::rewrite(plain, directory, &order.interrupt));
     // Also after an error no values may stay behind.
     let removed = fs::remove_dir_all(plain);
     let about = made?;
@@ -81,12 +94,14 @@ fn read(order: &CaptureOrder, directory: &Path, progress: &mut dyn FnMut(ReadPro
     }
     let writer = Writer::create(directory)?;
     let mut reading = Reading {
-        recorder: Recorder::new(writer, order.selection.clone()),
+        recorder: Recorder::new(writer, order.selection.clone(), order.anonymize),
         zones: if order.selection.has_zone() { order.zones.clone().exact() } else { order.zones.clone() },
         sources: Vec::new(),
         read: 0,
         before: None,
+        overlap: Overlap::default(),
         progress: &mut |read| progress(ReadProgress { read, total }),
+        interrupt: &order.interrupt,
     };
     order.logs.iter().try_for_each(|name| reading.read(name, order.prefix.as_ref()))?;
     let Reading { recorder, sources, .. } = reading;
@@ -146,7 +161,9 @@ struct Reading<'a> {
     read: u64,
     /// The first time of the log before, and its name.
     before: Option<(Micros, String)>,
+    overlap: Overlap,
     progress: &'a mut dyn FnMut(u64),
+    interrupt: &'a AtomicBool,
 }
 
 impl Reading<'_> {
@@ -160,7 +177,9 @@ impl Reading<'_> {
         let prefix = log.format().prefix().map(|prefix| prefix.text().to_owned());
         let counts: Rc<ReadCounts> = log.counts();
         let mut order = Chronology::default();
+        self.overlap.next_log();
         log.read(&mut |found| {
+            heed(self.interrupt)?;
             match found {
                 LogItem::Unreadable { line, why } => self.recorder.leave_out(Reason::from(why), name, line)?,
                 LogItem::Record(record) => {
@@ -168,6 +187,9 @@ impl Reading<'_> {
                     placed.map_err(|why| CaptureError::Zone { line: record.line, log: name.to_owned(), why })?;
                     if order.records == 0 {
                         self.check_order(name, record.time.utc)?;
+                    }
+                    if let Some(other) = self.overlap.take(record, name) {
+                        return Err(CaptureError::Overlapping { log: name.to_owned(), other });
                     }
                     order.step(record.time.utc);
                     self.recorder.take(record, name)?;
@@ -180,6 +202,9 @@ impl Reading<'_> {
         })?;
         if order.is_backwards() {
             return Err(CaptureError::NewestFirst(name.to_owned()));
+        }
+        if let Some(other) = self.overlap.end_log() {
+            return Err(CaptureError::Overlapping { log: name.to_owned(), other });
         }
         if counts.is_damaged.get() {
             self.recorder.leave_out(Reason::Damaged, name, counts.lines.get())?;

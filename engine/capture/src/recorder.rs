@@ -4,15 +4,17 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::error::CaptureError;
-use crate::format::{Error, Parameterization, Protocol, RecordedStatement, StatementFailure, TemplateShape, Writer};
+use crate::format::{Protocol, RecordedStatement, StatementFailure, Writer};
 use crate::left_out::{LeftOuts, Reason};
 use crate::log::{Record, Severity, language_of};
 use crate::message::{self, Names, Said};
 use crate::parameters;
 use crate::selection::Selection;
-use crate::session::{OpenSession, Pending, Values};
-use crate::sql::literals::{Split, highest_parameter, without_comments};
+use crate::session::{OpenSession, Pending};
+use crate::sql::literals::highest_parameter;
+use crate::sql::reading::chosen_backslashes;
 use crate::sql::tokens::{SqlToken, Tokens};
+use crate::statement_template::{SentText, TemplateMaker, Templated};
 use crate::time::{Micros, Timestamp};
 
 /// The recorder, which takes records in the order of the logs.
@@ -23,7 +25,9 @@ pub struct Recorder {
     server_version: Option<String>,
     /// The open sessions by process: a process serves one session at a time.
     sessions: HashMap<u32, OpenSession>,
-    split: Split,
+    templates: TemplateMaker,
+    /// True if values are replaced afterwards, so that they must be told from the rest for certain.
+    conceals: bool,
     /// The time of the first record of all.
     first: Option<Micros>,
     /// The times of the first and of the last record.
@@ -43,14 +47,16 @@ const REPEATED: Micros = 10_000_000;
 const COARSEST: Micros = 2_000_000;
 
 impl Recorder {
-    pub fn new(writer: Writer, selection: Selection) -> Self {
+    /// Makes a recorder that takes this selection of the logs. If the values are replaced afterwards, `conceals` is true.
+    pub fn new(writer: Writer, selection: Selection, conceals: bool) -> Self {
         Self {
             writer,
             selection,
             left_out: LeftOuts::default(),
             server_version: None,
             sessions: HashMap::new(),
-            split: Split::default(),
+            templates: TemplateMaker::new(conceals),
+            conceals,
             first: None,
             range: None,
             repeated: Vec::new(),
@@ -236,9 +242,15 @@ impl Recorder {
         let open = self.sessions.get_mut(&record.pid).filter(|open| !open.is_another(record));
         match open.map(|open| (open.pending.as_mut().is_some_and(|pending| is_its(pending)), open)) {
             Some((true, open)) => {
-                if let Some(Pending { statement, .. }) = &mut open.pending {
+                if let Some(Pending { statement, parameters, text, .. }) = &mut open.pending {
                     statement.duration = Some(record.time.utc.saturating_sub(statement.start));
                     statement.failure = Some(failure);
+                    if let Some(text) = text.as_deref().filter(|_| could_not_be_read(record)) {
+                        let whole = self.templates.whole(text, &mut self.writer)?;
+                        (statement.template, *parameters) = (whole.template, whole.parameters);
+                        statement.failure = Some(StatementFailure::Unstated);
+                        self.left_out.add(Reason::ReplacedWhole, source, record.line);
+                    }
                 }
                 open.write_pending(&mut self.writer)
             }
@@ -277,56 +289,35 @@ impl Recorder {
         if is_copy_with_client(sent.text) {
             return self.leave_out(Reason::CopyData, source, record.line);
         }
-        let Some((template, parameters)) = self.template(sent)? else {
+        let backslashes = open.backslashes;
+        open.backslashes = chosen_backslashes(sent.text).unwrap_or(backslashes);
+        let text = SentText { protocol: sent.protocol, text: sent.text, parameters: sent.parameters, backslashes };
+        let is_unparsed = self.conceals && sent.failure.is_some() && could_not_be_read(record);
+        let made = match is_unparsed {
+            true => Some(self.templates.whole(sent.text, &mut self.writer)?),
+            false => self.templates.make(&text, &mut self.writer)?,
+        };
+        let Some(Templated { template, parameters, is_whole }) = made else {
             return self.leave_out(Reason::ParametersMissing, source, record.line);
         };
+        // Whatever the error was, that of the replaced text is another one.
+        let failure = sent.failure.map(|failure| if is_whole { StatementFailure::Unstated } else { failure });
+        if is_whole {
+            self.left_out.add(Reason::ReplacedWhole, source, record.line);
+        }
         if sent.parameters.is_some() && parameters.iter().flatten().any(|value| parameters::may_be_cut(value)) {
             self.left_out.add(Reason::ValuesCut, source, record.line);
         }
         let logged = record.time.utc.saturating_sub(sent.duration.unwrap_or(0));
         // Times of logs are cut to milliseconds or seconds: a statement begins when the one before has ended.
         let start = if logged < free && free - logged < COARSEST { free } else { logged };
-        let statement =
-            RecordedStatement { start, duration: sent.duration, template, failure: sent.failure, rows: None };
+        let statement = RecordedStatement { start, duration: sent.duration, template, failure, rows: None };
         let open = self.sessions.get_mut(&record.pid).expect("its session is open");
         open.is_left_out = false;
-        open.pending = Some(Pending { statement, parameters, hash: hash_of(sent.text) });
+        let text = (self.conceals && !is_whole).then(|| sent.text.to_owned());
+        open.pending = Some(Pending { statement, parameters, hash: hash_of(sent.text), text });
         let has_ended = sent.duration.is_some() || sent.failure.is_some();
         if has_ended { open.write_pending(&mut self.writer) } else { Ok(()) }
-    }
-
-    /// Returns the template of a statement and its parameters; `None` if the log lacks their values.
-    fn template(&mut self, sent: &Sent<'_>) -> Result<Option<(u32, Values)>, CaptureError> {
-        let bound = match sent.parameters.map(parameters::parse) {
-            None => None,
-            Some(None) => return Ok(None),
-            Some(bound) => bound,
-        };
-        let needed = if sent.protocol == Protocol::Simple { 0 } else { highest_parameter(sent.text) as usize };
-        if bound.as_ref().map_or(0, Vec::len) < needed {
-            return Ok(None);
-        }
-        let named = match bound {
-            None if sent.protocol != Protocol::Prepared => self.with_literals(sent),
-            bound => self.with_bound(sent, bound.unwrap_or_default()),
-        };
-        Ok(named.map(Some)?)
-    }
-
-    fn with_literals(&mut self, sent: &Sent<'_>) -> Result<(u32, Values), Error> {
-        self.split.fill(sent.text);
-        let parameters = Parameterization::Literals { places: &self.split.places, first: self.split.first };
-        let shape = TemplateShape { protocol: sent.protocol, text: &self.split.template, parameters };
-        let template = self.writer.template(&shape)?;
-        let literals = self.split.literals.iter().map(|literal| Some(sent.text[literal.clone()].to_owned()));
-        Ok((template, literals.collect()))
-    }
-
-    fn with_bound(&mut self, sent: &Sent<'_>, values: Values) -> Result<(u32, Values), Error> {
-        let text = without_comments(sent.text);
-        let parameters = Parameterization::Bound(values.len() as u32);
-        let template = self.writer.template(&TemplateShape { protocol: sent.protocol, text: &text, parameters })?;
-        Ok((template, values))
     }
 }
 
@@ -355,6 +346,22 @@ fn is_client(record: &Record) -> bool {
     // While it connects its type is "not initialized".
     matches!(record.backend_type.as_str(), "" | "client backend" | "not initialized")
 }
+
+/// Returns true if a statement failed since the server could not read it, or did not know a name in it: then a value
+/// may stand where names do.
+fn could_not_be_read(record: &Record) -> bool {
+    match &record.sqlstate {
+        Some(code) => matches!(code, SYNTAX_ERROR | UNDEFINED_COLUMN),
+        None => {
+            let message = &record.message;
+            let is_unknown_column = message.starts_with("column ") && message.contains(" does not exist");
+            message.contains(" at or near \"") || message.contains(" at end of input") || is_unknown_column
+        }
+    }
+}
+
+const SYNTAX_ERROR: &[u8; 5] = b"42601";
+const UNDEFINED_COLUMN: &[u8; 5] = b"42703";
 
 /// Finds out whether the prefix says the names that the message of an authorized connection has.
 fn check_names(record: &Record, source: &str, names: &Names<'_>) -> Result<(), CaptureError> {

@@ -4,6 +4,7 @@ use crate::error::CaptureError;
 use crate::format::{RecordedStatement, SessionId, Writer};
 use crate::log::Record;
 use crate::message::Names;
+use crate::sql::tokens::Backslashes;
 use crate::time::Micros;
 
 /// A session that has not ended yet.
@@ -29,6 +30,8 @@ pub struct OpenSession {
     pub source: String,
     /// True if the last statement was left out: its duration is left out too.
     pub is_left_out: bool,
+    /// The meaning of backslashes in strings that the session has chosen; `None` if the server's settings decide it.
+    pub backslashes: Option<Backslashes>,
 }
 
 /// The parameters of a statement; `None` is NULL.
@@ -40,6 +43,8 @@ pub struct Pending {
     pub parameters: Values,
     /// The hash of the statement's text, with which an error in the log is assigned to its statement.
     pub hash: u64,
+    /// The statement's text, if values are replaced afterwards and an error may show that the text cannot be read.
+    pub text: Option<String>,
 }
 
 impl OpenSession {

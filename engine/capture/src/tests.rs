@@ -243,3 +243,149 @@ fn an_error_that_a_parallel_worker_and_its_leader_say_is_one() {
     let without_leader = [&begin[..], &of_worker].concat();
     assert_eq!(sessions(&without_leader).len(), 2);
 }
+
+/// The statements of an anonymized capture in one text, and the number of statements that were replaced as a whole.
+fn concealed(lines: &[(u32, u32, &str)]) -> (String, u64) {
+    let made = made(&log(lines), true).unwrap();
+    let replaced = made.about.left_out.iter().find(|left_out| left_out.reason == "replaced-whole");
+    (made.sessions.concat().join("\n"), replaced.map_or(0, |left_out| left_out.count))
+}
+
+#[test]
+fn values_are_replaced_where_quotes_do_not_pair() {
+    let secrets = ["Brien", "Hiddenstreet", "Secret", "4111222233334444", "Arcy", "Anna"];
+    for (lines, whole) in [
+        (
+            &[
+                (0, 7, "LOG:  duration: 0.1 ms  statement: SET standard_conforming_strings TO off"),
+                (1, 7, "LOG:  duration: 0.1 ms  statement: INSERT INTO p VALUES ('O\\'Brien Secret', 5)"),
+                (2, 7, "LOG:  duration: 0.1 ms  statement: INSERT INTO p VALUES ('Hiddenstreet\\\\', 'Secret')"),
+            ][..],
+            0,
+        ),
+        (&[(0, 7, "LOG:  duration: 0.1 ms  statement: SELECT 'O\\'Brien', 'Hiddenstreet'")], 0),
+        (
+            &[
+                (0, 7, "ERROR:  syntax error at or near \"Brien\" at character 28"),
+                (0, 7, "STATEMENT:  INSERT INTO p VALUES ('O'Brien', 'Hiddenstreet 5', 'D'Arcy')"),
+            ],
+            1,
+        ),
+        (
+            &[
+                (0, 7, "LOG:  statement: SELECT 'O'Brien', 'Secret'"),
+                (1, 7, "ERROR:  syntax error at or near \"Brien\" at character 9"),
+                (1, 7, "STATEMENT:  SELECT 'O'Brien', 'Secret'"),
+            ],
+            1,
+        ),
+        (
+            &[
+                (0, 7, "ERROR:  column \"Anna Brien\" does not exist at character 9"),
+                (0, 7, "STATEMENT:  SELECT * FROM p WHERE name = \"Anna Brien\""),
+            ],
+            1,
+        ),
+        (&[(0, 7, "LOG:  duration: 0.1 ms  statement: SELECT 1 AS \"Secret")], 1),
+        (
+            &[
+                (0, 7, "LOG:  execute get_anna: SELECT * FROM p WHERE name = 'Anna' AND city = $1"),
+                (0, 7, "DETAIL:  parameters: $1 = 'Hiddenstreet'"),
+            ],
+            0,
+        ),
+        (&[(0, 7, "LOG:  execute get_anna: SELECT * FROM p WHERE name = 'Anna'")], 0),
+        (&[(0, 7, "LOG:  statement: SELECT interval 'Secret Brien', E'\\x41\\x6e\\x6e\\x61'")], 0),
+    ] {
+        let (text, replaced) = concealed(lines);
+        assert!(secrets.iter().all(|secret| !text.contains(secret)), "{text}");
+        assert_eq!(replaced, whole, "{text}");
+    }
+}
+
+#[test]
+fn a_failed_statement_whose_text_is_certain_keeps_its_names() {
+    let (text, replaced) = concealed(&[
+        (0, 7, "ERROR:  duplicate key value violates unique constraint \"people_pkey\""),
+        (0, 7, "STATEMENT:  INSERT INTO people (name) VALUES ('it''s Anna')"),
+    ]);
+    assert!(text.starts_with("0 INSERT INTO people (name) VALUES ('") && !text.contains("Anna"), "{text}");
+    assert_eq!(replaced, 0);
+}
+
+proptest! {
+    /// A word of a value occurs nowhere in an anonymized capture, however the value is written and whatever else the
+    /// statement has.
+    #[test]
+    fn no_word_of_a_value_stays(
+        word in "[A-Z][a-z]{5,9}",
+        before in "[a-z '\\\\]{0,6}",
+        after in "[a-z '\\\\]{0,6}",
+        form in 0..6_usize,
+        fails in any::<bool>(),
+    ) {
+        // A statement that succeeded has its quotes in pairs.
+        let [before, after] = [before, after].map(|text| if fails { text } else { text.replace('\'', "''") });
+        let codes = |begin: &str| word.chars().map(|c| format!("{begin}{:04x}", c as u32)).collect::<String>();
+        let written = match form {
+            0 => format!("'{before}{word}{after}'"),
+            1 => format!("E'{}'", codes("\\u")),
+            2 => format!("'{{\"name\": \"{}\"}}'", codes("\\u")),
+            3 => format!("U&'{}'", codes("\\")),
+            4 => format!("$${before}{word}{after}$$"),
+            _ => format!("E'{}'", word.bytes().map(|c| format!("\\x{c:02x}")).collect::<String>()),
+        };
+        let statement = format!("INSERT INTO p VALUES ({written}, 'x')");
+        let lines = match fails {
+            true => ["ERROR:  syntax error at or near \"x\"".to_owned(), format!("STATEMENT:  {statement}")],
+            false => [format!("LOG:  duration: 0.1 ms  statement: {statement}"), "LOG:  statement: SELECT 1".to_owned()],
+        };
+        let lines: Vec<_> = lines.iter().map(|line| (0, 7, line.as_str())).collect();
+        let (text, _) = concealed(&lines);
+        prop_assert!(!text.contains(&word) && !text.contains(&codes("\\u")) && !text.contains(&codes("\\")), "{}", text);
+    }
+}
+
+#[test]
+fn logs_with_the_same_records_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let refusal = |first: Vec<u8>, second: Vec<u8>| {
+        fs::write(path("first.log"), first).unwrap();
+        fs::write(path("second.log"), second).unwrap();
+        let order = CaptureOrder { logs: vec![path("first.log"), path("second.log")], ..CaptureOrder::default() };
+        let output = tempfile::tempdir().unwrap();
+        make(&order, output.path(), &mut |_| {}).err().map(|error| error.to_string())
+    };
+    let line = |at: u32| (at, 7, "LOG:  duration: 0.100 ms  statement: select 1");
+    let short = log(&[line(1), line(5)]);
+    let overlapping = refusal(short.clone(), short.clone()).unwrap();
+    assert!(overlapping.contains("overlap, so that statements would be captured twice"), "{overlapping}");
+    let long: Vec<_> = (1..60).map(|second| line(1000 * second)).collect();
+    for second in [&long[..], &long[1..], &long[40..]] {
+        assert!(refusal(log(&long), log(second)).unwrap().contains("overlap"));
+    }
+    let csv = "2026-11-23 08:00:00.001 UTC,,,7,,6560a1b2.7,1,,2026-11-23 08:00:00 UTC,,0,LOG,00000,\
+               \"duration: 0.100 ms  statement: select 1\",,,,,,,,,\"\",\"client backend\",,0\n";
+    let of_formats = refusal(log(&[line(1)]), csv.as_bytes().to_vec()).unwrap();
+    assert!(of_formats.contains("first.log\" and \"") && of_formats.contains("second.log\" overlap"), "{of_formats}");
+    // A server goes on in the next log, in which a process may be a little late.
+    assert_eq!(refusal(log(&long[..40]), log(&long[40..])), None);
+    assert_eq!(refusal(log(&[line(1), line(900)]), log(&[(899, 8, "LOG:  statement: select 2"), line(901)])), None);
+}
+
+#[test]
+fn an_interrupted_capture_leaves_no_values_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let (log_file, output) = (directory.path().join("server.log"), directory.path().join("capture"));
+    fs::write(&log_file, log(&[(0, 1, "LOG:  statement: select 'Secret'")])).unwrap();
+    let order = CaptureOrder {
+        logs: vec![log_file.to_str().unwrap().to_owned()],
+        anonymize: true,
+        interrupt: std::sync::Arc::new(true.into()),
+        ..CaptureOrder::default()
+    };
+    let error = make(&order, &output, &mut |_| {}).unwrap_err();
+    assert_eq!(error.to_string(), "interrupted; there is no capture");
+    assert!(!directory.path().join("capture.plain").exists());
+}

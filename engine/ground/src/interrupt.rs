@@ -1,8 +1,8 @@
 //! Signals that end a run: SIGINT and SIGTERM interrupt it, SIGALRM ends its time.
 
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Once};
+use std::{fs, io};
 
 use nix::sys::signal::{SigSet, Signal};
 use signal_hook::consts::{SIGALRM, SIGINT, SIGTERM};
@@ -17,13 +17,30 @@ pub const STATUS: u8 = 130;
 #[error("could not set signal handler: {0}")]
 pub struct SignalError(#[from] io::Error);
 
+/// Returns SIGINT and SIGTERM, without those that were ignored when the program started. A shell that runs a script
+/// ignores SIGINT for a program in the background, which Ctrl-C shall not end.
+pub fn interrupts() -> impl Iterator<Item = i32> {
+    static IGNORED: LazyLock<u64> = LazyLock::new(|| ignored(&fs::read_to_string(STATUS_FILE).unwrap_or_default()));
+    let ignored = *IGNORED;
+    [SIGINT, SIGTERM].into_iter().filter(move |signal| ignored & (1 << (signal - 1)) == 0)
+}
+
+/// The file in which Linux shows the signals that this process ignores. Elsewhere none count as ignored.
+const STATUS_FILE: &str = "/proc/self/status";
+
+/// Returns the mask of ignored signals in the text of [`STATUS_FILE`]: the lowest bit is that of signal 1.
+fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
 /// Sets the handlers of a run and returns its flag. The first signal sets the flag: the run ends and reports what it
 /// has measured so far. The second signal ends the program with [`STATUS`].
 pub fn catch() -> Result<Arc<AtomicBool>, SignalError> {
     let flag = Arc::new(AtomicBool::new(false));
     ENDS_AT_ONCE.store(false, Ordering::Relaxed);
     set_handlers(|| {
-        [SIGINT, SIGTERM].into_iter().try_for_each(|signal| {
+        interrupts().try_for_each(|signal| {
             register_conditional_shutdown(signal, STATUS.into(), Arc::clone(&flag))?;
             register(signal, Arc::clone(&flag)).map(drop)
         })
@@ -51,7 +68,7 @@ impl EndsAtOnce {
         HANDLERS.call_once(|| {
             let set =
                 |signal| register_conditional_shutdown(signal, STATUS.into(), Arc::clone(&ENDS_AT_ONCE)).map(drop);
-            let _ = set_handlers(|| [SIGINT, SIGTERM].into_iter().try_for_each(set));
+            let _ = set_handlers(|| interrupts().try_for_each(set));
         });
         Self { before: ENDS_AT_ONCE.swap(ends, Ordering::Relaxed) }
     }
@@ -78,4 +95,15 @@ pub fn set_handlers<T>(set: impl FnOnce() -> io::Result<T>) -> Result<T, SignalE
     let done = set();
     interrupts.thread_unblock().map_err(io::Error::from)?;
     Ok(done?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mask_of_ignored_signals_is_read() {
+        assert_eq!(ignored("Name:\tpgbench\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000001002\n"), 0x1002);
+        assert_eq!([ignored(""), ignored("SigIgn:\tx\n")], [0, 0]);
+    }
 }

@@ -66,11 +66,11 @@ impl Target {
         Ok(Arc::new(Self { user, ..Self::resolve(params_of(given, user)?) }))
     }
 
-    /// Returns the server that a command line and the environment name, for texts in this encoding unless the user
-    /// names another one.
+    /// Returns the server that a command line and the environment name, for texts in this encoding, whichever one the
+    /// user names.
     pub fn of_encoding(given: &Given, encoding: &str, user: User) -> Result<Arc<Self>, ParamsError> {
         let mut params = params_of(given, user)?;
-        params.client_encoding.get_or_insert_with(|| encoding.to_owned());
+        params.client_encoding = Some(encoding.to_owned());
         Ok(Arc::new(Self { user, ..Self::resolve(params) }))
     }
 

@@ -7,7 +7,6 @@ import json
 import os
 import queue
 import re
-import signal
 import subprocess
 import threading
 import time
@@ -178,7 +177,8 @@ class EngineRun(LoadRun):
     def interrupt(self) -> None:
         """Asks the engine to stop; it still reports what it measured."""
         if self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
+            # a shell that runs a script lets programs in its background ignore SIGINT, and the engine heeds that
+            self._process.terminate()
 
     def kill(self) -> None:
         """Ends the process by force."""

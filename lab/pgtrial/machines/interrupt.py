@@ -54,8 +54,13 @@ def held_off() -> Iterator[None]:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Raises Interrupted in the main thread for the first SIGINT, SIGTERM or SIGHUP that arrives within the context;
-    later ones are ignored."""
-    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+    later ones are ignored.
+
+    A signal that is ignored already stays so: that of the terminal's end under nohup, and that of Ctrl-C for a program
+    which a script has started in the background.
+    """
+    every = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+    numbers = [number for number in every if signal.getsignal(number) is not signal.SIG_IGN]
 
     def stop(number: int, frame: FrameType | None) -> None:
         for other in numbers:

@@ -1,50 +1,130 @@
 //! Replaces the values of a capture by tokens, which keep what a load depends on: equality, length and, within a
 //! length, order.
 //!
+//! - `escapes`: characters that a value has as escape sequences
 //! - `pieces`: the parts of a value that are replaced
 //! - `tokens`: the tokens that replace them
 //!
 //! docs/replay.md states what is kept.
 
+mod escapes;
 mod pieces;
 mod tokens;
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
-use crate::format::{About, Capture, Error, Origin, Writer};
+use crate::error::CaptureError;
+use crate::format::{About, Capture, Error, Origin, Template, TemplateShape, Writer};
+use crate::make::heed;
+use crate::sql::literals::Split;
+use crate::sql::reading::backslashes_of;
+use pieces::Form;
 use tokens::Vocabulary;
 
 /// Writes the capture in `plain` again, with tokens. All of its values are in memory meanwhile.
-pub fn rewrite(plain: &Path, directory: &Path) -> Result<About, Error> {
+pub fn rewrite(plain: &Path, directory: &Path, interrupt: &AtomicBool) -> Result<About, CaptureError> {
     let capture = Capture::open(plain)?;
     let mut vocabulary = Vocabulary::new();
+    let mut is_used = vec![false; capture.templates().len()];
     for session in capture.sessions()? {
         let mut reader = capture.read(&session?);
         while reader.advance()? {
-            let is_literal = capture.templates()[reader.statement().template as usize].has_literals();
+            heed(interrupt)?;
+            let number = reader.statement().template as usize;
+            let template = &capture.templates()[number];
+            if !std::mem::replace(&mut is_used[number], true) {
+                literals_of(template).iter().for_each(|literal| vocabulary.learn(literal, Form::Literal));
+            }
             for value in reader.parameters().flatten() {
-                vocabulary.learn(&String::from_utf8_lossy(value), is_literal);
+                vocabulary.learn(&String::from_utf8_lossy(value), form_of(template));
             }
         }
     }
     vocabulary.seal();
-    write(&capture, &vocabulary, directory)
+    write(&capture, &vocabulary, directory, interrupt)
 }
 
-fn write(capture: &Capture, vocabulary: &Vocabulary, directory: &Path) -> Result<About, Error> {
-    let (about, mut writer) = (capture.about(), Writer::create(directory)?);
-    for template in capture.templates() {
-        writer.template(&template.shape())?;
+/// Returns how the parameters of a template are written.
+fn form_of(template: &Template) -> Form {
+    match template.has_literals() {
+        true if template.text == "$1" => Form::Value,
+        true => Form::Literal,
+        false => Form::Value,
     }
+}
+
+/// Returns the literals in the text of a template whose parameters are bound.
+fn literals_of(template: &Template) -> Vec<&str> {
+    if template.has_literals() {
+        Vec::new()
+    } else {
+        split(template).literals.into_iter().map(|place| &template.text[place]).collect()
+    }
+}
+
+fn split(template: &Template) -> Split {
+    let mut split = Split::default();
+    split.fill(&template.text, backslashes_of(&template.text, None).unwrap_or_default());
+    split
+}
+
+/// Returns the text of a template whose parameters are bound, with tokens for its literals.
+fn concealed_text(template: &Template, vocabulary: &Vocabulary) -> String {
+    let mut text = String::new();
+    let mut done = 0;
+    for place in split(template).literals {
+        text.push_str(&template.text[done..place.start]);
+        text.push_str(&vocabulary.token(&template.text[place.clone()], Form::Literal));
+        done = place.end;
+    }
+    text.push_str(&template.text[done..]);
+    text
+}
+
+/// The templates that statements use, written when the first of them does: a template that no statement uses has the
+/// text of one that was replaced.
+struct WrittenTemplates<'a> {
+    capture: &'a Capture,
+    vocabulary: &'a Vocabulary,
+    /// The number of each template in the new capture, once it is written.
+    numbers: Vec<Option<u32>>,
+}
+
+impl WrittenTemplates<'_> {
+    fn number(&mut self, template: u32, writer: &mut Writer) -> Result<u32, Error> {
+        if let Some(number) = self.numbers[template as usize] {
+            return Ok(number);
+        }
+        let template = &self.capture.templates()[template as usize];
+        let shape = template.shape();
+        let number = match template.has_literals() {
+            true => writer.template(&shape)?,
+            false => writer.template(&TemplateShape { text: &concealed_text(template, self.vocabulary), ..shape })?,
+        };
+        Ok(*self.numbers[template.id as usize].insert(number))
+    }
+}
+
+fn write(
+    capture: &Capture,
+    vocabulary: &Vocabulary,
+    directory: &Path,
+    interrupt: &AtomicBool,
+) -> Result<About, CaptureError> {
+    let (about, mut writer) = (capture.about(), Writer::create(directory)?);
+    let mut templates = WrittenTemplates { capture, vocabulary, numbers: vec![None; capture.templates().len()] };
     for session in capture.sessions()? {
         let session = session?;
         let id = writer.begin_session(about.begin_us + session.start)?;
         let mut reader = capture.read(&session);
         while reader.advance()? {
+            heed(interrupt)?;
             let mut statement = reader.statement();
-            let is_literal = capture.templates()[statement.template as usize].has_literals();
-            let token = |value: &[u8]| vocabulary.token(&String::from_utf8_lossy(value), is_literal);
+            let form = form_of(&capture.templates()[statement.template as usize]);
+            let token = |value: &[u8]| vocabulary.token(&String::from_utf8_lossy(value), form);
             let parameters: Vec<Option<String>> = reader.parameters().map(|value| value.map(token)).collect();
+            statement.template = templates.number(statement.template, &mut writer)?;
             statement.start += about.begin_us;
             writer.statement(id, &statement, &parameters)?;
         }
@@ -53,12 +133,12 @@ fn write(capture: &Capture, vocabulary: &Vocabulary, directory: &Path) -> Result
         (written.user, written.database, written.application) = (session.user, session.database, session.application);
         writer.end_session(id)?;
     }
-    writer.finish(Origin {
+    Ok(writer.finish(Origin {
         made_at: about.made_at.clone(),
         made_by: about.made_by.clone(),
         sources: about.sources.clone(),
         server_version: about.server_version.clone(),
         anonymized: true,
         left_out: about.left_out.clone(),
-    })
+    })?)
 }

@@ -1,7 +1,20 @@
 //! Cuts a value into the pieces that are replaced by tokens and those that are not.
 
+use std::borrow::Cow;
+
+use super::escapes::{as_body, of_escape_string, of_json, of_unicode_string};
 use crate::sql::tokens::{TokenKind, Tokens};
+use crate::sql::units::UNITS;
 use crate::time::days_since_1970;
+
+/// The form in which a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The value is the text of a literal, with its quotes.
+    Literal,
+    /// The value is as the server knows it: that of a bound parameter.
+    Value,
+}
 
 /// A piece of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +27,8 @@ pub enum Piece<'a> {
     Letters(&'a str),
     /// A run of hexadecimal digits.
     Hex(&'a str),
+    /// A run of the digits 0 and 1 of a bit string.
+    Bits(&'a str),
     /// A date, `2026-11-23`, as days since 1970.
     Date(i64),
 }
@@ -46,45 +61,17 @@ const KEPT_WHOLE: &[&str] = &[
 /// Words of JSON and of arrays, which are never replaced.
 const KEPT_WORDS: &[&str] = &["true", "false", "null", "NULL"];
 
-/// Words of intervals, which are not replaced if a value has no other words.
-const UNITS: &[&str] = &[
-    "ago",
-    "d",
-    "day",
-    "days",
-    "h",
-    "hour",
-    "hours",
-    "hr",
-    "hrs",
-    "m",
-    "microsecond",
-    "microseconds",
-    "millisecond",
-    "milliseconds",
-    "min",
-    "mins",
-    "minute",
-    "minutes",
-    "mon",
-    "mons",
-    "month",
-    "months",
-    "ms",
-    "s",
-    "sec",
-    "second",
-    "seconds",
-    "secs",
-    "week",
-    "weeks",
-    "year",
-    "years",
-];
+/// Cuts a value that is written in this form.
+pub fn cut(text: &str, form: Form, take: &mut Take<'_>) {
+    match form {
+        Form::Literal => of_literal(text, take),
+        Form::Value => of_value(text, take),
+    }
+}
 
 /// Cuts the text of a literal as a statement has it: strings with quotes, numbers, lists of both, the text of a
 /// comment.
-pub fn of_literal(text: &str, take: &mut Take<'_>) {
+fn of_literal(text: &str, take: &mut Take<'_>) {
     for token in Tokens::of(text) {
         match token.kind {
             TokenKind::Text => of_string(token.text, take),
@@ -109,10 +96,20 @@ fn of_string(text: &str, take: &mut Take<'_>) {
     take(Piece::Kept(begin));
     match begin {
         "X'" | "x'" => take(Piece::Hex(body)),
-        "B'" | "b'" => take(Piece::Kept(body)),
+        "B'" | "b'" if body.bytes().all(|c| matches!(c, b'0' | b'1')) => take(Piece::Bits(body)),
+        "E'" | "e'" => of_decoded(&of_escape_string(body), take),
+        "U&'" | "u&'" => of_decoded(&of_unicode_string(body), take),
         _ => of_value(body, take),
     }
     take(Piece::Kept(&rest[body.len()..]));
+}
+
+/// Cuts the value of a string with escapes. What is kept of it is escaped again; tokens need no escapes.
+fn of_decoded(value: &str, take: &mut Take<'_>) {
+    of_value(value, &mut |piece| match piece {
+        Piece::Kept(text) => take(Piece::Kept(&as_body(text))),
+        other => take(other),
+    });
 }
 
 /// Cuts a number as SQL writes it.
@@ -128,7 +125,7 @@ fn of_number(text: &str, take: &mut Take<'_>) {
 }
 
 /// Cuts a value without quotes.
-pub fn of_value(text: &str, take: &mut Take<'_>) {
+fn of_value(text: &str, take: &mut Take<'_>) {
     if KEPT_WHOLE.iter().any(|kept| text.eq_ignore_ascii_case(kept)) || is_interval(text) {
         return of_kept_words(text, take);
     }
@@ -168,22 +165,52 @@ fn piece(text: &str, at: usize, take: &mut Take<'_>) -> usize {
     if let Some(length) = uuid(rest, take).or_else(|| date_and_time(rest, take)) {
         return length;
     }
-    let first = rest.chars().next().unwrap_or_default();
+    if let Some(hex) = hexadecimal(text, at) {
+        take(Piece::Hex(hex));
+        return hex.len();
+    }
+    let Some((first, _)) = of_json(rest) else { return 0 };
     if first.is_ascii_digit() {
-        let length = rest.bytes().take_while(u8::is_ascii_digit).count();
-        take(Piece::Digits(&rest[..length]));
+        let (digits, length) = run(rest, |c| c.is_ascii_digit());
+        take(Piece::Digits(&digits));
         return length;
     }
     if is_letter(first) {
-        let length = rest.find(|c| !is_letter(c)).unwrap_or(rest.len());
-        let word = &rest[..length];
-        let is_kept = KEPT_WORDS.contains(&word) || is_exponent(text, at, length);
-        take(if is_kept { Piece::Kept(word) } else { Piece::Letters(word) });
+        let (word, length) = run(rest, is_letter);
+        let is_kept = KEPT_WORDS.contains(&&*word) || is_exponent(text, at, length);
+        take(if is_kept { Piece::Kept(&word) } else { Piece::Letters(&word) });
         return length;
     }
     let length = if first == '\\' { escape_length(rest) } else { first.len_utf8() };
     take(Piece::Kept(&rest[..length]));
     length
+}
+
+/// Returns the characters of this kind at the front of a text, whether or not JSON has them as escapes, and their
+/// length in bytes there.
+fn run(text: &str, is_its: impl Fn(char) -> bool) -> (Cow<'_, str>, usize) {
+    let mut decoded = String::new();
+    let mut length = 0;
+    while let Some((c, size)) = of_json(&text[length..]).filter(|(c, _)| is_its(*c)) {
+        decoded.push(c);
+        length += size;
+    }
+    (if decoded.len() == length { Cow::Borrowed(&text[..length]) } else { Cow::Owned(decoded) }, length)
+}
+
+/// Returns a word at `at` that has both digits and the letters of hexadecimal numbers, eight characters or more, such
+/// as a digest. A number with an exponent is none.
+fn hexadecimal(text: &str, at: usize) -> Option<&str> {
+    let is_word = |c: char| c.is_alphanumeric();
+    let rest = &text[at..];
+    let word = &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())];
+    let is_whole = !text[..at].ends_with(is_word);
+    if word.len() < 8 || !is_whole || !word.bytes().all(|c| c.is_ascii_hexdigit()) {
+        return None;
+    }
+    let letters = word.bytes().filter(u8::is_ascii_alphabetic).count();
+    let is_number = letters == 0 || (letters == 1 && word[1..].contains(['e', 'E']));
+    (!is_number && letters < word.len()).then_some(word)
 }
 
 fn is_letter(c: char) -> bool {
@@ -201,16 +228,13 @@ fn is_exponent(text: &str, at: usize, length: usize) -> bool {
     length == 1 && matches!(text[at], b'e' | b'E') && at > 0 && is_digit(text.get(at - 1)) && is_digit(next)
 }
 
-/// Returns the length of a backslash with what it escapes: `\n`, `\u00e9`.
+/// Returns the length of a backslash with the character that it escapes and that is kept: `\n`, `\"`, `\u0022`.
 fn escape_length(rest: &str) -> usize {
-    let Some(escaped) = rest[1..].chars().next() else { return 1 };
-    let digits = match escaped {
-        'u' => 4,
-        'x' => 2,
-        _ => 0,
-    };
-    let behind = 1 + escaped.len_utf8();
-    behind + rest[behind..].bytes().take(digits).take_while(u8::is_ascii_hexdigit).count()
+    match rest.as_bytes().get(1) {
+        Some(b'u') => 2 + rest.bytes().skip(2).take(4).take_while(u8::is_ascii_hexdigit).count(),
+        Some(b'b' | b'f' | b'n' | b'r' | b't' | b'x' | b'"' | b'/' | b'\\') => 2,
+        _ => 1,
+    }
 }
 
 /// Takes `8-4-4-4-12` hexadecimal digits as one number.
@@ -276,7 +300,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Cuts a text into pieces and writes them in a row. Pieces that would be replaced are in brackets and begin with
-    /// their kind: `#` for digits, `a` for letters, `x` for hexadecimal digits, `d` for a date.
+    /// their kind: `#` for digits, `a` for letters, `x` for hexadecimal digits, `b` for bits, `d` for a date.
     fn cut(text: &str, of: fn(&str, &mut Take<'_>)) -> String {
         let mut all = String::new();
         of(text, &mut |piece| match piece {
@@ -284,6 +308,7 @@ mod tests {
             Piece::Digits(text) => all += &format!("[#{text}]"),
             Piece::Letters(text) => all += &format!("[a{text}]"),
             Piece::Hex(text) => all += &format!("[x{text}]"),
+            Piece::Bits(text) => all += &format!("[b{text}]"),
             Piece::Date(days) => all += &format!("[d{days}]"),
         });
         all
@@ -295,7 +320,10 @@ mod tests {
             ("Anna Müller-17", "[aAnna] [aMüller]-[#17]"),
             ("12.50", "[#12].[#50]"),
             ("-1.5e-10", "-[#1].[#5]e-[#10]"),
-            ("{\"name\": true, \"a\\n\\u00e9\": null}", "{\"[aname]\": true, \"[aa]\\n\\u00e9\": null}"),
+            ("{\"name\": true, \"a\\n\\u00e9\": null}", "{\"[aname]\": true, \"[aa]\\n[aé]\": null}"),
+            (r#"{"\u0410\u043dna": "\u0022\u0031\u0032"}"#, r#"{"[aАнna]": "\u0022[#12]"}"#),
+            (r"C:\Users\anna", r"[aC]:\[aUsers]\[aanna]"),
+            ("a1b2c3d4e5f6 12345e67", "[xa1b2c3d4e5f6] [#12345]e[#67]"),
             ("{1,NULL,x}", "{[#1],NULL,[ax]}"),
             ("t", "t"),
             ("True", "True"),
@@ -316,11 +344,14 @@ mod tests {
     fn literals_keep_their_quotes() {
         for (text, expected) in [
             ("'it''s'", "'[ait]''[as]'"),
-            ("E'a\\n'", "E'[aa]\\n'"),
+            ("E'a\\n'", "E'[aa]\n'"),
+            (r"E'\x41\x6e\u0430 it\'s \\'", r"E'[aAnа] [ait]''[as] \\'"),
+            (r"U&'\0410nna'", "U&'[aАnna]'"),
+            ("B'secret'", "B'[asecret]'"),
             ("$q$a$q$", "$q$[aa]$q$"),
             ("$$a$$", "$$[aa]$$"),
             ("X'1f'", "X'[x1f]'"),
-            ("B'01'", "B'01'"),
+            ("B'01'", "B'[b01]'"),
             ("0x1F", "0x[x1F]"),
             ("1, -2 , 'a'", "[#1], -[#2] , '[aa]'"),
             ("'1970-01-02'", "'[d1]'"),
@@ -332,11 +363,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_cover_any_value(text in "([-a-zA-Z0-9 '\"$.:\\\\{}é€]|'|E'|\\$\\$|2026-01-01| 08:00|\\\\u00e9){0,30}") {
+        fn pieces_cover_any_value(text in "([-a-df-tv-zA-DF-TV-Z0-9 '\"$.:{}é€]|'|\\$\\$|2026-01-01| 08:00|\\\\[^ue]){0,30}") {
             for of in [of_value, of_literal] {
                 let mut all = String::new();
                 of(&text, &mut |piece| match piece {
-                    Piece::Kept(text) | Piece::Digits(text) | Piece::Letters(text) | Piece::Hex(text) => all += text,
+                    Piece::Kept(text) | Piece::Digits(text) | Piece::Letters(text) | Piece::Hex(text) | Piece::Bits(text) => {
+                        all += text;
+                    }
                     Piece::Date(_) => all += "2026-01-01",
                 });
                 prop_assert_eq!(&all, &text);

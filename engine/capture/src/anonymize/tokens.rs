@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 
-use super::pieces::{Piece, of_literal, of_value};
+use super::pieces::{Form, Piece, cut};
 use crate::time::date_of;
 
 /// The pieces of a capture, and their tokens when all are known.
@@ -36,6 +36,7 @@ enum Kind {
     Letters,
     Hex,
     CapitalHex,
+    Bits,
 }
 
 /// Dates are moved by 2 to 260 weeks, so that days of the week stay.
@@ -56,6 +57,7 @@ impl Group {
             Piece::Letters(text) => (Kind::Letters, text),
             Piece::Hex(text) if text.bytes().any(|c| c.is_ascii_uppercase()) => (Kind::CapitalHex, text),
             Piece::Hex(text) => (Kind::Hex, text),
+            Piece::Bits(text) => (Kind::Bits, text),
             Piece::Kept(_) | Piece::Date(_) => return None,
         };
         Some((Self { kind, length: text.chars().count() }, text))
@@ -66,6 +68,7 @@ impl Group {
     fn alphabet(&self, pieces: usize) -> Vec<char> {
         match self.kind {
             Kind::Digits | Kind::ZeroLed => ('0'..='9').collect(),
+            Kind::Bits => vec!['0', '1'],
             Kind::Hex => ('0'..='9').chain('a'..='f').collect(),
             Kind::CapitalHex => ('0'..='9').chain('A'..='F').collect(),
             Kind::Letters => {
@@ -91,9 +94,9 @@ impl Vocabulary {
         Self { learned: HashMap::new(), sealed: HashMap::new(), key, shift }
     }
 
-    /// Learns the pieces of a value, or of a literal with its quotes.
-    pub fn learn(&mut self, value: &str, is_literal: bool) {
-        cut(value, is_literal, &mut |piece| {
+    /// Learns the pieces of a value.
+    pub fn learn(&mut self, value: &str, form: Form) {
+        cut(value, form, &mut |piece| {
             let Some((group, text)) = Group::of(&piece) else { return };
             let pieces = self.learned.entry(group).or_default();
             if !pieces.contains(text) {
@@ -109,12 +112,15 @@ impl Vocabulary {
     }
 
     /// Returns the token of a value that was learned.
-    pub fn token(&self, value: &str, is_literal: bool) -> String {
+    pub fn token(&self, value: &str, form: Form) -> String {
         let mut token = String::new();
-        cut(value, is_literal, &mut |piece| match (Group::of(&piece), piece) {
+        cut(value, form, &mut |piece| match (Group::of(&piece), piece) {
             (Some((group, text)), _) => self.push_token(group, text, &mut token),
             (None, Piece::Date(days)) => token.push_str(&date(days, self.shift)),
-            (None, Piece::Kept(text) | Piece::Digits(text) | Piece::Letters(text) | Piece::Hex(text)) => {
+            (
+                None,
+                Piece::Kept(text) | Piece::Digits(text) | Piece::Letters(text) | Piece::Hex(text) | Piece::Bits(text),
+            ) => {
                 token.push_str(text);
             }
         });
@@ -151,10 +157,6 @@ impl Vocabulary {
     }
 }
 
-fn cut(value: &str, is_literal: bool, take: &mut dyn FnMut(Piece<'_>)) {
-    if is_literal { of_literal(value, take) } else { of_value(value, take) }
-}
-
 /// Returns a date moved by this number of days; the same one if its year would not have four digits.
 fn date(days: i64, shift: i64) -> String {
     let (year, month, day) = date_of(days + shift);
@@ -167,18 +169,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn tokens(values: &[String], is_literal: bool) -> Vec<String> {
+    fn tokens(values: &[String], form: Form) -> Vec<String> {
         let mut vocabulary = Vocabulary::new();
-        values.iter().for_each(|value| vocabulary.learn(value, is_literal));
+        values.iter().for_each(|value| vocabulary.learn(value, form));
         vocabulary.seal();
-        values.iter().map(|value| vocabulary.token(value, is_literal)).collect()
+        values.iter().map(|value| vocabulary.token(value, form)).collect()
     }
 
     proptest! {
         #[test]
         fn equality_length_and_order_of_numbers_are_kept(values in prop::collection::vec(0_u64.., 1..60)) {
             let texts: Vec<String> = values.iter().map(u64::to_string).collect();
-            let tokens = tokens(&texts, true);
+            let tokens = tokens(&texts, Form::Literal);
             for (a, token_a) in values.iter().zip(&tokens) {
                 prop_assert_eq!(a.to_string().len(), token_a.len());
                 for (b, token_b) in values.iter().zip(&tokens) {
@@ -190,7 +192,7 @@ mod tests {
 
         #[test]
         fn equality_length_and_order_of_words_are_kept(values in prop::collection::vec("[a-zA-Zéß]{1,30}", 1..60)) {
-            let tokens = tokens(&values, false);
+            let tokens = tokens(&values, Form::Value);
             for (a, token_a) in values.iter().zip(&tokens) {
                 prop_assert_eq!(a.chars().count(), token_a.chars().count());
                 for (b, token_b) in values.iter().zip(&tokens) {
@@ -206,7 +208,7 @@ mod tests {
 
         #[test]
         fn any_literal_stays_as_long_as_it_is(text in "'[-a-z0-9 .:{}\"\u{e9}]{0,20}'|[1-9][0-9]{0,25}|0x[0-9a-f]{1,20}") {
-            let token = &tokens(std::slice::from_ref(&text), true)[0];
+            let token = &tokens(std::slice::from_ref(&text), Form::Literal)[0];
             prop_assert_eq!(token.chars().count(), text.chars().count());
             prop_assert_eq!(token.starts_with('\''), text.starts_with('\''));
         }
@@ -215,7 +217,7 @@ mod tests {
     #[test]
     fn dates_are_moved_by_whole_weeks() {
         let values = ["2026-11-23", "2026-11-24 08:00:00+00"].map(str::to_owned);
-        let tokens = tokens(&values, false);
+        let tokens = tokens(&values, Form::Value);
         assert_ne!(tokens[0], values[0]);
         assert_eq!(&tokens[1][10..], " 08:00:00+00");
         let days = |text: &str| {
@@ -229,7 +231,7 @@ mod tests {
     #[test]
     fn a_value_gives_no_hint_of_itself() {
         let values = ["alice@example.com", "secret"].map(str::to_owned);
-        for (value, token) in values.iter().zip(tokens(&values, false)) {
+        for (value, token) in values.iter().zip(tokens(&values, Form::Value)) {
             let words = value.split(|c: char| !c.is_alphabetic());
             assert!(words.clone().all(|word| !token.contains(word)), "{token}");
         }

@@ -75,6 +75,11 @@ impl Template {
         out.extend_from_slice(&text[done..]);
     }
 
+    /// Returns a template with another text, in which no literal is put. The number of parameters stays.
+    pub fn of_other_text(&self, text: &str) -> Self {
+        Self { text: text.to_owned(), places: Vec::new(), ..self.clone() }
+    }
+
     /// Returns the template without its number.
     pub fn shape(&self) -> TemplateShape<'_> {
         let parameters = match self.protocol {

@@ -1,4 +1,5 @@
-//! Log entries of Google Cloud: an object each, in lines or in one array, whose `textPayload` is a line of `stderr`.
+//! Logs that a cloud exports as JSON: an object for each message, whose text is a line of `stderr`. The objects stand in
+//! lines, in one array, or in an array within an object.
 
 use serde::Deserialize;
 
@@ -7,6 +8,59 @@ use super::record::{LogItem, Sink, Unreadable};
 use super::source::{LogLine, LogLines};
 use super::stderr::Assembler;
 use crate::error::CaptureError;
+
+/// The service whose form the objects have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// Google Cloud SQL: `textPayload` has the line.
+    CloudSql,
+    /// Azure: `properties` has the line, and apart from it the detail, the context and the statement that failed.
+    Azure,
+    /// CloudWatch of Amazon: `message` has the line.
+    CloudWatch,
+}
+
+impl Service {
+    /// Returns the service whose export begins with this text.
+    pub fn of(head: &str) -> Option<Self> {
+        Some(match () {
+            () if head.contains("\"textPayload\"") => Self::CloudSql,
+            () if head.contains("\"PostgreSQLLogs\"")
+                || (head.contains("\"properties\"") && head.contains("\"errorLevel\"")) =>
+            {
+                Self::Azure
+            }
+            () if head.contains("\"logStreamName\"")
+                || head.contains("\"logEvents\"")
+                || head.contains("\"ingestionTime\"") =>
+            {
+                Self::CloudWatch
+            }
+            () => return None,
+        })
+    }
+
+    /// Returns the service's name, as captures have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CloudSql => "cloud-sql",
+            Self::Azure => "azure",
+            Self::CloudWatch => "cloudwatch",
+        }
+    }
+
+    /// Returns the message of an object.
+    fn message(self, object: &[u8]) -> Option<Message> {
+        match self {
+            Self::CloudSql => {
+                let Entry { text_payload } = serde_json::from_slice(object).ok()?;
+                Some(Message { message: text_payload, ..Message::default() })
+            }
+            Self::Azure => serde_json::from_slice::<AzureEntry>(object).ok().map(|entry| entry.properties),
+            Self::CloudWatch => serde_json::from_slice(object).ok(),
+        }
+    }
+}
 
 /// The size, bytes, from which on a JSON object without an end is given up: it must have lost a brace or a quote.
 const LONGEST_ENTRY: usize = 64 << 20;
@@ -17,9 +71,52 @@ struct Entry {
     text_payload: String,
 }
 
+#[derive(Deserialize)]
+struct AzureEntry {
+    properties: Message,
+}
+
+/// A message with the parts that an export has apart from it; they are empty if there are none.
+#[derive(Deserialize, Default)]
+struct Message {
+    message: String,
+    /// The severity, which stands in the message too.
+    #[serde(default, rename = "errorLevel")]
+    severity: String,
+    #[serde(default)]
+    detail: String,
+    #[serde(default)]
+    context: String,
+    #[serde(default)]
+    statement: String,
+}
+
+impl Message {
+    /// Returns the lines that a server would have written, without their ends.
+    fn lines(&self, prefix: &Prefix) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut push = |text: &str| {
+            for (index, line) in text.split('\n').enumerate() {
+                // The tab of a continued line may have been lost.
+                let is_continued = index > 0 && !line.starts_with('\t') && prefix.read(line).is_none();
+                lines.push(if is_continued { format!("\t{line}") } else { line.to_owned() });
+            }
+        };
+        push(&self.message);
+        let first = self.message.lines().next().unwrap_or_default();
+        let before = prefix.read(first).map(|(_, _, text)| first[..first.len() - text.len()].trim_end());
+        let own = before.and_then(|before| before.strip_suffix(':')?.trim_end().strip_suffix(&self.severity));
+        let parts = [("DETAIL", &self.detail), ("CONTEXT", &self.context), ("STATEMENT", &self.statement)];
+        for (word, text) in parts.into_iter().filter(|(_, text)| !text.is_empty()) {
+            push(&format!("{}{word}:  {text}", own.unwrap_or_default()));
+        }
+        lines
+    }
+}
+
 /// Reads a log to its end.
-pub fn read(lines: &mut LogLines, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
-    let mut entries = Entries { prefix, assembler: Assembler::new(prefix) };
+pub fn read(lines: &mut LogLines, service: Service, prefix: &Prefix, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
+    let mut entries = Entries { service, prefix, assembler: Assembler::new(prefix) };
     let mut objects = Objects::default();
     while let Some(line) = lines.next()? {
         objects.push(line, &mut |object| entries.take(object, sink))?;
@@ -30,14 +127,14 @@ pub fn read(lines: &mut LogLines, prefix: &Prefix, sink: &mut Sink<'_>) -> Resul
     entries.assembler.finish(sink)
 }
 
-/// Returns the lines of `stderr` in a log, for guessing their prefix.
-pub fn payloads(head: &[u8]) -> String {
+/// Returns the messages at the beginning of a log, for guessing their prefix.
+pub fn payloads(head: &[u8], service: Service) -> String {
     let mut objects = Objects::default();
     let mut text = String::new();
     for (bytes, number) in head.split(|c| *c == b'\n').zip(1..) {
         let taken = objects.push(LogLine { number, bytes, is_whole: true }, &mut |object| {
-            if let Ok(Entry { text_payload }) = serde_json::from_slice(object.bytes) {
-                text += &text_payload;
+            if let Some(Message { message, .. }) = service.message(object.bytes) {
+                text += &message;
                 text.push('\n');
             }
             Ok(())
@@ -48,26 +145,28 @@ pub fn payloads(head: &[u8]) -> String {
 }
 
 struct Entries<'a> {
+    service: Service,
     prefix: &'a Prefix,
     assembler: Assembler<'a>,
 }
 
 impl Entries<'_> {
     fn take(&mut self, object: LogLine<'_>, sink: &mut Sink<'_>) -> Result<(), CaptureError> {
-        let Ok(Entry { text_payload }) = serde_json::from_slice(object.bytes) else {
+        let Some(message) = self.service.message(object.bytes) else {
             return sink(LogItem::Unreadable { line: object.number, why: Unreadable::Format });
         };
-        for (index, text) in text_payload.split('\n').enumerate() {
-            // The tab of a continued line may have been lost.
-            let is_continued = index > 0 && !text.starts_with('\t') && self.prefix.read(text).is_none();
-            let text = if is_continued { format!("\t{text}") } else { text.to_owned() };
+        for text in message.lines(self.prefix) {
             self.assembler.push(LogLine { number: object.number, bytes: text.as_bytes(), is_whole: true }, sink)?;
         }
         Ok(())
     }
 }
 
-/// Finds the JSON objects in a sequence of lines, of which an object may take several.
+/// The keys of an array of entries within an object.
+const LISTS: [&[u8]; 3] = [b"\"records\"", b"\"events\"", b"\"logEvents\""];
+
+/// Finds the JSON objects in a sequence of lines, of which an object may take several. Of an object that has an array of
+/// entries, those are found in its place.
 #[derive(Default)]
 struct Objects {
     object: Vec<u8>,
@@ -76,6 +175,8 @@ struct Objects {
     depth: usize,
     is_in_text: bool,
     is_escaped: bool,
+    /// True within an object that has an array of entries.
+    is_in_list: bool,
 }
 
 impl Objects {
@@ -87,21 +188,37 @@ impl Objects {
     ) -> Result<(), CaptureError> {
         for c in line.bytes {
             if self.depth == 0 {
-                // Between objects there are brackets, commas and spaces.
+                match c {
+                    b'{' => {
+                        self.object.clear();
+                        self.line = line.number;
+                    }
+                    // The end of the object around an array.
+                    b'}' => self.is_in_list = false,
+                    // Between objects there are brackets, commas and spaces.
+                    _ => {}
+                }
                 if *c != b'{' {
                     continue;
                 }
-                self.object.clear();
-                self.line = line.number;
             }
             self.object.push(*c);
             self.step(*c);
-            if self.depth == 0 || self.object.len() > LONGEST_ENTRY {
+            if *c == b'[' && self.depth == 1 && !self.is_in_text && !self.is_in_list && self.begins_list() {
+                (self.depth, self.is_in_list) = (0, true);
+            } else if self.depth == 0 || self.object.len() > LONGEST_ENTRY {
                 (self.depth, self.is_in_text, self.is_escaped) = (0, false, false);
                 take(LogLine { number: self.line, bytes: &self.object, is_whole: true })?;
             }
         }
         Ok(())
+    }
+
+    /// Returns true if the object so far ends with the key of an array of entries, a colon and a bracket.
+    fn begins_list(&self) -> bool {
+        let text = self.object.trim_ascii_end().strip_suffix(b"[").map(<[u8]>::trim_ascii_end);
+        let key = text.and_then(|text| text.strip_suffix(b":")).map(<[u8]>::trim_ascii_end);
+        key.is_some_and(|key| LISTS.iter().any(|list| key.ends_with(list)))
     }
 
     fn step(&mut self, c: u8) {
@@ -130,7 +247,7 @@ mod tests {
     fn found(log: &str) -> Vec<String> {
         let prefix = Prefix::parse("%m [%p]: [%l-1] db=%d,user=%u ").unwrap();
         let mut all = Vec::new();
-        read(&mut LogLines::of(log.as_bytes()), &prefix, &mut |found| {
+        read(&mut LogLines::of(log.as_bytes()), Service::of(log).unwrap(), &prefix, &mut |found| {
             all.push(found.told());
             Ok(())
         })
@@ -152,7 +269,7 @@ mod tests {
         assert_eq!(found(&format!("[{}]\n", entries.join(",\n"))), expected);
         let pretty = entries.each_ref().map(|entry| entry.replace(",\"", ",\n  \""));
         assert_eq!(found(&pretty.join(",\n")).len(), 2);
-        let head = payloads(format!("[{}", entries.join(",")).as_bytes());
+        let head = payloads(format!("[{}", entries.join(",")).as_bytes(), Service::CloudSql);
         assert_eq!(Prefix::guess(&head).unwrap().text(), "%m [%p]: [%l-1] db=%d,user=%u ");
     }
 
@@ -161,5 +278,33 @@ mod tests {
         let entry = entry("LOG:  a");
         let log = format!("{{\"protoPayload\":{{}}}}\n{entry}\n{}", &entry[..60]);
         assert_eq!(found(&log), ["1 Format", "3 CutShort", "2 a|"]);
+    }
+
+    #[test]
+    fn entries_of_azure_have_their_parts_apart() {
+        let line = "2026-11-23 08:00:00.123 UTC [7]: [3-1] db=d,user=u ";
+        let of = |severity: &str, parts: &str| {
+            format!(
+                "{{\"properties\":{{\"errorLevel\":\"{severity}\",\"message\":\"{line}{severity}:  {parts}}},\"category\":\"PostgreSQLLogs\"}}"
+            )
+        };
+        let entries = [
+            of("LOG", "execute a: b\",\"detail\":\"parameters: $1 = 'x'\""),
+            of("LOG", "c\\nd\""),
+            of("ERROR", "division by zero\",\"statement\":\"SELECT 1/0\""),
+        ];
+        let lines = entries.join("\n");
+        assert_eq!(found(&lines), ["1 execute a: b|parameters: $1 = 'x'", "2 c\nd|", "3 division by zero|"]);
+        let whole = format!("{{\"records\": [{}]}}\n{{\"records\":[{}]}}", entries.join(", "), entries[1]);
+        assert_eq!(found(&whole).len(), 4);
+    }
+
+    #[test]
+    fn events_of_cloudwatch_stand_in_an_object_of_one_line_or_of_many() {
+        let event = "{\"logStreamName\": \"db\", \"timestamp\": 1, \"message\": \"2026-11-23 08:00:00.123 UTC [7]: [3-1] db=d,user=u LOG:  c\\nd\"}";
+        let log = format!("{{\"events\": [{event}, {event}], \"searchedLogStreams\": []}}");
+        assert_eq!(found(&log), ["1 c\nd|", "1 c\nd|"]);
+        let indented = log.replace(", \"", ",\n      \"").replace("[{", "[\n    {\n      ");
+        assert_eq!(found(&indented).len(), 2);
     }
 }

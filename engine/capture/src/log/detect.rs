@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::cloud;
+use super::cloud::{self, Service};
 use super::compressed::ReadCounts;
 use super::csv;
 use super::json;
@@ -20,7 +20,7 @@ pub enum Format {
     Stderr(Prefix),
     Csv,
     Json,
-    Cloud(Prefix),
+    Cloud(Service, Prefix),
 }
 
 /// The number of lines of the first part that are looked at.
@@ -33,8 +33,8 @@ impl Format {
         let start = text.trim_start();
         let is_array = start.strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with('{'));
         if is_array || start.starts_with('{') {
-            return if text.contains("\"textPayload\"") {
-                Ok(Self::Cloud(prefix_of(name, &cloud::payloads(head), prefix)?))
+            return if let Some(service) = Service::of(&text) {
+                Ok(Self::Cloud(service, prefix_of(name, &cloud::payloads(head, service), prefix)?))
             } else if text.contains("\"error_severity\"") {
                 Ok(Self::Json)
             } else {
@@ -60,14 +60,14 @@ impl Format {
             Self::Stderr(_) => "stderr",
             Self::Csv => "csvlog",
             Self::Json => "jsonlog",
-            Self::Cloud(_) => "cloud-sql",
+            Self::Cloud(service, _) => service.name(),
         }
     }
 
     /// Returns the `log_line_prefix` with which the lines are read; `None` for formats without one.
     pub fn prefix(&self) -> Option<&Prefix> {
         match self {
-            Self::Stderr(prefix) | Self::Cloud(prefix) => Some(prefix),
+            Self::Stderr(prefix) | Self::Cloud(_, prefix) => Some(prefix),
             Self::Csv | Self::Json => None,
         }
     }
@@ -119,7 +119,7 @@ impl DetectedLog {
             Format::Stderr(prefix) => stderr::read(&mut self.lines, prefix, sink),
             Format::Csv => csv::read(&mut self.lines, sink),
             Format::Json => json::read(&mut self.lines, sink),
-            Format::Cloud(prefix) => cloud::read(&mut self.lines, prefix, sink),
+            Format::Cloud(service, prefix) => cloud::read(&mut self.lines, *service, prefix, sink),
         }
     }
 }

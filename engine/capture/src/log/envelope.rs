@@ -106,7 +106,6 @@ impl<R: BufRead> Read for Unwrapped<R> {
 pub fn foreign_form(head: &[u8]) -> Option<(&'static str, &'static str)> {
     let first = String::from_utf8_lossy(head.split(|c| *c == b'\n').find(|line| !line.is_empty())?);
     let has = |text: &str| first.contains(text);
-    let is_object = first.trim_start().starts_with(['{', '[']);
     Some(match () {
         () if head.starts_with(b"BZh") => ("is compressed by bzip2", "unpack it: bzcat FILE | pgtrial capture - ..."),
         () if head.starts_with(&[0x04, 0x22, 0x4d, 0x18]) => {
@@ -115,14 +114,6 @@ pub fn foreign_form(head: &[u8]) -> Option<(&'static str, &'static str)> {
         () if head.starts_with(b"PK\x03\x04") => {
             ("is a zip archive", "unpack it: unzip -p FILE | pgtrial capture - ...")
         }
-        () if is_object && has("\"logStreamName\"") || has("\"logEvents\"") => (
-            "is an export of CloudWatch",
-            "take the messages out: jq -r '.events[].message' FILE | pgtrial capture - ..., or download the log of the database",
-        ),
-        () if is_object && has("PostgreSQLLogs") => (
-            "is a diagnostic log of Azure",
-            "take the messages out: jq -r '.records[].properties.message' FILE | pgtrial capture - ..., or download the server logs",
-        ),
         () if first.starts_with('<')
             && first[1..].split_once('>').is_some_and(|(number, rest)| {
                 number.len() <= 3 && number.bytes().all(|c| c.is_ascii_digit()) && !rest.is_empty()
@@ -208,8 +199,6 @@ mod tests {
         for (head, name) in [
             ("Nov 23 08:00:00 db1 postgres[77]: [3-1] 2026-11-23 08:00:00 UTC [77] LOG:  a\n", "is of syslog"),
             ("<134>1 2026-11-23T08:00:00Z db1 postgres 77 - - [3-1] LOG:  a\n", "is of syslog"),
-            ("{\"events\":[{\"logStreamName\":\"db\",\"message\":\"x\"}]}", "is an export of CloudWatch"),
-            ("{\"records\":[{\"category\":\"PostgreSQLLogs\"}]}", "is a diagnostic log of Azure"),
             ("2026-11-23T08:00:00+00:00 app[postgres.12]: [DATABASE] LOG:  a\n", "is of Heroku"),
         ] {
             let (found, cure) = foreign_form(head.as_bytes()).unwrap();

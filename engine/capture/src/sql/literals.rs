@@ -4,7 +4,7 @@
 //! Literals are strings, numbers, and what comments say. These stay in the template, because they are part of the
 //! statement's shape:
 //!
-//! - a string behind the word `interval`
+//! - a span of time behind the word `interval`
 //! - numbers in the parentheses of a type: `numeric(10, 2)`, `x::vector(3)`
 //! - numbers of columns: `ORDER BY 1, 2`
 //! - hints: comments that begin with `/*+`
@@ -14,7 +14,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::tokens::{SqlToken, TokenKind, Tokens};
+use super::tokens::{Backslashes, SqlToken, TokenKind, Tokens};
+use super::units::UNITS;
 
 /// A template and its literals. It is filled again for each text, so that its memory is used again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,18 +31,18 @@ pub struct Split {
 }
 
 impl Split {
-    /// Splits `text` into a template and its literals.
-    pub fn fill(&mut self, text: &str) {
+    /// Splits `text`, in which backslashes have this meaning, into a template and its literals.
+    pub fn fill(&mut self, text: &str, backslashes: Backslashes) {
         self.first = highest_parameter(text) + 1;
         self.literals.clear();
         self.places.clear();
         self.template.clear();
         let mut scope = Scope::default();
-        let mut tokens = Tokens::of(text);
+        let mut tokens = Tokens::with(text, backslashes);
         while let Some(token) = tokens.next() {
             let literal = match token.kind {
                 TokenKind::Comment => comment_text(&token),
-                TokenKind::Text if !scope.is_interval() => Some(token.at..token.end()),
+                TokenKind::Text if !(scope.is_interval() && is_span(token.text)) => Some(token.at..token.end()),
                 TokenKind::Number if !scope.keeps_numbers() => Some(token.at..token.end()),
                 _ => None,
             };
@@ -59,6 +60,13 @@ impl Split {
         self.write_template(text);
     }
 
+    /// Takes the whole `text` for one literal.
+    pub fn fill_whole(&mut self, text: &str) {
+        *self = Self { first: 1, ..Self::default() };
+        self.literals.push(0..text.len());
+        self.write_template(text);
+    }
+
     fn write_template(&mut self, text: &str) {
         let mut done = 0;
         for (literal, number) in self.literals.iter().zip(self.first..) {
@@ -70,6 +78,12 @@ impl Split {
         }
         self.template.push_str(&text[done..]);
     }
+}
+
+/// Returns true if the words of a quoted text are units of time, or parts of an ISO 8601 interval such as `P1DT2H`.
+fn is_span(quoted: &str) -> bool {
+    let mut words = quoted.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
+    words.all(|word| word.len() <= 2 || UNITS.iter().any(|unit| word.eq_ignore_ascii_case(unit)))
 }
 
 /// Returns the highest `$n` of a text, or 0.
@@ -228,7 +242,7 @@ mod tests {
 
     fn split(text: &str) -> (String, Vec<&str>) {
         let mut split = Split::default();
-        split.fill(text);
+        split.fill(text, Backslashes::Plain);
         (split.template, split.literals.into_iter().map(|range| &text[range]).collect())
     }
 
@@ -306,7 +320,7 @@ mod tests {
             text in "([-a-z0-9_ '\"$.;:,()\\[\\]/*\\\\\né]|'a'|E'| in \\(1,| by | interval |::n\\(|\\$\\$|\\$1|/\\*|\\*/|--){0,40}"
         ) {
             let mut split = Split::default();
-            split.fill(&text);
+            split.fill(&text, Backslashes::Plain);
             prop_assert_eq!(join(&split, &text), text);
         }
 

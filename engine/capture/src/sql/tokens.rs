@@ -53,18 +53,35 @@ impl SqlToken<'_> {
     }
 }
 
+/// The meaning of a backslash in a string without a prefix: `'it\'s'`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backslashes {
+    /// A backslash is a character like others, as `standard_conforming_strings = on` has it.
+    #[default]
+    Plain,
+    /// A backslash escapes the next character, as in strings with the prefix `E`.
+    Escape,
+}
+
 /// The tokens of a text, which they cover without a gap.
 #[derive(Debug, Clone)]
 pub struct Tokens<'a> {
     text: &'a str,
     at: usize,
+    backslashes: Backslashes,
     /// The kind of the token before.
     before: TokenKind,
 }
 
 impl<'a> Tokens<'a> {
+    /// Splits a text whose backslashes are plain characters.
     pub fn of(text: &'a str) -> Self {
-        Self { text, at: 0, before: TokenKind::Space }
+        Self::with(text, Backslashes::Plain)
+    }
+
+    /// Splits a text whose backslashes have this meaning.
+    pub fn with(text: &'a str, backslashes: Backslashes) -> Self {
+        Self { text, at: 0, backslashes, before: TokenKind::Space }
     }
 
     /// Returns the kind and the end of the token that begins here.
@@ -76,10 +93,11 @@ impl<'a> Tokens<'a> {
         }
         match text[at] {
             c if c.is_ascii_whitespace() => (TokenKind::Space, run(text, at, |c| c.is_ascii_whitespace())),
-            b'\'' => (TokenKind::Text, doubled_end(text, at)),
+            b'\'' => (TokenKind::Text, self.string_end(at)),
             b'"' => (TokenKind::QuotedName, doubled_end(text, at)),
             b'e' | b'E' if next == b'\'' => (TokenKind::Text, escape_string_end(text, at + 1)),
-            b'b' | b'B' | b'x' | b'X' | b'n' | b'N' if next == b'\'' => (TokenKind::Text, doubled_end(text, at + 1)),
+            b'n' | b'N' if next == b'\'' => (TokenKind::Text, self.string_end(at + 1)),
+            b'b' | b'B' | b'x' | b'X' if next == b'\'' => (TokenKind::Text, doubled_end(text, at + 1)),
             b'u' | b'U' if next == b'&' && text.get(at + 2) == Some(&b'\'') => {
                 (TokenKind::Text, doubled_end(text, at + 2))
             }
@@ -98,6 +116,14 @@ impl<'a> Tokens<'a> {
                 None => (TokenKind::Symbol, at + 1),
             },
             _ => (TokenKind::Symbol, at + 1),
+        }
+    }
+
+    /// Returns the end of the string without a prefix that begins at `at`.
+    fn string_end(&self, at: usize) -> usize {
+        match self.backslashes {
+            Backslashes::Plain => doubled_end(self.text.as_bytes(), at),
+            Backslashes::Escape => escape_string_end(self.text.as_bytes(), at),
         }
     }
 }

@@ -13,7 +13,16 @@ pub struct TemplateRequest {
     pub ends_block: bool,
     /// True if the statements drop the prepared statements of the session.
     pub discards: bool,
+    /// True if the statements call `set_config`, which may choose an encoding.
+    pub sets_config: bool,
 }
+
+/// The statement that is sent in place of one that calls `set_config` to choose another encoding.
+pub const CONFIG_OF_ENCODING: &[u8] = b"SELECT set_config('client_encoding', 'UTF8', false)";
+
+/// The statement that is sent in place of one that chooses another encoding: the texts of a capture are UTF-8,
+/// whichever encoding the application had them in.
+const ENCODING: &str = "SET client_encoding TO 'UTF8'";
 
 /// The form in which the statements are sent.
 pub enum SendKind {
@@ -32,22 +41,42 @@ pub fn of(templates: &[Template]) -> Vec<TemplateRequest> {
     templates
         .iter()
         .map(|template| {
+            let (parameters, has_literals) = (template.parameters as usize, template.has_literals());
+            let template = &in_utf8(template);
             let text = template.text.as_bytes();
-            let parameters = template.parameters as usize;
             let statement = |id: usize| Statement::with_parameters(id, &format!("P{id}"), text, parameters);
             let kind = match template.protocol {
                 Protocol::Simple => SendKind::Query(template.clone()),
-                Protocol::Extended | Protocol::Prepared if template.has_literals() => {
-                    SendKind::Unnamed(template.clone())
-                }
+                Protocol::Extended | Protocol::Prepared if has_literals => SendKind::Unnamed(template.clone()),
                 Protocol::Extended => SendKind::Values(statement(0), QueryMode::Extended),
                 Protocol::Prepared => {
                     SendKind::Values(statement(prepared.next().unwrap_or_default()), QueryMode::Prepared)
                 }
             };
-            TemplateRequest { kind, parameters, ends_block: ends_block(text), discards: discards(text) }
+            let sets_config = has_word(text, b"set_config");
+            TemplateRequest { kind, parameters, ends_block: ends_block(text), discards: discards(text), sets_config }
         })
         .collect()
+}
+
+/// Returns the template with a text that leaves the session in UTF-8, if its own chooses an encoding.
+fn in_utf8(template: &Template) -> Template {
+    match chooses_encoding(template.text.as_bytes()) {
+        true => template.of_other_text(ENCODING),
+        false => template.clone(),
+    }
+}
+
+/// Returns true if a statement is `SET client_encoding` or `SET NAMES`.
+fn chooses_encoding(text: &[u8]) -> bool {
+    let [first, second, third] = first_words(text);
+    let name = if matches!(&*second, b"session" | b"local") { third } else { second };
+    &*first == b"set" && matches!(&*name, b"client_encoding" | b"names")
+}
+
+/// Returns true if a text has a word, in lower case, whatever the case of its letters there.
+pub fn has_word(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }
 
 /// Returns true if a statement ends a transaction block. PREPARE TRANSACTION ends one too and is too rare to matter
@@ -128,5 +157,20 @@ mod tests {
             ["DISCARD ALL", "deallocate all;", "DEALLOCATE PREPARE ALL", "discard plans", "deallocate a", "all"]
                 .map(|text| discards(text.as_bytes()));
         assert_eq!(found, [true, true, true, false, false, false]);
+    }
+
+    #[test]
+    fn what_chooses_an_encoding_is_recognized() {
+        for text in [
+            "SET client_encoding TO $1",
+            "set names 'latin1'",
+            "SET SESSION client_encoding = 'SJIS'",
+            "set local names $1",
+        ] {
+            assert!(chooses_encoding(text.as_bytes()), "{text}");
+        }
+        for text in ["set work_mem = $1", "select client_encoding", "update names set a = 1", "reset client_encoding"] {
+            assert!(!chooses_encoding(text.as_bytes()), "{text}");
+        }
     }
 }

@@ -123,6 +123,35 @@ fn a_client_runs_one_session_after_the_other_in_the_order_of_their_starts() {
 }
 
 #[test]
+fn a_session_stays_in_utf8_whichever_encoding_the_application_chose() {
+    let replay = replay(
+        &[(
+            0,
+            &[
+                (0, Protocol::Simple, "SET client_encoding TO $1", &[Some("'LATIN1'")]),
+                (1, Protocol::Extended, "set names $1", &[Some("'sjis'")]),
+                (2, Protocol::Prepared, "SET client_encoding = LATIN1", &[]),
+                (3, Protocol::Simple, "select set_config($1, $2, false)", &[Some("'client_encoding'"), Some("'SJIS'")]),
+                (4, Protocol::Simple, "select set_config($1, $2, false)", &[Some("'work_mem'"), Some("'1MB'")]),
+            ],
+        )],
+        ALL,
+    );
+    let mut client = replay.client(0, Random::seeded(1));
+    let sent: Vec<_> = steps(&mut *client, 12).into_iter().skip(3).step_by(2).collect();
+    assert_eq!(
+        sent,
+        [
+            "SET client_encoding TO 'UTF8'",
+            "unnamed SET client_encoding TO 'UTF8'",
+            "prepared \"SET client_encoding TO 'UTF8'\" []",
+            "SELECT set_config('client_encoding', 'UTF8', false)",
+            "select set_config('work_mem', '1MB', false)",
+        ]
+    );
+}
+
+#[test]
 fn clients_share_the_sessions() {
     let replay = replay(SHOP, ALL);
     let (mut one, mut other) = (replay.client(0, Random::seeded(1)), replay.client(1, Random::seeded(1)));

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use crate::frontend::common::failure::Failure;
 use capture::error::CaptureError;
 use capture::make::make;
+use ground::interrupt;
 use ground::output::print_stdout;
 pub use options::manual;
 use options::{CAPTURE, CaptureOptions};
@@ -16,7 +17,16 @@ use progress::Display;
 
 /// Captures with `args` (without the program's name). The exit status is 3 if nothing could be captured.
 pub fn main(args: Vec<String>) -> ExitCode {
-    CAPTURE.exit_status(options::parse(args).and_then(|options| Ok(capture(&options).map_err(Failure::error)?)))
+    CAPTURE.exit_status(options::parse(args).and_then(|mut options| {
+        options.order.interrupt = interrupt::catch().map_err(Failure::from)?;
+        Ok(match capture(&options) {
+            Err(error @ CaptureError::Interrupted) => {
+                CAPTURE.info(error);
+                interrupt::STATUS
+            }
+            done => done.map_err(Failure::error)?,
+        })
+    }))
 }
 
 /// Returns the exit status.

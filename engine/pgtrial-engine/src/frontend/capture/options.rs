@@ -98,8 +98,9 @@ pub fn manual() -> Manual {
         ],
         description: "\
 The logs are read in the order given; - is standard input. Formats: stderr, csvlog, jsonlog,
-those of Amazon RDS, and JSON exports of Google Cloud SQL. Statements must be logged by
-log_statement = 'all' or log_min_duration_statement = 0, and in English (lc_messages = 'C').",
+those of Amazon RDS, and JSON exports of Google Cloud SQL, Azure and CloudWatch. Statements must
+be logged by log_statement = 'all' or log_min_duration_statement = 0, and in English
+(lc_messages = 'C').",
         options: entries(OPTIONS, |()| "Options:"),
         notes: format!("Without --prefix, lines may begin with one of:\n{}", prefixes.join("\n")),
     }

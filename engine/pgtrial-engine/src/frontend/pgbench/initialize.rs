@@ -59,7 +59,9 @@ fn describe(error: LoadError) -> Failure {
 /// Sends a cancel request for each session at SIGINT and SIGTERM; the server's error then ends the loading. A second
 /// interrupt ends the program at once.
 fn cancel_on_interrupt(backends: &Backends, order: &MessageOrder) -> Result<(), SignalError> {
-    let mut signals = interrupt::set_handlers(|| Signals::new([SIGINT, SIGTERM]))?;
+    // As the original does here, SIGINT is handled even if it was ignored at the start.
+    let others = interrupt::interrupts().filter(|signal| *signal == SIGTERM);
+    let mut signals = interrupt::set_handlers(|| Signals::new(others.chain([SIGINT])))?;
     let (backends, order) = (backends.clone(), order.clone());
     thread::spawn(move || {
         for (number, _) in signals.forever().enumerate() {

@@ -1,0 +1,126 @@
+//! Finds out how the quotes of a statement pair, which the log does not say: `standard_conforming_strings` decides it,
+//! and a statement that failed may have an apostrophe too many.
+
+use super::tokens::{Backslashes, Tokens};
+
+/// Returns the meaning of backslashes with which the quotes of a text pair as in valid SQL. `known` is the meaning that
+/// the session has chosen, if it has. Returns nothing if the quotes pair with no meaning, or with both and differently.
+pub fn backslashes_of(text: &str, known: Option<Backslashes>) -> Option<Backslashes> {
+    let pairs = |backslashes: &Backslashes| has_paired_quotes(text, *backslashes);
+    if let Some(known) = known {
+        return Some(known).filter(pairs);
+    }
+    if !text.contains('\\') {
+        return Some(Backslashes::Plain).filter(pairs);
+    }
+    match [Backslashes::Plain, Backslashes::Escape].map(|backslashes| pairs(&backslashes)) {
+        [true, false] => Some(Backslashes::Plain),
+        [false, true] => Some(Backslashes::Escape),
+        [true, true] if Tokens::of(text).eq(Tokens::with(text, Backslashes::Escape)) => Some(Backslashes::Plain),
+        [true, true] | [false, false] => None,
+    }
+}
+
+/// Returns true if every quoted text and every comment ends, and no backslash stands outside of them.
+fn has_paired_quotes(text: &str, backslashes: Backslashes) -> bool {
+    // Where a literal or a comment does not end, the symbol is a part of it.
+    let longer = format!("{text}\n;");
+    let mut last_is_symbol = false;
+    for token in Tokens::with(&longer, backslashes) {
+        if token.is_symbol("\\") {
+            return false;
+        }
+        last_is_symbol = token.is_symbol(";");
+    }
+    last_is_symbol
+}
+
+/// Returns the meaning that backslashes have after a statement that sets `standard_conforming_strings`: `Some(None)` if
+/// the statement resets it. Returns nothing if the statement does not set it.
+pub fn chosen_backslashes(text: &str) -> Option<Option<Backslashes>> {
+    if !may_choose(text) {
+        return None;
+    }
+    let tokens = Tokens::of(text).filter(|token| !token.is_blank());
+    let words: Vec<String> = tokens.map(|token| token.text.trim_matches(['\'', '"']).to_ascii_lowercase()).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["set", "session" | "local", SETTING, "to" | "=", value, ..] | ["set", SETTING, "to" | "=", value, ..] => {
+            Some(meaning(value))
+        }
+        ["reset", SETTING, ..] | ["reset" | "discard", "all", ..] => Some(None),
+        _ => words.windows(5).find_map(|call| match call {
+            ["set_config", "(", SETTING, ",", value] => Some(meaning(value)),
+            _ => None,
+        }),
+    }
+}
+
+/// Returns false for nearly all texts that do not choose, at little cost.
+fn may_choose(text: &str) -> bool {
+    let has = |word: &str| memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some();
+    let is_short = text.len() < 100;
+    has("conforming") || has("CONFORMING") || (is_short && (has("all") || has("ALL")))
+}
+
+const SETTING: &str = "standard_conforming_strings";
+
+/// Returns the meaning of backslashes with this value of the setting; nothing for its default, which is not known.
+fn meaning(value: &str) -> Option<Backslashes> {
+    match value {
+        "on" | "true" | "yes" | "1" => Some(Backslashes::Plain),
+        "off" | "false" | "no" | "0" => Some(Backslashes::Escape),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Option<Backslashes> = Some(Backslashes::Plain);
+    const ESCAPE: Option<Backslashes> = Some(Backslashes::Escape);
+
+    #[test]
+    fn quotes_tell_what_backslashes_mean() {
+        for (text, found) in [
+            ("select 1", PLAIN),
+            ("select 'it''s' -- don't", PLAIN),
+            ("select 'C:\\', 'x'", PLAIN),
+            ("select 'a\\\\b'", PLAIN),
+            ("select E'a\\'b'", PLAIN),
+            ("select 'O\\'Brien', 'x'", ESCAPE),
+            ("select 'O\\'Brien', 'D\\'Arcy'", ESCAPE),
+            ("select 'O\\'', 'D\\''", ESCAPE),
+            ("select 'O'Brien', 'Street 5'", None),
+            ("select \"a", None),
+            ("select 1 /* a", None),
+            ("select $$a", None),
+            ("select 'a\\' b -- c\\''", None),
+        ] {
+            assert_eq!(backslashes_of(text, None), found, "{text}");
+        }
+        assert_eq!(backslashes_of("select 'O\\'Brien'", PLAIN), None);
+        assert_eq!(backslashes_of("select 'O\\'Brien'", ESCAPE), ESCAPE);
+        assert_eq!(backslashes_of("select 'C:\\', 'x'", ESCAPE), None);
+    }
+
+    #[test]
+    fn a_session_chooses_what_backslashes_mean() {
+        for (text, chosen) in [
+            ("SET standard_conforming_strings TO off", Some(ESCAPE)),
+            ("set session standard_conforming_strings = 'off';", Some(ESCAPE)),
+            ("set local \"standard_conforming_strings\" = on", Some(PLAIN)),
+            ("SET standard_conforming_strings TO DEFAULT", Some(None)),
+            ("reset standard_conforming_strings", Some(None)),
+            ("RESET ALL", Some(None)),
+            ("discard all", Some(None)),
+            ("select pg_catalog.set_config('standard_conforming_strings', 'off', false)", Some(ESCAPE)),
+            ("set work_mem = '1MB'", None),
+            ("select 'standard_conforming_strings'", None),
+            ("", None),
+        ] {
+            assert_eq!(chosen_backslashes(text), chosen, "{text}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Makes the template and the parameters of a statement that a log has.
+
+use crate::format::{Error, Parameterization, Protocol, TemplateShape, Writer};
+use crate::parameters;
+use crate::session::Values;
+use crate::sql::literals::{Split, highest_parameter, without_comments};
+use crate::sql::reading::backslashes_of;
+use crate::sql::tokens::Backslashes;
+
+/// The text of a statement, and how it was sent.
+#[derive(Debug, Clone, Copy)]
+pub struct SentText<'a> {
+    pub protocol: Protocol,
+    pub text: &'a str,
+    /// The list of bound parameters, as the log has it.
+    pub parameters: Option<&'a str>,
+    /// The meaning of backslashes that the session has chosen, if it has.
+    pub backslashes: Option<Backslashes>,
+}
+
+/// A statement as a capture has it.
+pub struct Templated {
+    /// The number of the template.
+    pub template: u32,
+    pub parameters: Values,
+    /// True if the whole text is one literal, since it cannot be told for certain what in it is a value.
+    pub is_whole: bool,
+}
+
+/// Makes the templates of statements. It has memory that is used again for each of them.
+pub struct TemplateMaker {
+    split: Split,
+    /// True if all values must be found, since they are replaced afterwards.
+    conceals: bool,
+}
+
+impl TemplateMaker {
+    pub fn new(conceals: bool) -> Self {
+        Self { split: Split::default(), conceals }
+    }
+
+    /// Returns the template of a statement and its parameters; `None` if the log lacks their values.
+    pub fn make(&mut self, sent: &SentText<'_>, writer: &mut Writer) -> Result<Option<Templated>, Error> {
+        let bound = match sent.parameters.map(parameters::parse) {
+            None => None,
+            Some(None) => return Ok(None),
+            Some(bound) => bound,
+        };
+        let needed = if sent.protocol == Protocol::Simple { 0 } else { highest_parameter(sent.text) as usize };
+        if bound.as_ref().map_or(0, Vec::len) < needed {
+            return Ok(None);
+        }
+        let must_be_certain = self.conceals || sent.text.contains('\\');
+        let backslashes =
+            if must_be_certain { backslashes_of(sent.text, sent.backslashes) } else { Some(Backslashes::Plain) };
+        if self.conceals && backslashes.is_none() {
+            return self.whole(sent.text, writer).map(Some);
+        }
+        let named = match bound {
+            None if sent.protocol != Protocol::Prepared => {
+                self.with_literals(sent, backslashes.unwrap_or_default(), writer)
+            }
+            bound => with_bound(sent, bound.unwrap_or_default(), writer),
+        };
+        named.map(Some)
+    }
+
+    /// Makes a template of which the whole text is a literal.
+    pub fn whole(&mut self, text: &str, writer: &mut Writer) -> Result<Templated, Error> {
+        self.split.fill_whole(text);
+        let templated = self.templated(Protocol::Simple, text, writer)?;
+        Ok(Templated { is_whole: true, ..templated })
+    }
+
+    fn with_literals(
+        &mut self,
+        sent: &SentText<'_>,
+        backslashes: Backslashes,
+        writer: &mut Writer,
+    ) -> Result<Templated, Error> {
+        self.split.fill(sent.text, backslashes);
+        self.templated(sent.protocol, sent.text, writer)
+    }
+
+    fn templated(&self, protocol: Protocol, text: &str, writer: &mut Writer) -> Result<Templated, Error> {
+        let parameters = Parameterization::Literals { places: &self.split.places, first: self.split.first };
+        let template = writer.template(&TemplateShape { protocol, text: &self.split.template, parameters })?;
+        let literals = self.split.literals.iter().map(|literal| Some(text[literal.clone()].to_owned()));
+        Ok(Templated { template, parameters: literals.collect(), is_whole: false })
+    }
+}
+
+fn with_bound(sent: &SentText<'_>, values: Values, writer: &mut Writer) -> Result<Templated, Error> {
+    let text = without_comments(sent.text);
+    let parameters = Parameterization::Bound(values.len() as u32);
+    let template = writer.template(&TemplateShape { protocol: sent.protocol, text: &text, parameters })?;
+    Ok(Templated { template, parameters: values, is_whole: false })
+}
