@@ -68,7 +68,9 @@ def test_a_signal_that_was_ignored_at_the_start_ends_no_run(peers, fresh, tmp_pa
     """Both programs run to their end, as a program in the background of a script does when Ctrl-C ends that."""
     target, file = fresh(empty=True), tmp_path / "script.sql"
     file.write_text("SELECT pg_advisory_xact_lock_shared(7);\n")
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%xact_lock_shared(7)%'"
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%xact_lock_shared(7)%'"
+    )
     for peer in peers:
         with target.connect_as_user() as gate:
             gate.execute("SELECT pg_advisory_lock(7)")

@@ -124,22 +124,6 @@ def test_cliffs_are_where_the_data_outgrow_the_cache_and_reads_confirm_it():
     assert [scale for scale, _ in a.line] == sorted(scale for scale, _ in a.line)
 
 
-@pytest.mark.parametrize(
-    ("scales", "between"),
-    [
-        ((5, 10, 20, 40, 48, 100, 200), []),
-        ((5, 10, 20, 40, 49, 100, 200), [44]),
-        ((5, 10, 20, 40, 56, 100, 200), [47]),
-        ((5, 10, 20, 40, 60, 100, 200), [44, 49]),
-    ],
-)
-def test_no_size_is_proposed_that_is_nearer_to_another_than_a_tenth(scales, between):
-    result = verdict_of(*sweep(points(scales=scales), lambda _, point: 2000.0 if point.scale <= 40 else 200.0))
-    for of_arm in result.cliffs:
-        assert of_arm.cliffs
-        assert of_arm.between == between
-
-
 def test_a_fall_without_reads_is_said_to_be_one():
     speed, _ = by_cache(60, 60)
     result = verdict_of(*sweep(points(scales=SCALES), speed, reads=lambda _, __: 0.5))

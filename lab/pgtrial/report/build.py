@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -169,8 +170,18 @@ def _unequal(place: str, stored: Any, computed: Any) -> Iterator[tuple[str, Any,
         for key in {**computed, **stored}:
             inner = f"{place}.{key}".lstrip(".")
             yield from _unequal(inner, stored.get(key, _ABSENT), computed.get(key, _ABSENT))
-    elif stored != computed:
+    elif not _equal(stored, computed):
         yield place, stored, computed
+
+
+_LAST_DIGITS = 1e-9
+"""The relative difference up to which two figures are equal: processors compute logarithms with other last digits."""
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_LAST_DIGITS, abs_tol=_LAST_DIGITS)
+    return bool(one == other)
 
 
 def _short(value: Any) -> str:

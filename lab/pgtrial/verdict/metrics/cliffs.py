@@ -36,7 +36,8 @@ from pgtrial.verdict.sweeps import (
 from pgtrial.verdict.transaction_costs import READS
 
 _NARROW = 1.1
-"""The smallest ratio between two neighbouring sizes that a further size may create: nearer sizes tell nothing new."""
+"""The smallest ratio between two neighbouring sizes that a further size may create. A gap that would be halved into
+smaller ratios gets no further size."""
 
 
 def cliffs(grid: Grid, primary: Sequence[Claim]) -> list[SizeCurve]:
@@ -109,24 +110,18 @@ def _cliff(grid: Grid, sweep: Sweep, arm: str, knot: Knot) -> Cliff:
 
 
 def _between(sweep: Sweep, rows: Floats, cliff: Knot) -> list[int]:
-    """Returns the scales, two at most, that would narrow a cliff down by bisection.
+    """Returns two scales that would narrow a cliff down by bisection.
 
     The first is the middle of the gap with the steepest fall, the second the middle of the half that holds the cliff.
     """
     places = np.log(sweep.numbers)
     gap = int(np.argmin(np.diff(rows.mean(axis=0)) / np.diff(places)))
-    low, high = sweep.numbers[gap : gap + 2]
-    middle = _middle(low, high)
-    if middle is None:
+    low, high = places[gap], places[gap + 1]
+    middle = (low + high) / 2
+    half = (low + middle) / 2 if math.log(cliff.size.estimate) <= middle else (middle + high) / 2
+    if high - low < 2 * math.log(_NARROW):
         return []
-    half = _middle(low, middle) if cliff.size.estimate <= middle else _middle(middle, high)
-    return sorted([middle] if half is None else [middle, half])
-
-
-def _middle(low: int, high: int) -> int | None:
-    """Returns the scale in the middle of two others, by ratio; None if it would be too near to one of them."""
-    middle = round(math.sqrt(low * high))
-    return middle if min(middle / low, high / middle) >= _NARROW else None
+    return sorted({round(math.exp(place)) for place in (middle, half)} - set(sweep.numbers))
 
 
 def _compared(grid: Grid, sweep: Sweep, arm: str, family: int) -> Series | None:
