@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -244,18 +245,29 @@ def test_failed_statements_are_captured_with_their_errors(log: Path, tmp_path: P
     assert found.left_out() == {"copy-data": len(STYLES), "values-cut": 2 * len(STYLES)}
 
 
+def shape(template: dict[str, Any]) -> tuple[str, int, list[str]]:
+    """Returns what a template keeps when its values are replaced."""
+    return template["protocol"], template["parameters"], re.split(r"'[^']*'|\d+", template["text"])
+
+
 @pytest.mark.server
 def test_tokens_keep_equality_and_length(logs: Logs, tmp_path: Path) -> None:
     log = logs.directory / "server.csv"
     plain, hidden = captured(tmp_path / "plain", log), captured(tmp_path / "hidden", log, "--anonymize")
     assert (hidden.about["anonymized"], plain.about["anonymized"]) == (True, False)
-    assert hidden.templates == plain.templates
+    # The server could not parse one statement, which is replaced as a whole. Other texts differ in literals beside bound
+    # parameters alone.
+    unparsed = ("simple", 1, ["selec $", ""])
+    whole = ("simple", 1, ["$", ""])
+    shapes = [whole if found == unparsed else found for found in map(shape, plain.templates)]
+    assert sorted(map(shape, hidden.templates)) == sorted(shapes)
+    assert hidden.left_out() == plain.left_out() | {"replaced-whole": len(STYLES)}
     assert not (tmp_path / "hidden.plain").exists()
     for application in logs.sent:
         before, after = plain.of(application).statements, hidden.of(application).statements
-        assert [replace(each, text="", parameters=()) for each in before] == [
-            replace(each, text="", parameters=()) for each in after
-        ]
+        others = [replace(each, text="", parameters=(), failure=None) for each in after]
+        assert [replace(each, text="", parameters=(), failure=None) for each in before] == others
+        assert [each.failure is None for each in before] == [each.failure is None for each in after]
         tokens = dict(zip([each.sent for each in before], [each.sent for each in after], strict=True))
         assert len(set(tokens.values())) == len(tokens)
         for (_, text, parameters), (_, other, others) in tokens.items():
