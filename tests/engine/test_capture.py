@@ -255,8 +255,8 @@ def test_tokens_keep_equality_and_length(logs: Logs, tmp_path: Path) -> None:
     log = logs.directory / "server.csv"
     plain, hidden = captured(tmp_path / "plain", log), captured(tmp_path / "hidden", log, "--anonymize")
     assert (hidden.about["anonymized"], plain.about["anonymized"]) == (True, False)
-    # The server could not parse one statement, which is replaced as a whole. Other texts differ in literals beside bound
-    # parameters alone.
+    # The server could not parse one statement, which is replaced as a whole. Other texts differ in literals beside
+    # bound parameters alone.
     unparsed = ("simple", 1, ["selec $", ""])
     whole = ("simple", 1, ["$", ""])
     shapes = [whole if found == unparsed else found for found in map(shape, plain.templates)]

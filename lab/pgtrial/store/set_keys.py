@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.units import nearest
 from pgtrial.store.study_file import Change
@@ -82,5 +83,6 @@ def _with_key(table: Mapping[str, Any], path: Sequence[str], value: Any, whole: 
     first, *rest = path
     within = table.get(first, {}) if rest else None
     if not isinstance(within, Mapping) if rest else first in table:
-        raise StudyError(f"[{whole[0]}] {'.'.join(whole[1:])} is given by --set too; leave one of the two out")
+        given = marks.key(whole[0], ".".join(whole[1:]))
+        raise StudyError(f"{given} is given by --set too; leave one of the two out")
     return {**table, first: value if within is None else _with_key(within, rest, value, whole)}
