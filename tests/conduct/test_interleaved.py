@@ -145,7 +145,7 @@ def test_slices_that_transactions_overrun_are_told_with_a_longer_one(tmp_path):
     for trial in study.trials():
         assert trial.status == "completed"
         (note,) = [note for note in trial.notes if "slices ended late" in note]
-        assert re.match(r"\d+ of 10 slices ended late by more than a quarter", note)
+        assert re.match(r"\d+ of 20 slices ended late by more than a quarter", note)
         assert note.endswith('interleave = "0.4s", or "off"')
 
 

@@ -32,6 +32,7 @@ LAB = """
 import sys
 from pathlib import Path
 from pgtrial.loads.data.kinds import NO_TABLES
+from pgtrial.model.study.design import Design
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.study_file import read_study
