@@ -132,10 +132,11 @@ def test_a_study_that_is_refused_before_its_first_trial_leaves_no_directory(pgtr
 
 
 @pytest.mark.parametrize("size", ["0", "00"])
-def test_a_terminal_that_says_it_has_no_width_shows_what_others_show(commands, tmp_path, size):
-    shown = commands.run(["list"], tmp_path, {**os.environ, "COLUMNS": "80"})
-    without = commands.run(["list"], tmp_path, {**os.environ, "COLUMNS": size, "LINES": size})
-    assert shown.stdout
+def test_a_terminal_that_says_it_has_no_width_shows_what_others_show(commands, example, tmp_path, size):
+    verdict = ["verdict", str(example("replay-demo").path)]
+    shown = commands.run(verdict, tmp_path, {**os.environ, "COLUMNS": "80"})
+    without = commands.run(verdict, tmp_path, {**os.environ, "COLUMNS": size, "LINES": size})
+    assert "against" in shown.stdout
     assert without.stdout == shown.stdout
 
 
