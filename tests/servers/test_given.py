@@ -159,7 +159,7 @@ def test_a_value_that_the_server_refuses_is_told_and_nothing_stays(given, worksp
 
 
 def test_a_fresh_copy_of_a_given_server_is_refused(given):
-    with pytest.raises(StudyError, match='use "vacuum" or "none"'):
+    with pytest.raises(StudyError, match='write "vacuum" or "none"'):
         build_study({"arms": {"A": {"dsn": dsn_of(given), "reset": "copy"}, "B": {}}}, "test")
 
 

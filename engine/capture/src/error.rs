@@ -1,5 +1,7 @@
 //! The reasons for which no capture can be made.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use ground::output::CouldNot;
 use thiserror::Error;
 
@@ -80,6 +82,13 @@ pub enum CaptureError {
     NothingMade { count: u64, why: String },
     #[error("no statement can be made: \"{0}\" has no calls")]
     NoCalls(String),
+}
+
+impl CaptureError {
+    /// Returns [`Self::Interrupted`] once a signal has set this flag.
+    pub fn once_set(interrupt: &AtomicBool) -> Result<(), Self> {
+        if interrupt.load(Ordering::Relaxed) { Err(Self::Interrupted) } else { Ok(()) }
+    }
 }
 
 /// The reason for which a given text is rejected as a `log_line_prefix`: it is malformed, or it lacks the escapes that

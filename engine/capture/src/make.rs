@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use ground::output::could_not;
 
@@ -38,11 +38,6 @@ pub struct CaptureOrder {
     pub made_by: String,
     /// True once the capture has to end early, because a signal interrupts it.
     pub interrupt: Arc<AtomicBool>,
-}
-
-/// Returns an error once a signal has interrupted the capture.
-pub fn heed(interrupt: &AtomicBool) -> Result<(), CaptureError> {
-    if interrupt.load(Ordering::Relaxed) { Err(CaptureError::Interrupted) } else { Ok(()) }
 }
 
 /// The progress of reading.
@@ -179,7 +174,7 @@ impl Reading<'_> {
         let mut order = Chronology::default();
         self.overlap.next_log();
         log.read(&mut |found| {
-            heed(self.interrupt)?;
+            CaptureError::once_set(self.interrupt)?;
             match found {
                 LogItem::Unreadable { line, why } => self.recorder.leave_out(Reason::from(why), name, line)?,
                 LogItem::Record(record) => {

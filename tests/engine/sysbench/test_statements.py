@@ -93,7 +93,9 @@ def test_the_server_counts_the_same_statements(both, server, prepared, tmp_path,
         # an event that meets another one is rolled back and begun again, on either side or on neither
         for counts in (mine, theirs):
             counts.pop("ROLLBACK", None)
-        assert mine == pytest.approx(theirs, rel=0.2)
+        # The other threads may leave one of them no event on a busy machine. BEGIN and COMMIT are counted once for each
+        # of the three threads that had events.
+        assert mine == pytest.approx(theirs, rel=0.2, abs=2)
     else:
         theirs, mine = both(lambda side, target: counted(server.target, side, target, line, tmp_path), prepared)
         assert mine == theirs

@@ -16,7 +16,6 @@ use std::sync::atomic::AtomicBool;
 
 use crate::error::CaptureError;
 use crate::format::{About, Capture, Error, Origin, Template, TemplateShape, Writer};
-use crate::make::heed;
 use crate::sql::literals::Split;
 use crate::sql::reading::backslashes_of;
 use pieces::Form;
@@ -30,7 +29,7 @@ pub fn rewrite(plain: &Path, directory: &Path, interrupt: &AtomicBool) -> Result
     for session in capture.sessions()? {
         let mut reader = capture.read(&session?);
         while reader.advance()? {
-            heed(interrupt)?;
+            CaptureError::once_set(interrupt)?;
             let number = reader.statement().template as usize;
             let template = &capture.templates()[number];
             if !std::mem::replace(&mut is_used[number], true) {
@@ -119,7 +118,7 @@ fn write(
         let id = writer.begin_session(about.begin_us + session.start)?;
         let mut reader = capture.read(&session);
         while reader.advance()? {
-            heed(interrupt)?;
+            CaptureError::once_set(interrupt)?;
             let mut statement = reader.statement();
             let form = form_of(&capture.templates()[statement.template as usize]);
             let token = |value: &[u8]| vocabulary.token(&String::from_utf8_lossy(value), form);
