@@ -98,7 +98,10 @@ fn read(order: &CaptureOrder, directory: &Path, progress: &mut dyn FnMut(ReadPro
         progress: &mut |read| progress(ReadProgress { read, total }),
         interrupt: &order.interrupt,
     };
-    order.logs.iter().try_for_each(|name| reading.read(name, order.prefix.as_ref()))?;
+    for (name, number) in order.logs.iter().zip(1..) {
+        reading.overlap.next_log(number < order.logs.len());
+        reading.read(name, order.prefix.as_ref())?;
+    }
     let Reading { recorder, sources, .. } = reading;
     let finished = recorder.finish()?;
     let left_out = finished.left_out.list();
@@ -172,7 +175,6 @@ impl Reading<'_> {
         let prefix = log.format().prefix().map(|prefix| prefix.text().to_owned());
         let counts: Rc<ReadCounts> = log.counts();
         let mut order = Chronology::default();
-        self.overlap.next_log();
         log.read(&mut |found| {
             CaptureError::once_set(self.interrupt)?;
             match found {

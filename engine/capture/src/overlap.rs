@@ -27,6 +27,8 @@ pub struct Overlap {
     end: Option<(String, Micros)>,
     /// The beginning of the log that is read now; `None` if it is known to go on from the others.
     beginning: Option<Beginning>,
+    /// True if another log follows the one that is read now, so that its end has to be known.
+    is_followed: bool,
 }
 
 /// What is known of the first records of a log.
@@ -37,14 +39,19 @@ struct Beginning {
 }
 
 impl Overlap {
-    /// Begins the next log.
-    pub fn next_log(&mut self) {
+    /// Begins the next log. `is_followed` is true if it is not the last one.
+    pub fn next_log(&mut self, is_followed: bool) {
+        self.is_followed = is_followed;
         let known = self.last.iter().copied().collect();
         self.beginning = self.end.is_some().then_some(Beginning { known, compared: 0 });
     }
 
     /// Takes a record of the log `name`. Returns the name of an earlier log that has the same records.
     pub fn take(&mut self, record: &Record, name: &str) -> Option<String> {
+        // Most captures are of one log, whose records need no digests.
+        if self.beginning.is_none() && !self.is_followed {
+            return None;
+        }
         let (time, digest) = (record.time.utc, digest_of(record));
         if let (Some(beginning), Some((other, end))) = (&mut self.beginning, &self.end) {
             let is_early = beginning.compared == 0 && time + TOLERANCE < *end;

@@ -46,11 +46,9 @@ pub fn rewrite(plain: &Path, directory: &Path, interrupt: &AtomicBool) -> Result
 
 /// Returns how the parameters of a template are written.
 fn form_of(template: &Template) -> Form {
-    match template.has_literals() {
-        true if template.text == "$1" => Form::Value,
-        true => Form::Literal,
-        false => Form::Value,
-    }
+    // A statement that was replaced as a whole is no literal: its quotes mean nothing.
+    let is_whole = template.text == "$1";
+    if template.has_literals() && !is_whole { Form::Literal } else { Form::Value }
 }
 
 /// Returns the literals in the text of a template whose parameters are bound.

@@ -189,23 +189,29 @@ fn piece(text: &str, at: usize, take: &mut Take<'_>) -> usize {
 /// Returns the characters of this kind at the front of a text, whether or not JSON has them as escapes, and their
 /// length in bytes there.
 fn run(text: &str, is_its: impl Fn(char) -> bool) -> (Cow<'_, str>, usize) {
+    let plain = text.find(|c| !is_its(c)).unwrap_or(text.len());
+    if !text[plain..].starts_with('\\') {
+        return (Cow::Borrowed(&text[..plain]), plain);
+    }
     let mut decoded = String::new();
     let mut length = 0;
     while let Some((c, size)) = of_json(&text[length..]).filter(|(c, _)| is_its(*c)) {
         decoded.push(c);
         length += size;
     }
-    (if decoded.len() == length { Cow::Borrowed(&text[..length]) } else { Cow::Owned(decoded) }, length)
+    (Cow::Owned(decoded), length)
 }
 
 /// Returns a word at `at` that has both digits and the letters of hexadecimal numbers, eight characters or more, such
 /// as a digest. A number with an exponent is none.
 fn hexadecimal(text: &str, at: usize) -> Option<&str> {
-    let is_word = |c: char| c.is_alphanumeric();
+    // Looked at first, so that a long word of many pieces is read once.
+    if text[..at].ends_with(char::is_alphanumeric) {
+        return None;
+    }
     let rest = &text[at..];
-    let word = &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())];
-    let is_whole = !text[..at].ends_with(is_word);
-    if word.len() < 8 || !is_whole || !word.bytes().all(|c| c.is_ascii_hexdigit()) {
+    let word = &rest[..rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len())];
+    if word.len() < 8 || !word.bytes().all(|c| c.is_ascii_hexdigit()) {
         return None;
     }
     let letters = word.bytes().filter(u8::is_ascii_alphabetic).count();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::requests::{CONFIG_OF_ENCODING, SendKind, has_word};
+use super::requests::SendKind;
 use super::source::Replay;
 use crate::program::{
     AbortReason, Action, ActionResult, Program, RecordedRequest, ReplayActions, ScriptInfo, SessionStep, Workload,
@@ -103,11 +103,11 @@ impl RecordedClient {
         text.clear();
         let recorded = match &request.kind {
             SendKind::Query(template) => {
-                template.write_text(parameters, text);
+                request.write_text(template, parameters, text);
                 Recorded::Query(text)
             }
             SendKind::Unnamed(template) => {
-                template.write_text(parameters, text);
+                request.write_text(template, parameters, text);
                 Recorded::Unnamed(text)
             }
             SendKind::Values(statement, mode) => {
@@ -116,15 +116,6 @@ impl RecordedClient {
             }
         };
         *stage = Stage::Reading(reader);
-        let recorded = match recorded {
-            Recorded::Query(text) if request.sets_config && has_word(text, b"client_encoding") => {
-                Recorded::Query(CONFIG_OF_ENCODING)
-            }
-            Recorded::Unnamed(text) if request.sets_config && has_word(text, b"client_encoding") => {
-                Recorded::Unnamed(CONFIG_OF_ENCODING)
-            }
-            other => other,
-        };
         Action::Request(RecordedRequest { recorded, rows: replay.rows })
     }
 

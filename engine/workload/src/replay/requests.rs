@@ -1,5 +1,7 @@
 //! Decides how the statements of each template are sent, once when the capture is opened.
 
+use std::borrow::Cow;
+
 use capture::format::{Protocol, Template};
 use ground::sql;
 use wire::statement::{QueryMode, Statement};
@@ -14,11 +16,27 @@ pub struct TemplateRequest {
     /// True if the statements drop the prepared statements of the session.
     pub discards: bool,
     /// True if the statements call `set_config`, which may choose an encoding.
-    pub sets_config: bool,
+    sets_config: bool,
+}
+
+impl TemplateRequest {
+    /// Appends the text of a statement with these literals; one that would choose another encoding chooses UTF-8.
+    pub fn write_text<'a>(
+        &self,
+        template: &Template,
+        literals: impl Iterator<Item = Option<&'a [u8]>>,
+        text: &mut Vec<u8>,
+    ) {
+        template.write_text(literals, text);
+        if self.sets_config && has_word(text, b"client_encoding") {
+            text.clear();
+            text.extend_from_slice(CONFIG_OF_ENCODING);
+        }
+    }
 }
 
 /// The statement that is sent in place of one that calls `set_config` to choose another encoding.
-pub const CONFIG_OF_ENCODING: &[u8] = b"SELECT set_config('client_encoding', 'UTF8', false)";
+const CONFIG_OF_ENCODING: &[u8] = b"SELECT set_config('client_encoding', 'UTF8', false)";
 
 /// The statement that is sent in place of one that chooses another encoding: the texts of a capture are UTF-8,
 /// whichever encoding the application had them in.
@@ -42,12 +60,12 @@ pub fn of(templates: &[Template]) -> Vec<TemplateRequest> {
         .iter()
         .map(|template| {
             let (parameters, has_literals) = (template.parameters as usize, template.has_literals());
-            let template = &in_utf8(template);
+            let template = in_utf8(template);
             let text = template.text.as_bytes();
             let statement = |id: usize| Statement::with_parameters(id, &format!("P{id}"), text, parameters);
             let kind = match template.protocol {
-                Protocol::Simple => SendKind::Query(template.clone()),
-                Protocol::Extended | Protocol::Prepared if has_literals => SendKind::Unnamed(template.clone()),
+                Protocol::Simple => SendKind::Query(template.as_ref().clone()),
+                Protocol::Extended | Protocol::Prepared if has_literals => SendKind::Unnamed(template.as_ref().clone()),
                 Protocol::Extended => SendKind::Values(statement(0), QueryMode::Extended),
                 Protocol::Prepared => {
                     SendKind::Values(statement(prepared.next().unwrap_or_default()), QueryMode::Prepared)
@@ -60,10 +78,10 @@ pub fn of(templates: &[Template]) -> Vec<TemplateRequest> {
 }
 
 /// Returns the template with a text that leaves the session in UTF-8, if its own chooses an encoding.
-fn in_utf8(template: &Template) -> Template {
+fn in_utf8(template: &Template) -> Cow<'_, Template> {
     match chooses_encoding(template.text.as_bytes()) {
-        true => template.of_other_text(ENCODING),
-        false => template.clone(),
+        true => Cow::Owned(template.of_other_text(ENCODING)),
+        false => Cow::Borrowed(template),
     }
 }
 
@@ -75,7 +93,7 @@ fn chooses_encoding(text: &[u8]) -> bool {
 }
 
 /// Returns true if a text has a word, in lower case, whatever the case of its letters there.
-pub fn has_word(text: &[u8], word: &[u8]) -> bool {
+fn has_word(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }
 
