@@ -117,7 +117,7 @@ def _figures(bench: Bench, measures: Mapping[str, Measure]) -> Iterator[tuple[st
 
 
 def say(line: str) -> None:
-    """Reports the progress."""
+    """Prints a line about the progress to the standard error, so that the figures can be redirected."""
     print(line, file=sys.stderr, flush=True)
 
 

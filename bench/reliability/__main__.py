@@ -147,7 +147,7 @@ def _campaign(given: argparse.Namespace) -> Iterator[Campaign]:
 
 
 def say(line: str) -> None:
-    """Reports the progress."""
+    """Prints a line about the progress to the standard error."""
     print(line, file=sys.stderr, flush=True)
 
 

@@ -47,7 +47,7 @@ class Image:
     layout: Path
     """The directory of the image, an OCI layout."""
     left: list[str]
-    """What the build has left: files in the directory for temporary files, and mounts in it."""
+    """The files that the build has left in the directory for temporary files, and the mounts below it."""
 
     def blob(self, described: dict[str, Any]) -> Any:
         """Returns the JSON document to which a descriptor of the image points."""
@@ -143,7 +143,7 @@ def test_the_engine_has_the_names_of_the_originals(container):
 
 @pytest.mark.install
 def test_the_job_of_a_study_runs_in_the_image(container, directory):
-    """As in the pod of the Job, the volume belongs to root and its group may write, and the study is read-only."""
+    """Like in the pod of the Job, the volume belongs to root and its group may write, and the study is read-only."""
     (study,) = of_kind("ConfigMap", STUDY)["pgtrial-study"]["data"].values()
     (lab,) = pods(STUDY)["pgtrial-study"]["containers"]
     folder = directory / "study"

@@ -1,5 +1,4 @@
-"""What numbers of another harness tell: the verdict of a study where a coin ordered the runs, and never one
-elsewhere."""
+"""Tests that numbers of another harness get the verdict of a study if a coin ordered the runs, and otherwise none."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def blocks_of(rng: np.random.Generator, curve: Curve, sizes=EIGHT, *, blocks=10,
     ],
 )
 def test_intervals_of_95_percent_cover_the_truth(curve, truth, sizes, width):
-    """And those of broken lines are narrow; a cache is found no closer than to the sizes around it."""
+    """The intervals of broken lines are narrow; the size of a cache is found no closer than the sizes around it."""
     rng = np.random.default_rng(2)
     studies, covered, widths = 100, 0, []
     for _ in range(studies):

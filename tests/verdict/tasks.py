@@ -28,7 +28,7 @@ BLOCKS = 18
 
 @dataclass(frozen=True)
 class Tasks:
-    """What happens to the tasks of a trial: the median response time, the number of failed tasks and how long those
+    """The outcome of the tasks of a trial: the median response time, the number of failed tasks and how long those
     waited, and the number of completed tasks that took longer than 5 s.
     """
 

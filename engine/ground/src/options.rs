@@ -18,7 +18,7 @@ pub struct OptionRow<T: 'static, E: 'static, G> {
     pub set: Setter<T, E>,
 }
 
-/// What an option does with the struct `T` that the options fill.
+/// The effect of an option on the struct `T` that the options fill.
 pub enum Setter<T: 'static, E: 'static> {
     /// The option has no value and sets this flag to true.
     Switch(fn(&mut T) -> &mut bool),

@@ -42,12 +42,12 @@ Again = Callable[[Path], str]
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What follows from a study that has run."""
+    """The result of a study that has run, and the output that the terminal shows for it."""
 
     result: StudyResult
     """The result in the report that was written."""
     shown: RenderableType
-    """What the terminal shows."""
+    """The output that the terminal shows."""
 
 
 Conclude = Callable[[StudyDirectory], Conclusion]

@@ -124,13 +124,13 @@ def _print_json(event: ProgressEvent) -> None:
 
 
 class _Lines:
-    """One line for each trial and each block."""
+    """Shows the progress as plain text, with a line for each trial and each block."""
 
     def __init__(self, print_line: Callable[[str], None]) -> None:
         self._print_line = print_line
         self._begun: TrialBegins | None = None
         self._number = 0
-        """The number of the trial that ends next; of those that run at the same time the first one's is known."""
+        """The number of the trial that ends next. If several trials run at the same time, it is that of the first."""
         self._blocks = 0
 
     def say(self, event: ProgressEvent) -> None:

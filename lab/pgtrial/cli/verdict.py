@@ -101,7 +101,7 @@ class _Row:
     arm: str
     measured: str | None = ""
     claim: Claim | None = None
-    """None for the baseline."""
+    """The claim about the arm; None for the baseline itself."""
 
     @property
     def verdict(self) -> Word | None:
@@ -109,7 +109,7 @@ class _Row:
 
     @property
     def difference(self) -> str | None:
-        """Empty where the parts have it."""
+        """Returns the estimated difference, or an empty text if the parts of the claim have estimates of their own."""
         return estimate_text(self.claim, "so far") if self.claim and not self.claim.parts else ""
 
     @property
@@ -118,7 +118,7 @@ class _Row:
 
 
 def _comparisons(result: StudyResult) -> Table[_Row]:
-    """One line per load point and arm, so that any number of arms fits the width."""
+    """Returns a table with a line for each load point and arm, so that any number of arms fits the width."""
     by_goodput = measure_of(result.load_points) == "goodput"
     metric = next((row.metric for row in result.metrics if row.primary), None)
     compared = f"{metric} / {result.baseline}" if metric is not None else f"/ {result.baseline}"

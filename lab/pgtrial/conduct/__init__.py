@@ -1,1 +1,1 @@
-"""One trial, and the study from its plan to its end."""
+"""Runs a study from its plan to its end, trial by trial."""

@@ -61,7 +61,7 @@ class Course:
     pack: SqlFiles | None = None
     """The files of the workload, if it is a pack."""
     values: Mapping[str, Path] = field(default_factory=dict)
-    """For each variable, the file from which each transaction draws its value."""
+    """The files from which each transaction draws the values of variables, by variable."""
     statements: FindStatements | None = None
     """A function that finds the statements of the load, to explain them after the load. It is None if the plans of
     earlier trials hold for this one, or if the study takes no plans."""

@@ -1,4 +1,5 @@
-"""Which statements the load of a first block sends: those that files list, or those of a short run of one client."""
+"""Finds the statements that the load of a first block sends: those that files list, or those of a short run of one
+client."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the lab does with the files of a pack: it runs check.sql, measure.sql and hold.sql around a load, and tries all
-files out."""
+"""Runs the files of a pack that the lab itself executes: check.sql, measure.sql and hold.sql around a load. A rehearsal
+also tries out all other files of the pack."""
 
 from __future__ import annotations
 

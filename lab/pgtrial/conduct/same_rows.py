@@ -42,7 +42,7 @@ from pgtrial.verdict.rules.rows import unequal_data, why_not_compared
 _TOO_LARGE = "it is too large to be read as a whole, and has no primary key by which a sample could be looked up"
 
 ArmRows = dict[tuple[str, int], dict[str, TableRows]]
-"""For each arm and number of its deployment (0 if it has one), the rows that were read, by table."""
+"""The rows that were read, by table, for each arm and each number of its deployment (0 if it has a single one)."""
 
 
 def rows_of_arms(design: Design, arms: Mapping[str, Arm], seed: int, listener: Listener) -> ArmRows:
@@ -125,7 +125,7 @@ class _Reading:
     texts: Sequence[str]
     seed: int
     owners: Mapping[Hashable, str]
-    """For each place, by its identity, the first arm that has it."""
+    """The first arm that has each place, by the identity of the place."""
     listener: Listener
     keys: dict[str, Keys | None] | None = None
     """How each table is compared, by its name: None if all of its rows are read, else the keys by which some rows of a

@@ -35,7 +35,7 @@ _TOO_REGULAR = 0.01
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user says of the numbers, and asks about them."""
+    """The options with which the user describes the numbers and chooses the comparison."""
 
     drawn: bool = False
     """True if the order of the arms was drawn at random in each block before it ran."""

@@ -11,7 +11,7 @@ from pgtrial.model.records.claims import Claim, exit_status_of
 from pgtrial.model.records.machine import Precision
 
 Better = Literal["more", "less"]
-"""Which of two values is the better one."""
+"""The direction in which a value is better: larger values (`more`) or smaller ones (`less`)."""
 
 Pattern = Literal["one arm", "one after the other", "in turn", "back and forth", "no rule"]
 """The rule that the arms follow in the order of the runs: all runs of an arm before those of the next, the same order
@@ -38,7 +38,8 @@ class Drift(Record):
 
 
 class Judgement(Record):
-    """What the numbers of another harness can and cannot tell. Differences are shares, as in a study's verdict."""
+    """The result of judging numbers of another harness: the conclusions that the numbers allow, and those that they do
+    not allow. Differences are shares (0.01 is one percent), as in the verdict of a study."""
 
     format: int = FORMAT
     source: str

@@ -33,7 +33,7 @@ class ScriptCommand:
     Transactions in which only a server or a shell knows a value are left out.
     """
     sent: Sequence[str] = ()
-    """In the simple protocol, the whole text in these transactions."""
+    """The text of a whole transaction, which the simple protocol sends at once."""
 
     def place_in(self, file: str) -> str:
         """Returns where the command stands in a file: `orders.sql, line 3 (select 1;)`."""

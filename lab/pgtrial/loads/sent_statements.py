@@ -21,7 +21,7 @@ _LONGEST = 10_000
 
 @dataclass(frozen=True)
 class SentText:
-    """One execution of a statement."""
+    """A statement as the engine has sent it once, with its parameters."""
 
     sql: str
     """The statement as the server parses it, with `$1` where a parameter stands."""

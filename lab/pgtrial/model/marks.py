@@ -76,7 +76,7 @@ def stored(sentence: str) -> str:
 
 @dataclass(frozen=True)
 class Mention:
-    """What a mark stands for."""
+    """The content of a mark: the key, the table, the arm or the stored sentence for which it stands."""
 
     section: str
     """The table of the study file, the name of an arm, or a stored sentence."""

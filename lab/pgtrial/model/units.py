@@ -227,7 +227,7 @@ def patience_s(chosen: str) -> float | None:
 
 
 ServerLoss = Annotated[str, BeforeValidator(partial(policy, others=["fail"], example="wait 60s"))]
-"""What happens when the server of a trial is lost: `fail`, or `wait` and a duration."""
+"""The reaction to the loss of a trial's server: `fail`, or `wait` and a duration."""
 
 
 def nearest(word: str, known: Iterable[str], otherwise: str) -> str:

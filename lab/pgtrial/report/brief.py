@@ -74,8 +74,8 @@ class Brief:
     missing: str | None
     """The arms of which no trial completed, and why; None: each arm was measured."""
     errors: str | None
-    """For a replay, the statements that failed on an arm although they had not failed when they were recorded, and the
-    number of errors that were recorded; None: no statement failed.
+    """The statements of a replay that failed on an arm although they had not failed when they were recorded, and the
+    number of errors that were recorded; None if no statement failed.
     """
     watched: list[str]
     """The things that a reader has to know before using the verdict, the most important first."""

@@ -28,7 +28,7 @@ from pgtrial.verdict.pace import Reached, reached
 from pgtrial.verdict.rules.case import Case
 
 Cells = Mapping[tuple[LoadPoint, str], pl.DataFrame]
-"""For each load point and arm, the rows of all trials, with the index of each trial in `trial`."""
+"""The rows of all trials of each load point and arm. The column `trial` has the index of the trial."""
 
 
 @dataclass(frozen=True)

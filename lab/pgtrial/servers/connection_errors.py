@@ -18,7 +18,7 @@ _CURES = {
     "due to .* timeout": "raise that limit (ALTER ROLE, ALTER DATABASE), or name another role in the dsn",
     "does not exist": "correct the dsn",
 }
-"""What a user can do about a failed connection, by a pattern of the error message; the first pattern that matches
+"""The advice for a user whose connection failed, by a pattern of the error message. The first pattern that matches
 counts."""
 
 

@@ -126,7 +126,7 @@ def _with_suite(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 _OF_A_KIND: Mapping[str, Callable[[StudySpec, Path, str], StudySpec]] = {SuiteLoad.key: _with_suite}
-"""For a kind of load whose files are not scripts, the function that reads these files; by the key of the kind."""
+"""The functions that read the files of a load that are not scripts, by the key of the kind of load."""
 
 
 def _with_query(spec: StudySpec, texts: dict[str, str], origins: dict[str, str]) -> StudySpec:

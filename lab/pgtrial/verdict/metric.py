@@ -66,10 +66,12 @@ class Metric:
     A failed trial has the worst value: 0, or infinity on the scale REDUCTION.
     """
     better: Literal["more", "less", "neither"] = "more"
-    """Which of two values is better; with `neither`, a positive difference means that the arm has the larger value."""
+    """The direction in which a value is better. With `neither`, a positive difference means that the arm has the larger
+    value."""
     scale: Scale = RATIO
     missing: Literal["worst", "unknown"] = "unknown"
-    """How a pair counts in which one trial has no value: `worst`, as if that trial had failed, or not at all."""
+    """The treatment of a pair in which one trial has no value: `worst` counts it as if that trial had failed, `unknown`
+    leaves the pair out."""
     at_every_point: bool = True
     """True if a mean over load points needs the values at all of them; if false, those with known values suffice."""
     paired: Callable[[Trial, Trial], tuple[float | None, float | None]] | None = None

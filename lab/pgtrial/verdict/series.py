@@ -33,7 +33,7 @@ class Question:
     margin: float
     scale: Scale = RATIO
     cut: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """For each unit the arms whose value in it is only a bound: the truth may be worse. A look that reads such a
+    """The arms whose value in a unit is only a bound, by unit: the true value may be worse. A look that reads such a
     unit can find neither that such an arm is better than the other nor that the two are equivalent."""
     arm: str | None = None
     """The arm that the claim is about, by its name in `cut`."""

@@ -36,8 +36,8 @@ class AttackedLoad:
         self.killed: Counter[str] = Counter()
 
     def attack(self, seconds: float, pause_s: tuple[float, float], chance: Random) -> None:
-        """For this number of seconds, kills a backend or, less often, the engine, after pauses of random length. Each
-        is killed at least once.
+        """Kills a backend or, less often, the engine for this number of seconds, after pauses of random length. Each is
+        killed at least once.
         """
         deadline = time.monotonic() + seconds
         while True:

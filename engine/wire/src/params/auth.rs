@@ -91,7 +91,7 @@ impl RequireAuth {
     /// Checks what the server asks for.
     ///
     /// # Errors
-    /// For a method that the user does not accept.
+    /// Returns an error if the user's `require_auth` does not accept the method.
     pub fn check(&self, method: AuthMethod) -> Result<(), Unaccepted> {
         let is_sasl = matches!(method, AuthMethod::ScramSha256 | AuthMethod::Oauth);
         // Which of its mechanisms is used is only known later: `check_mechanism`.
@@ -102,7 +102,7 @@ impl RequireAuth {
     /// Checks the SASL mechanism that was chosen of those that the server offers, one of SCRAM.
     ///
     /// # Errors
-    /// Where the user does not accept SCRAM.
+    /// Returns an error if the user's `require_auth` does not accept SCRAM.
     pub fn check_mechanism(&self, mechanism: &str) -> Result<(), Unaccepted> {
         if self.accepted & AuthMethod::ScramSha256.bit() != 0 {
             return Ok(());

@@ -25,10 +25,10 @@ use options::{Options, non_empty};
 
 /// Resolves what the command line gave to a complete set of parameters.
 ///
-/// What is wrong with one host of a list is kept in its endpoint, for others may do.
+/// An error in one host of a list is stored in the endpoint of that host, since a connection to another host may succeed.
 ///
 /// # Errors
-/// In libpq's words, for anything malformed, unknown or contradictory.
+/// Returns an error with the message of libpq if a parameter is malformed or unknown, or contradicts another one.
 pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, ParamsError> {
     let mut options = from_command_line(given, env)?;
     files::fill_from_service(&mut options, env)?;

@@ -74,7 +74,7 @@ class Search:
 
     @cached_property
     def _reached(self) -> list[int]:
-        """For each commit, the set of commits that it reaches, itself included, as bits of a number."""
+        """The set of commits that each commit reaches, itself included, as the bits of a number."""
         reached: list[int] = []
         for place, commit in enumerate(self.commits):
             bits = 1 << place

@@ -1,4 +1,4 @@
-"""What the lab does while the load of a trial runs, and how loads are rehearsed; one module for each kind of load."""
+"""The actions of the lab while the load of a trial runs, and the rehearsal of loads. Each kind of load has a module."""
 
 from __future__ import annotations
 

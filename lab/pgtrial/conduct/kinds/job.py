@@ -43,8 +43,8 @@ _SIZE = "SELECT pg_database_size(current_database())"
 
 
 class JobWatch(LoadWatch):
-    """What the lab does while a job runs: it reports the progress, measures what the job has written, and runs the load
-    beside the job."""
+    """The actions of the lab while a job runs: it reports the progress, measures how much the job has written, and runs
+    the load beside the job."""
 
     def __init__(self, course: Course, arm: Arm, session: Session) -> None:
         self._course, self._session = course, session

@@ -26,7 +26,7 @@ from pgtrial.store.programs import check_programs_unchanged
 
 
 class ProgramsWatch(LoadWatch):
-    """What the lab does in a trial of client programs: it starts the program of the arm in place of the engine."""
+    """The actions of the lab in a trial of client programs: it starts the program of the arm in place of the engine."""
 
     def started(self, course: Course, arm: Arm, target: Target) -> AbstractContextManager[LoadRun]:
         return remembered(course, _program(course, arm, target))

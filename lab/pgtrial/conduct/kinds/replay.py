@@ -14,7 +14,7 @@ connections."""
 
 
 class ReplayWatch(LoadWatch):
-    """What the lab does in a trial that is a replay: it reports why the engine refused the capture, if it did."""
+    """The actions of the lab in a trial that is a replay: it reports why the engine refused the capture, if it did."""
 
     def __init__(self, course: Course) -> None:
         self._course = course

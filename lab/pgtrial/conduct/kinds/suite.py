@@ -24,7 +24,7 @@ from pgtrial.servers.made import MadeArm
 
 
 class SuiteWatch(LoadWatch):
-    """What the lab does while a suite runs: it restarts the server before queries if the study asks for that, and
+    """The actions of the lab while a suite runs: it restarts the server before queries if the study asks for that, and
     reports each query that has ended."""
 
     def __init__(self, course: Course, arm: Arm) -> None:

@@ -9,7 +9,7 @@ from pgtrial.loads.target import Session
 
 
 class TasksWatch(LoadWatch):
-    """What the lab does in a trial of tasks: it notes how long their table took to make."""
+    """The actions of the lab in a trial of tasks: it records how long it took to make the table of the tasks."""
 
     def __init__(self, course: Course, session: Session) -> None:
         self._course, self._session = course, session

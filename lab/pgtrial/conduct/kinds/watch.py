@@ -1,5 +1,5 @@
-"""What the lab does around a load: how the process that makes the load is started, and what the lab reads and does
-before, during and after it."""
+"""The actions of the lab around a load: it starts the process that makes the load, and reads counters and reports
+progress before, during and after it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pgtrial.servers.arm import Arm
 
 
 class LoadWatch:
-    """What the lab does before, during and after the load of a trial. The methods are called in this order: `prepare`,
-    `begin`, `started`, `hear` for each event, `ended` and `end`.
+    """The actions of the lab before, during and after the load of a trial. The methods are called in this order:
+    `prepare`, `begin`, `started`, `hear` for each event, `ended` and `end`.
 
     This base class is for loads that the engine makes while the lab does nothing else. Subclasses are for other loads.
     """

@@ -117,11 +117,11 @@ class Sampler:
         self._measured_since: float | None = None
         self._notes: list[str] = []
         self._sessions: list[tuple[float, float, Doings]] = []
-        """For each sample of the sessions, the times at which it began and ended, and the sessions that it found."""
+        """The samples of the sessions: the times at which each began and ended, and the sessions that it found."""
         self._readings: list[Reading] = []
         self._statements: dict[str, float] = {}
         self._looks: list[tuple[float, dict[str, float]]] = []
-        """For each sample, the time at which it began, and what it cost, as in Observation.cost."""
+        """The time at which each sample began, and what it cost, as in Observation.cost."""
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 

@@ -28,7 +28,7 @@ class Asked:
     machine: Each = field(default_factory=Each)
     turn: Turn = ALONE
     values: Mapping[str, Path] = field(default_factory=dict)
-    """For each variable, the file from which it takes its values."""
+    """The files from which variables take their values, by variable."""
 
     @property
     def seeded(self) -> list[str]:

@@ -9,8 +9,8 @@ from pgtrial.model.records import Record, added
 
 
 class TableRows(Record):
-    """What is known about the rows of a table on one server or in one copy of an arm's data. Equal rows have equal
-    digests on all versions of PostgreSQL."""
+    """The count and the digest of the rows of a table on one server or in one copy of an arm's data. Equal rows have
+    equal digests on all versions of PostgreSQL."""
 
     rows: int | None = Field(
         None, description="How many rows the table has, or of a sample how many were found; None: they were not read."

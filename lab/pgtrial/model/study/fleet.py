@@ -26,7 +26,7 @@ def _known_address(address: str) -> str:
 
 
 MachineLoss = Annotated[str, BeforeValidator(partial(policy, others=["continue", "stop"], example="wait 2min"))]
-"""What happens when a machine of the fleet is lost: `continue`, `stop`, or `wait` and a duration."""
+"""The reaction to the loss of a machine of the fleet: `continue`, `stop`, or `wait` and a duration."""
 
 
 class FleetSection(Record):

@@ -1,5 +1,5 @@
-"""What the declaration of an arm's key says in addition to name, type and description: the facts that differ if arms
-differ in the key, and the effect of the key on the machine."""
+"""The part of the declaration of an arm's key that name, type and description do not contain: the facts that differ if
+arms differ in the key, and the effect of the key on the machine."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ Facts = Sequence[str]
 
 @dataclass(frozen=True)
 class Key:
-    """What pgtrial must know about a key of an arm. It is declared as an annotation of the field in SetUp, next to the
-    type."""
+    """The properties of a key of an arm that the audit and the preparation of machines use. They are declared as an
+    annotation of the field in SetUp, next to the type."""
 
     shows: Facts | Callable[[Any, Any], Facts] = ()
     """The names of the facts that differ between two arms whose values of the key differ. The audit takes such
@@ -55,8 +55,8 @@ class Key:
     """Patterns of other facts that may follow from the key. If a fact fits the patterns of several keys, the key with
     the longest pattern is the cause."""
     apart: tuple[str, ...] = ()
-    """What every arm has as its own, such as its loaded data, if arms on servers that pgtrial makes differ in the key.
-    Such a thing is never swapped between arms."""
+    """The things of which every arm has its own, such as its loaded data, if arms on servers that pgtrial makes differ
+    in the key. They are never swapped between arms."""
     effect: KernelFile | KernelParameters | Launcher | None = None
     absent: Any = None
     """The value that the key has in effect for kinds of servers that do not have it."""

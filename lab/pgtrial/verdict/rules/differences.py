@@ -15,7 +15,7 @@ from pgtrial.verdict.rules.case import Case, Concern, Difference, as_shown, comp
 from pgtrial.verdict.rules.hygiene import is_debugging
 
 _FOLLOWS = {shows[0]: key.follows for key in KEYS.values() if key.follows and (shows := key.shown(None, None))}
-"""For each fact that a key of the study file sets, patterns of the other facts that may change as a consequence."""
+"""The patterns of facts that may change as a consequence of a fact that a key of the study file sets, by that fact."""
 _OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *LOCALE})
 _DURABILITY = frozenset(
     {"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit", "server.unlogged_tables"}

@@ -165,8 +165,8 @@ _NOISE = {
         "Give the machine more memory, or the server and the data less of it.",
     ),
 }
-"""For each kind of noise: the share above which a trial is noisy (of the CPU time, or for stalls of the time), the
-words of the finding, and the cure."""
+"""The kinds of noise. Each has the share above which a trial is noisy (of the CPU time or, for stalls, of the time),
+and the words of the finding and the cure."""
 
 
 @rule("noisy_host", "other work used the host", over_trials=True)

@@ -109,7 +109,8 @@ class LoadKind(abc.ABC):
     """True if trials search for a rate. The search in a trial then begins at the rate that earlier blocks have
     found."""
     fewer: ClassVar[str] = "load points"
-    """What a study should have fewer of if its budget is too short, as a plural noun for messages."""
+    """The plural noun that messages use for the parts of a study that the user should reduce if the budget is too
+    short."""
 
     def is_meant(self, load: LoadKeys) -> bool:
         """True if the workload, or another key of `[load]`, asks for this kind of load."""
