@@ -44,23 +44,28 @@ class BuildKeys(Record):
         Key(shows=("server.build_options",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
     ] = Field(
         None,
-        description="Of a server from source: options of meson, `-Dcassert=false`, or of configure, `--with-icu`, "
-        "`CFLAGS=-O3`.",
+        description="For a server that is built from source: options of meson, `-Dcassert=false`, or of "
+        "configure, `--with-icu`, `CFLAGS=-O3`.",
     )
     compiler: Annotated[
         str | None,
         Key(shows=("server.compiler",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
-    ] = Field(None, min_length=1, description="C compiler of what is built, `clang`; default: `cc`.")
+    ] = Field(
+        None,
+        min_length=1,
+        description="The C compiler of servers and extensions that are built, `clang`. Default: `cc`.",
+    )
     lto: Annotated[
         bool | None,
         Key(shows=("server.lto",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
-    ] = Field(None, description="Of a server from source: optimisation at link time.")
+    ] = Field(None, description="For a server that is built from source: true to optimise at link time.")
     pgo: Annotated[
         bool | None,
         Key(shows=("server.pgo",), follows=_OF_A_BUILD, apart=("server build", "loaded data")),
     ] = Field(
         None,
-        description="Of a server from source: optimisation by a [profile](builds.md#profile).",
+        description="For a server that is built from source: true to optimise by a [profile](builds.md#profile) "
+        "of pgbench.",
     )
     layouts: Annotated[
         int | None,
@@ -69,7 +74,9 @@ class BuildKeys(Record):
         None,
         ge=2,
         le=64,
-        description="Of a server from source: its [layouts](builds.md#layouts), of which each block draws one.",
+        description="For a server that is built from source: how many times it is linked, each time with its "
+        "code in another order in memory ([why](builds.md#layouts)). Each block draws one of these "
+        "layouts for each arm.",
     )
     extensions: Annotated[
         list[str] | None,
@@ -78,6 +85,6 @@ class BuildKeys(Record):
         Key(shows=("server.extension_sources",), follows=("server.extension*", "*.extensions", "server.program")),
     ] = Field(
         None,
-        description="Extensions that are [built from source](builds.md) for a copy of the server and created before "
-        "`setup_sql`: `git:PATH@REF`.",
+        description="Extensions that pgtrial [builds from source](builds.md#extensions), `git:PATH@REF`. They "
+        "are installed into a copy of the server's programs, and created before `setup_sql`.",
     )

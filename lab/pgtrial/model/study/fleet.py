@@ -30,22 +30,26 @@ MachineLoss = Annotated[str, BeforeValidator(partial(policy, others=["continue",
 
 
 class FleetSection(Record):
-    """[Many machines](many-machines.md) that make the load, each with its part of clients and rate. Needs the extra
-    `pgtrial[ray]`. Options: `--fleet ADDRESS`, `--machines N`,
-    `--share-machines`.
+    """[Several machines](many-machines.md) that make the load together, each with a share of the clients and of the
+    rate. It needs the extra `pgtrial[ray]`. On the command line: `--fleet ADDRESS`, `--machines N`, `--share-machines`.
     """
 
-    engine: Literal["ray"] = Field("ray", description="Ray.")
+    engine: Literal["ray"] = Field("ray", description="The software that connects the machines.")
     address: Annotated[str, AfterValidator(_known_address)] = Field(
         AUTO,
-        description="`auto`: this machine's cluster; `ray://HOST:10001`: another; `HOST:PORT`: one of several; "
-        "`local`: one made for the run.",
+        description="The Ray cluster. `auto`: the one to which this machine belongs. `ray://HOST:10001`: one on "
+        "other machines. `HOST:PORT`: one of several to which this machine belongs. `local`: one on "
+        "this machine, made for the run.",
     )
-    machines: int | None = Field(None, ge=1, le=10_000, description="Number of machines; default: all.")
-    share_machines: bool = Field(False, description="Whether a machine may run several engines.")
+    machines: int | None = Field(
+        None, ge=1, le=10_000, description="The number of machines. Default: all machines of the cluster."
+    )
+    share_machines: bool = Field(False, description="True if one machine may run several load engines.")
     on_machine_loss: MachineLoss = Field(
         "continue",
-        description="`continue` with the others, `wait 2min` for a replacement, or `stop`. The trial has failed.",
+        description="What happens when a machine is lost. The trial has failed in each case. `continue`: the "
+        "study goes on with the other machines. `wait 2min`: it waits up to this time for a "
+        "replacement. `stop`: it stops.",
     )
 
     @model_validator(mode="after")

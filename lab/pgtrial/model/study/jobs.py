@@ -42,30 +42,36 @@ _SECRETS = re.compile(r"password\s*=|://[^/@\s:]*:[^/@\s]+@", re.IGNORECASE)
 
 
 class JobSection(Record):
-    """For `workload = "job:FILE.sql"`: [a job](jobs.md) that runs once in a trial, on a fresh copy of the data. The
-    verdict is about its time. Keys of time are refused; those of clients, rate and protocol are for `beside`.
+    """The load `workload = "job:FILE.sql"`: [a job](jobs.md), such as CREATE INDEX, that runs once in a trial on a
+    fresh copy of the data. The verdict is about the time that it takes. The keys of `[load]` for times are refused;
+    those for clients, rate and protocol are about the load `beside` the job.
     """
 
     limit: Seconds = Field(
-        3600.0, gt=0, le=2_000_000, description="A job that takes longer is ended, and its trial has failed."
+        3600.0,
+        gt=0,
+        le=2_000_000,
+        description="The time in seconds after which the job is ended. Its trial has then failed.",
     )
     command: str | None = Field(
         None,
-        description='With `workload = "job:"`: a program in place of a file, `"pg_dump -f /dev/null"`. PG* variables '
-        "lead it to the server; no shell reads it.",
+        description='With `workload = "job:"`: a program that is the job, in place of an SQL file, `"pg_dump -f '
+        '/dev/null"`. It finds the server by the environment variables PGHOST, PGPORT and so on. No '
+        "shell interprets the command.",
     )
 
     beside: str | None = Field(
         None,
         min_length=1,
-        description="A load [beside the job](jobs.md#beside-a-load) at `rate`: a script of pgbench's or a `.sql` file.",
+        description="A load that runs [beside the job](jobs.md#beside-a-load) at `rate`: the name of a script of "
+        "pgbench, or the path of a `.sql` file.",
     )
 
     undo: str | None = Field(
         None,
         min_length=1,
-        description="On [given servers](jobs.md#given-servers): SQL that undoes the job after each trial; `none`: the "
-        "job leaves nothing behind.",
+        description="On [given servers](jobs.md#given-servers): the SQL that undoes the job after each trial. "
+        "`none`: the job leaves nothing behind.",
     )
 
     @field_validator("command")

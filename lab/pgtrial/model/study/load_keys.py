@@ -37,51 +37,66 @@ class LoadKeys(Record):
     workload: Annotated[list[str], BeforeValidator(as_list), AfterValidator(distinct), AfterValidator(known)] = Field(
         ["tpcb-like"],
         min_length=1,
-        description="pgbench's tpcb-like, simple-update, select-only. sysbench's tests, such as oltp_read_write. "
-        "[order-entry](order-entry.md). [app-tasks](tasks.md), alone. Scripts by their paths, relative "
-        "to the study file: `.sql` for pgbench, `.lua` for sysbench. [Packs](packs.md): `pack:queue`, "
-        "`pack:kv/A` or a folder. `replay:DIRECTORY`, alone: a [capture](replay.md). `suite:NAME` or "
-        "`suite:FOLDER`, alone: [queries](suites.md). `job:FILE.sql`, alone: a [job](jobs.md). A pgbench script "
-        "finds what setup_sql makes, and pgbench's tables and `:scale` "
-        "if it names one or `scale` is set. Weights make one load of scripts: "
-        '`["a.sql", "b.sql=3"]`.',
+        description="What the clients run; [which load fits](loads.md) helps to choose. pgbench: `tpcb-like`, "
+        "`simple-update`, `select-only`, or your own scripts by their paths, relative to the study "
+        "file and ending in `.sql`. sysbench: its tests, such as `oltp_read_write`, or a Lua script "
+        "ending in `.lua`. Others: [`order-entry`](order-entry.md); [packs](packs.md) as "
+        "`pack:queue`, `pack:kv/A` or the path of a folder. These stand alone in the list: "
+        "[`app-tasks`](tasks.md); `replay:DIRECTORY`, a [capture](replay.md); `suite:NAME` or "
+        "`suite:FOLDER`, a [suite of queries](suites.md); `job:FILE.sql`, a [job](jobs.md). Several "
+        "workloads are measured one by one. Scripts with weights run together as one load: "
+        '`["a.sql", "b.sql=3"]`. A script of your own finds the tables that `data` or `setup_sql` '
+        "makes; pgbench's tables and the variable `:scale` exist only if the script names one of "
+        "these tables or `scale` is set.",
     )
     query: str | None = Field(
         None,
         min_length=1,
-        description="A query in place of workload ([how](tutorials/own-query.md)).",
+        description="One SQL query that the clients run, in place of `workload` ([tutorial](tutorials/own-query.md)).",
     )
     values: ValueColumns = Field(
         {},
-        description='Columns that give variables random values: `{ id = "orders.id" }`.',
+        description='Columns from which variables of the query or script take random values: `{ id = "orders.id" '
+        "}` gives the variable `:id` a random value of that column in each transaction.",
     )
     data: Annotated[OwnData, BeforeValidator(as_list)] = Field(
         [],
-        description='Your own data: a dump, SQL files, `["schema.sql", "data.sql"]`, or a connection string.',
+        description="Your own data, which is loaded before the first trial: the path of a dump, the paths of SQL "
+        'files in their order, `["schema.sql", "data.sql"]`, or a connection string of a database '
+        "that is dumped.",
     )
-    data_files: DataFiles | None = Field(None, description="Written by pgtrial.")
+    data_files: DataFiles | None = Field(
+        None, description="pgtrial writes this key into the study directory: checksum and size of `data`."
+    )
     scale: Annotated[list[Scale], BeforeValidator(as_list), AfterValidator(distinct)] = Field(
         [10],
         min_length=1,
-        description="Scale factors: 100,000 accounts (15 MB) each; warehouses of order-entry (105 MB); a pack's "
-        "unit; of suites 0.01 to 100. Not for sysbench's tests. Six or more show "
-        "[cliffs](method.md#over-clients-and-sizes).",
+        description="The size of the data, in units of the workload. pgbench: 100,000 accounts (15 MB) for each "
+        "unit; order-entry: warehouses (105 MB each); packs: their own unit; suites: 0.01 to 100. "
+        "Tests of sysbench have `[load.sysbench]` instead. Each scale is measured at every number of "
+        "clients. Six or more scales show [cliffs](method.md#over-clients-and-sizes), where the data "
+        "outgrow the memory.",
     )
     clients: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(distinct)] = Field(
         [8],
         min_length=1,
-        description="Concurrent clients. Six or more, such as `[1, 2, 4, 8, 16, 32]`, give a "
-        "[scalability law](method.md#over-clients-and-sizes).",
+        description="The number of clients that run transactions at the same time, each on its own connection. "
+        "Each number is a load point of its own. Six or more numbers, such as `[1, 2, 4, 8, 16, "
+        "32]`, give a [scalability law](method.md#over-clients-and-sizes).",
     )
     rate: Annotated[list[Rate], BeforeValidator(as_list), AfterValidator(distinct)] = Field(
         [],
-        description="Transactions per second of all clients together, at random moments; default: no limit.",
+        description="The number of transactions per second that all clients together start, at random moments. "
+        "The verdict is then about the [response time](method.md#at-a-given-rate). Default: each "
+        "client starts a transaction as soon as the one before has ended, and the verdict is about "
+        "throughput.",
     )
     capacity: Capacity | None = Field(
         None,
-        description="The promise of which the highest rate is looked for ([how](capacity.md)), and with `at_most` the "
-        "highest that is tried: "
-        '`{ p99 = "20ms", failures = "0.1%" }`. `duration` is then the length of a probe.',
+        description="The promise on the response time for which pgtrial looks for the highest rate "
+        '([how](capacity.md)): `{ p99 = "20ms", failures = "0.1%" }`. `at_most` in it limits the '
+        "rates that are tried, in transactions per second. `duration` is then the length of one "
+        "probe, a run at one rate.",
     )
     sysbench: SysbenchSection = Field(SysbenchSection(), description="See `[load.sysbench]`.")
     tasks: TasksSection = Field(TasksSection(), description="See `[load.tasks]`.")
@@ -89,75 +104,95 @@ class LoadKeys(Record):
     replay: ReplaySection = Field(ReplaySection(), description="See `[load.replay]`.")
     suite: SuiteSection = Field(SuiteSection(), description="See `[load.suite]`.")
     job: JobSection = Field(JobSection(), description="See `[load.job]`.")
-    cpus: str | None = Field(None, description="CPUs of the engine, `4-7`; default: all.")
+    cpus: str | None = Field(None, description="The CPUs on which the load engine runs, `4-7`. Default: all.")
     threads: int | None = Field(
         None,
         ge=1,
-        description="Threads of each engine; default: one for 16 clients, at most half the CPUs (all, on machines "
-        "without a server).",
+        description="The number of threads of each load engine. Default: one for every 16 clients, and at most "
+        "half as many as there are CPUs (as many as there are CPUs on a machine without a server).",
     )
-    protocol: Protocol = Field("prepared", description="Query protocol.")
-    fillfactor: int = Field(100, ge=10, le=100, description="Of the tables, percent.")
-    foreign_keys: bool = Field(False, description="In the tables.")
+    protocol: Protocol = Field(
+        "prepared",
+        description="The query protocol, as pgbench's option `-M` chooses it. `simple`: the values are part of "
+        "the text. `extended`: each statement is parsed each time. `prepared`: each connection "
+        "prepares a statement once.",
+    )
+    fillfactor: int = Field(
+        100, ge=10, le=100, description="The fill factor of the tables that pgtrial makes, in percent."
+    )
+    foreign_keys: bool = Field(False, description="True to make the tables with foreign keys.")
     warmup: WarmUp = Field(
         AUTO,
-        description="Load before the measured part; measured apart. `auto`: as long as the speed rises after the "
-        "start ([how](method.md#lengths-by-themselves)).",
+        description="How long the load runs before the measured part of each trial, in seconds. The seconds of "
+        "the warm-up do not count. `auto`: until the speed no longer rises "
+        "([how](method.md#lengths-by-themselves)).",
     )
     duration: MeasuredPart = Field(
         AUTO,
-        description="The measured part of each trial; whole seconds. `auto`: such that a verdict is possible within "
-        "the budget, with three quarters of the time measured where possible.",
+        description="The length of the measured part of each trial, in whole seconds. `auto`: a length at which "
+        "the budget holds enough blocks for a verdict, and at which three quarters of the time are "
+        "measured if possible ([how](method.md#lengths-by-themselves)).",
     )
     observe: bool = Field(
         True,
-        description="Whether waits, the server's and the host's counters are [sampled](observation.md) during trials.",
+        description="True to [sample](observation.md) wait events and the counters of server and host during the "
+        "trials.",
     )
     max_tries: int | None = Field(
         None,
         ge=0,
-        description="Tries after serialization failures and deadlocks; 0: without limit; default: one.",
+        description="How often a transaction is tried that ends with a serialization failure or a deadlock; 0: "
+        "without limit. Default: once.",
     )
     latency_limit: Seconds | None = Field(
-        None, gt=0, description="With max_tries: a longer transaction is not tried again."
+        None,
+        gt=0,
+        description="With `max_tries`: a transaction that has taken this long, in seconds, is not tried again.",
     )
 
     check: bool = Field(
         False,
-        description="Whether order-entry's [conditions](order-entry.md#consistency) are checked around each trial.",
+        description="True to check order-entry's [consistency conditions](order-entry.md#consistency) before and "
+        "after each trial. A trial after which one does not hold has failed.",
     )
     procedures: bool = Field(
         False,
-        description="Whether order-entry calls [stored procedures](order-entry.md#stored-procedures) (PostgreSQL 11 "
-        "or later).",
+        description="True to let order-entry call [stored procedures](order-entry.md#stored-procedures), one "
+        "call for each transaction (PostgreSQL 11 or later).",
     )
 
     on_server_loss: ServerLoss = Field(
         "fail",
-        description="`fail`: a trial that loses its server has failed. `wait 60s`: clients try so long to connect "
-        "again, and the gap [counts](method.md#when-the-server-goes). Not for sysbench.",
+        description="What happens to a trial that loses its server. `fail`: it has failed. `wait 60s`: its "
+        "clients try to connect for up to this time, and the time without service [counts as part of "
+        "the trial](method.md#when-the-server-goes). Not for sysbench.",
     )
 
     interleave: Interleave = Field(
         "auto",
-        description="Whether arms take turns in short [slices](method.md#slices): `auto` where possible, `off`, or "
-        "a slice's length, `\"250ms\"`. `warmup` and `duration` are each arm's own time.",
+        description="Whether the arms of a block run at the same time, in turns of short "
+        "[slices](method.md#slices). `auto`: where possible. `off`: the trials run one after the "
+        'other. A number, `"250ms"`: the length of a slice. `warmup` and `duration` count only the '
+        "arm's own slices.",
     )
     share_server: bool = Field(
         True,
-        description="Whether arms that differ only in settings of sessions, or in their scripts, share one server.",
+        description="True to measure arms on one server if they differ only in settings that a session can set, "
+        "or only in their scripts. False to give each arm a server of its own.",
     )
     statistics: Literal["drawn", "same", "once"] = Field(
         "drawn",
-        description="What [statistics](method.md#the-same-statistics) the planner has on fresh copies of the data. "
-        "`drawn`: ANALYZE draws them for each trial. `same`: all arms have those of the first. `once`: each copy has "
-        "those that its template got when it was loaded. Nothing is done for this key on given servers.",
+        description="Which [statistics of the planner](method.md#the-same-statistics) a fresh copy of the data "
+        "has. `drawn`: ANALYZE takes a new sample for each trial. `same`: all arms have the "
+        "statistics of the first arm. `once`: all copies keep those that ANALYZE made after loading. "
+        "The key has no effect on given servers.",
     )
 
     answers: Literal["same", "may differ"] = Field(
         "same",
-        description="Whether arms with [scripts of their own](method.md#the-same-answers) have to find the same rows. "
-        "`may differ`: their answers are not compared.",
+        description="Whether arms with [scripts of their own](method.md#the-same-answers) have to return the "
+        "same rows. `same`: a difference withholds the verdict. `may differ`: the rows are not "
+        "compared.",
     )
 
     @property

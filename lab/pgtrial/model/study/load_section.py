@@ -11,7 +11,9 @@ from pgtrial.model.study.load_objections import objections
 
 
 class LoadSection(LoadKeys):
-    """The load of every arm. Lists are crossed into load points."""
+    """The load, which is the same for all arms. Each combination of a workload, a scale, a number of clients and a rate
+    is a load point, at which every arm is measured.
+    """
 
     @model_validator(mode="after")
     def _fits_together(self) -> LoadSection:

@@ -73,7 +73,8 @@ class MachineKeys(Record):
         ),
     ] = Field(
         None,
-        description="Huge pages, reserved for each trial (root); a trial without them fails.",
+        description="The size of the huge pages that are reserved for each trial, which takes root. A trial "
+        "whose server does not get them has failed.",
     )
     thp: Annotated[
         Literal["never", "madvise", "always"] | None,
@@ -81,12 +82,16 @@ class MachineKeys(Record):
             shows=("memory.thp",),
             effect=KernelFile("transparent huge pages", "/sys/kernel/mm/transparent_hugepage/enabled"),
         ),
-    ] = Field(None, description="Transparent huge pages during trials (root).")
+    ] = Field(None, description="The mode of transparent huge pages during the trials of the arm, which takes root.")
     sysctl: Annotated[
         dict[str, Setting],
         AfterValidator(_parameters),
         Key(shows=_facts_of_parameters, effect=KernelParameters(), absent={}),
-    ] = Field({}, description="Kernel parameters during trials (root); added to the server's.")
+    ] = Field(
+        {},
+        description='Kernel parameters during the trials of the arm, `{ "vm.swappiness" = 1 }`, which takes '
+        "root. Those of an arm are added to those of `[server]`.",
+    )
     governor: Annotated[
         str | None,
         Key(
@@ -97,7 +102,10 @@ class MachineKeys(Record):
                 absent="CPU frequency is not the system's to govern; leave governor out",
             ),
         ),
-    ] = Field(None, description="CPU governor during trials (root).")
+    ] = Field(
+        None,
+        description="The CPU frequency governor during the trials of the arm, such as `performance`, which takes root.",
+    )
     io_scheduler: Annotated[
         str | None,
         Key(
@@ -105,7 +113,11 @@ class MachineKeys(Record):
             follows=("storage.queue_*", "storage.wal_queue_*", "storage.wal_scheduler"),
             effect=KernelFile("I/O scheduler", "queue/scheduler", of_disk=True),
         ),
-    ] = Field(None, description="Of the data's device during trials (root).")
+    ] = Field(
+        None,
+        description="The I/O scheduler of the device that holds the data during the trials of the arm, such as "
+        "`none`, which takes root.",
+    )
     numa: Annotated[
         str | None,
         Key(
@@ -115,14 +127,18 @@ class MachineKeys(Record):
         ),
     ] = Field(
         None,
-        description="NUMA nodes of the server, `0`, `0-1` (by `numactl`).",
+        description="The NUMA nodes whose CPUs and memory the server uses, `0` or `0-1` (by `numactl`).",
     )
     cpus: Annotated[
         str | None,
         Key(shows=("cpu.cpus",), effect=Launcher("CPUs", (("taskset", "-c", "{}"), ("cpuset", "-l", "{}")))),
-    ] = Field(None, description="CPUs of the server, `0-3,6`.")
+    ] = Field(None, description="The CPUs on which the server runs, `0-3,6`.")
     environment: Annotated[dict[str, str], AfterValidator(variables), Key(shows=("server.environment",), absent={})] = (
-        Field({}, description="Variables; added to the server's.")
+        Field(
+            {},
+            description="Environment variables of the server's processes. Those of an arm are added to those of "
+            "`[server]`.",
+        )
     )
 
     @property

@@ -37,8 +37,10 @@ def is_query(script: str) -> bool:
 class DataFiles(Record):
     """The checksum and the size that the user's own data had when the study was planned."""
 
-    sha256: str = Field(description="Of the files; of a database that is dumped, a name of the dump.")
-    size: int = Field(description="Bytes; 0: unknown.")
+    sha256: str = Field(
+        description="The checksum of the files. For a database that is dumped it is a name of the dump."
+    )
+    size: int = Field(description="The size of the files in bytes; 0 if it is not known.")
 
 
 def column_parts(column: str) -> tuple[str, str] | None:

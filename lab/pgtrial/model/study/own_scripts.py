@@ -35,9 +35,9 @@ class ScriptKeys(Record):
 
     workload: Annotated[Annotated[str, AfterValidator(own_script)] | None, Key(shows=("load.script",))] = Field(
         None,
-        description="In an arm: the path of a [script](tutorials/own-query.md#4-two-forms-of-a-query) that this arm "
-        "runs, `new.sql`. All else of the load is the same for all arms.",
+        description="In an arm: the path of a pgbench [script](tutorials/own-query.md#4-two-forms-of-a-query) "
+        "that only this arm runs, `new.sql`. The rest of the load is the same for all arms.",
     )
     query: Annotated[Annotated[str, AfterValidator(own_query)] | None, Key(shows=("load.script",))] = Field(
-        None, description="In an arm: a query in place of workload."
+        None, description="In an arm: an SQL query that only this arm runs, in place of `workload`."
     )

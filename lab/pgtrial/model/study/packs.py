@@ -55,19 +55,23 @@ Variables = Annotated[dict[str, Setting], AfterValidator(variables), AfterValida
 
 
 class PackSection(Record):
-    """For [packs](packs.md). `fillfactor` and `foreign_keys` are refused. A pack that is the only workload has
-    defaults for `scale`, `clients`, `protocol` and `max_tries`.
+    """Keys for workloads that are [packs](packs.md). `fillfactor` and `foreign_keys` are refused. If a pack is the only
+    workload, its `pack.toml` has the defaults of `scale`, `clients`, `protocol` and `max_tries`.
     """
 
-    variables: Variables = Field({}, description="`{ batch = 50 }`; default: pack.toml's.")
+    variables: Variables = Field(
+        {}, description="Values for variables of the pack's scripts, `{ batch = 50 }`. Default: those of pack.toml."
+    )
     at_least: float | None = Field(
         None,
-        description="Least quality (or most, if less is better) for a verdict; default: pack.toml's.",
+        description="The least median [quality](packs.md#a-quality) with which an arm gets a verdict (or the "
+        "highest, if less is better). Default: that of pack.toml.",
     )
     tolerance: float | None = Field(
         None,
         ge=0,
-        description="Largest difference of median qualities for a verdict; default: pack.toml's.",
+        description="The largest difference between the median qualities of two arms with which their comparison "
+        "gets a verdict. Default: that of pack.toml.",
     )
 
 

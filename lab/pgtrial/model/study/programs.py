@@ -60,15 +60,18 @@ class ClientKeys(Record):
         Key(shows=("client.command",), follows=("client.program", "client.files")),
     ] = Field(
         None,
-        description="A [client program](client-programs.md) that is the load, `node bench.js`; every arm has one.",
+        description="The command of a [client program](client-programs.md) that makes the load, `node bench.js`. "
+        "If one arm has a command, all arms need one.",
     )
     command_directory: Annotated[
         str | None, Key(shows=("client.directory",), follows=("client.program", "client.files"))
     ] = Field(
         None,
         min_length=1,
-        description="Where the command runs; default: the study file's directory.",
+        description="The directory in which the command runs. Default: that of the study file.",
     )
     command_files: Annotated[dict[str, str] | None, Key(shows=("client.files",), follows=("client.program",))] = Field(
-        None, description="Written by pgtrial: the files that the command names, with their SHA-256."
+        None,
+        description="pgtrial writes this key into the study directory: the files that the command names, with "
+        "their SHA-256.",
     )

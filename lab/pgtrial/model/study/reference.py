@@ -50,9 +50,15 @@ margin = "1%"
 budget = "1h"
 ```
 
-`[arms]` names at least two arms; the first is the baseline. Everything else has a default. Each key has its type, and
-behind "=" its default. A number may be text with a unit: `500ms`, `1h 30min`, `1%`. A single value may stand for a
-list. `pgtrial plan STUDY` shows what a study would do.
+This study compares two servers that differ in one setting, under two workloads and three numbers of clients. Only
+`[arms]` is required, with at least two arms. The first one is the *baseline*, with which the others are compared.
+[The words of a study](concepts.md) explains the other terms.
+
+In the lists below, the type of each key is in parentheses, followed by "=" and the default if there is one. A key
+without "=" can be left out; its text says what pgtrial does then. Where a number is expected, a text with a unit is
+possible: `"500ms"`, `"1h 30min"`, `"20GB"`, `"1%"`. Times without a unit are seconds, sizes are bytes. Where a list is
+expected, a single value is possible. `pgtrial plan STUDY` checks the file, and shows what the study would do and how
+long it would take.
 """
 
 _SECTIONS: dict[str, type[BaseModel]] = {
@@ -74,9 +80,10 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 
 _PROFILES = """
 ## `[profiles.NAME]`
-Variants of one study: `[profiles.NAME.SECTION]` changes `[SECTION]`. Tables are merged key by key; other values,
-lists too, replace the shared ones. A profile that names arms names all of them. `pgtrial run STUDY --profile NAME`
-chooses; the default is the first profile.
+Profiles are variants of one study, such as a quick one and a full one. The keys of `[profiles.NAME.SECTION]` override
+those of `[SECTION]`. Tables are merged key by key; all other values, lists included, replace the shared ones. If a
+profile has arms, it must have all of them. `pgtrial run STUDY --profile NAME` chooses the profile; the default is the
+first one.
 
 ```toml
 [load]
@@ -87,7 +94,7 @@ duration = "30min"
 scale    = 20
 duration = "4s"
 
-[profiles.full]                # nothing changed
+[profiles.full]                # changes nothing
 ```
 """
 

@@ -53,35 +53,45 @@ def _known_speed(speed: Any) -> Any:
 
 
 class ReplaySection(Record):
-    """For `workload = "replay:DIRECTORY"`: a [replay](replay.md#in-a-study). A trial is one replay on a fresh copy of
-    `data`. Keys of time, clients, scale, rate, protocol, tries and tables are refused.
+    """The load `workload = "replay:DIRECTORY"`: a [replay](replay.md#in-a-study) of recorded sessions. A trial is one
+    replay on a fresh copy of `data`. The keys of `[load]` for times, clients, scale, rate, protocol, tries and tables
+    are refused.
     """
 
     data: str | None = Field(
         None,
-        description="Path of a dump (`pg_dump`, any format) of the data when the capture began, relative to the "
-        "study file.",
+        description="The path of a dump by `pg_dump`, in any format, of the data at the moment when the capture "
+        "began. It is relative to the study file.",
     )
     speed: Annotated[AsFastAsPossible | float, BeforeValidator(_known_speed)] = Field(
         1.0,
-        description="Divides the recorded times; the verdict is about the mean response time. "
-        '`"as-fast-as-possible"`: without pauses; the verdict is about statements per second.',
+        description="The number by which the recorded times are divided: 2 replays twice as fast. The verdict is "
+        'about the mean response time. `"as-fast-as-possible"`: statements follow each other without '
+        "pauses, and the verdict is about statements per second.",
     )
     sample: Share = Field(
-        1.0, gt=0, le=1, description="Share of the sessions, drawn for each block; the same for all arms."
+        1.0,
+        gt=0,
+        le=1,
+        description="The share of the recorded sessions that is replayed. Each block draws its own sessions, the "
+        "same ones for all arms.",
     )
-    copies: int = Field(1, ge=1, le=10_000, description="Of each session.")
+    copies: int = Field(1, ge=1, le=10_000, description="How many copies of each recorded session run.")
     max_connections: int | None = Field(
         None,
         ge=1,
         le=1_000_000,
-        description="Default: as recorded.",
+        description="The most connections that are open at the same time; further sessions wait. Default: as "
+        "many as were open in the capture.",
     )
     hash_results: bool = Field(
         False,
-        description="Whether values of results are compared, not only row counts; costs client CPU.",
+        description="True to compare the values of the results between arms, and not only the numbers of rows. "
+        "It costs CPU time of the client.",
     )
-    files: ReplayFiles | None = Field(None, description="Checksums; written by pgtrial.")
+    files: ReplayFiles | None = Field(
+        None, description="pgtrial writes this key into the study directory: the checksums of the capture and the dump."
+    )
 
     @property
     def factor(self) -> float | None:

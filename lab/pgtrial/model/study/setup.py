@@ -31,15 +31,16 @@ SESSION_SETTINGS = frozenset([*table("session_settings.toml", __package__)["name
 
 
 class ProviderMetrics(Record):
-    """The provider's monitoring, `monitoring = { cloudwatch = "my-db", region = "eu-west-1" }`. Needs the extra
-    `pgtrial[aws]` and AWS credentials; `pgtrial metrics DIRECTORY` imports metrics later.
+    """The monitoring of a cloud provider, `monitoring = { cloudwatch = "my-db", region = "eu-west-1" }`, from which
+    pgtrial imports metrics of the server. It needs the extra `pgtrial[aws]` and AWS credentials. `pgtrial metrics
+    DIRECTORY` imports metrics that were not available yet when the study ended.
     """
 
     cloudwatch: Annotated[list[Annotated[str, Field(min_length=1)]], BeforeValidator(as_list)] = Field(
         min_length=1,
-        description="DB instance identifier (AWS/RDS); a list for several deployments.",
+        description="The identifier of the DB instance in AWS/RDS. A list has one for each deployment of `dsn`.",
     )
-    region: str | None = Field(None, description="AWS region; default: the AWS environment's.")
+    region: str | None = Field(None, description="The AWS region. Default: that of the AWS environment.")
 
 
 def _login(text: str) -> str:
@@ -83,8 +84,9 @@ class ServerKeys(Record):
         Key(shows=("server.version",), follows=("settings.*", "server.*"), apart=("server build", "loaded data")),
     ] = Field(
         None,
-        description='A [major version](versions.md), "10" to "19", a bin directory, or a [source](builds.md), '
-        '`git:PATH@REF`; default: "18". In an arm also "every": one arm for each installed build.',
+        description='The PostgreSQL that runs: a [major version](versions.md), "10" to "19"; the path of a bin '
+        'directory; or a [source](builds.md) that pgtrial builds, `git:PATH@REF`. Default: "18". In '
+        'an arm "every" stands for all PostgreSQL servers that are installed, with an arm for each.',
     )
     dsn: Annotated[
         list[str] | None,
@@ -94,85 +96,98 @@ class ServerKeys(Record):
     ] = Field(
         None,
         min_length=1,
-        description="A [given server](given-servers.md): connection string or URI without password, `service=NAME`, "
-        "or `env`. A list: several deployments of one product.",
+        description="A [server that exists already](given-servers.md): a connection string or URI without "
+        "password, `service=NAME`, or `env` for the server that PGHOST and the like name. A list "
+        "names several deployments of one product.",
     )
     ssh: Annotated[
         Annotated[str, AfterValidator(_login)] | None,
         Key(shows=("server.host",), follows=("*",), apart=("host",)),
     ] = Field(
         None,
-        description="[Host](ssh-hosts.md) on which pgtrial makes the server, `user@host`. Beside `dsn`: the given "
-        "server's host, [only read](given-servers.md#its-host).",
+        description="The [host](ssh-hosts.md) on which pgtrial makes the server, `user@host`. Together with "
+        "`dsn`: the host of the given server, which is [only read](given-servers.md#its-host).",
     )
     data: Annotated[
         Annotated[str, AfterValidator(_folder)] | None,
         Key(shows=("storage.source", "storage.device", "storage.filesystem", "storage.mount_options")),
     ] = Field(
         None,
-        description="With ssh: the folder there, `/var/db/pgtrial`.",
+        description="With `ssh`: the folder on the host for all data of the server, `/var/db/pgtrial`.",
     )
     address: Annotated[str | None, Key(shows=_PATH)] = Field(
         None,
         min_length=1,
-        description="With ssh: where clients reach the server, if elsewhere.",
+        description="With `ssh`: the address at which clients reach the server. Default: that of ssh.",
     )
-    port: int | None = Field(None, ge=1024, le=65535, description="With ssh: the server's port; default: 54321.")
+    port: int | None = Field(None, ge=1024, le=65535, description="With `ssh`: the port of the server. Default: 54321.")
     sudo: bool | None = Field(
         None,
-        description="With ssh: root by sudo without a password, where needed.",
+        description="With `ssh`: true to run commands that need root by `sudo -n`, without a password.",
     )
     storage_limit: Bytes | None = Field(
         None,
-        description="Given server: size of its storage, `20GB`; larger data is refused. Default: unknown.",
+        description="For a given server: the size of its storage, `20GB`. pgtrial refuses data that do not fit. "
+        "Default: unknown, and nothing is refused.",
     )
     monitoring: ProviderMetrics | None = Field(
         None,
-        description="Given server: its provider's [monitoring](observation.md).",
+        description="For a given server: the [monitoring](observation.md) of its provider.",
     )
     settings: Annotated[dict[str, Setting], Key(shows=_facts_of_settings)] = Field(
-        {}, description="postgresql.conf settings; added to the server's."
+        {},
+        description='Settings of postgresql.conf, `{ work_mem = "64MB" }`. Those of an arm are added to those of '
+        "`[server]`.",
     )
     initdb: Annotated[
         list[str] | None,
         BeforeValidator(as_list),
         Key(shows=("server.initdb",), follows=_OF_INITDB, apart=("loaded data",)),
-    ] = Field(None, description="Options of initdb; an arm's replace the server's.")
+    ] = Field(
+        None, description='Options of initdb, `["--wal-segsize=64"]`. Those of an arm replace those of `[server]`.'
+    )
     setup_sql: Annotated[
         list[str], BeforeValidator(as_list), Key(shows=("server.setup_sql",), follows=("*.extensions",))
     ] = Field(
         [],
-        description="SQL before each trial's load, such as an index; an arm's follows the server's. Not with `dsn`. It "
-        "runs as the role that owns the data; a superuser runs `CREATE EXTENSION`, `ALTER SYSTEM`, roles and grants.",
+        description="SQL that runs in each trial before the load, such as CREATE INDEX. The SQL of an arm runs "
+        "after that of `[server]`. It runs as the role that owns the data; only `CREATE EXTENSION`, "
+        "`ALTER SYSTEM`, and statements about roles and grants run as a superuser. Not with `dsn`.",
     )
     less_durable: Annotated[
         bool | None, Key(shows=("server.unlogged_tables", "settings.synchronous_commit"), absent=None)
     ] = Field(
         None,
-        description="The arm may lose acknowledged transactions by unlogged tables, or by synchronous_commit of its "
-        "role, and that is what is compared: a warning in place of no verdict.",
+        description="True if the arm may lose committed transactions in a crash, because of unlogged tables or "
+        "of `synchronous_commit` of its role, and you want to compare exactly that. Such a "
+        "difference is then a warning; otherwise it withholds the verdict.",
     )
     storage: Annotated[Storage | None, Key(shows=facts_of_storage)] = Field(
         None,
-        description="A file system for the data (root), or a directory; an arm's replaces the server's.",
+        description="The [storage of the data](#storage): a file system that is made for each trial, which takes "
+        "root, or a directory. That of an arm replaces that of `[server]`.",
     )
     connect: Annotated[Literal["socket", "tcp"] | None, Key(shows=_PATH, absent="socket")] = Field(
         None,
-        description="Local servers: `socket` (default), or `tcp` with SCRAM on the loopback address.",
+        description="For servers on this machine: how clients connect. `socket`, the default: by a Unix socket. "
+        "`tcp`: by the loopback address, with SCRAM authentication.",
     )
     reset: Annotated[Literal["copy", "vacuum", "none"] | None, Key(shows=("server.reset",))] = Field(
         None,
-        description="Before each trial: a fresh copy (default), VACUUM (default of given servers), or nothing.",
+        description="What happens to the data before each trial. `copy`, the default: the trial gets a fresh "
+        "copy. `vacuum`, the default of given servers: VACUUM of the tables as they are. `none`: "
+        "nothing.",
     )
     price: Annotated[Annotated[str, AfterValidator(known_price)] | None, Key()] = Field(
         None,
-        description="What its server costs, `0.42 USD/h`: gives [transactions per cent](method.md#metrics).",
+        description="The price of the server, `0.42 USD/h`. The report then has [transactions per "
+        "cent](method.md#metrics).",
     )
 
 
 class SetUp(ScriptKeys, ClientKeys, MachineKeys, BuildKeys, ServerKeys):
-    """A server. `[server]` holds for all arms; an arm overrides it key by key. Two equal arms are an A/A study, a
-    check of the method.
+    """The keys of a server. Those of `[server]` apply to all arms, and an arm can override each of them. A study of two
+    equal arms (an A/A study) checks the method: it should find no difference.
     """
 
 

@@ -19,67 +19,89 @@ from pgtrial.model.units import Seconds, Share, as_list
 
 
 class StudySection(Record):
-    """The question."""
+    """The question that the study answers, and the order of its trials."""
 
-    question: str = Field("Which arm is faster?", description="The report's title.")
-    name: str = Field("", description="Default: the file's name.")
-    profile: str | None = Field(None, description="Written by pgtrial (`--profile`).")
-    seed: int | None = Field(None, ge=0, lt=2**63, description="Of order and load; default: drawn.")
+    question: str = Field("Which arm is faster?", description="The question, which is the title of the report.")
+    name: str = Field(
+        "",
+        description="The name of the study, with which its directory below `results/` begins. Default: the name "
+        "of the file.",
+    )
+    profile: str | None = Field(
+        None, description="pgtrial writes this key into the study directory: the profile that `--profile` has chosen."
+    )
+    seed: int | None = Field(
+        None,
+        ge=0,
+        lt=2**63,
+        description="The seed for the order of the trials and for the random numbers of the load. Default: a "
+        "random seed, which the plan stores.",
+    )
     published: Annotated[str, AfterValidator(known_name)] | None = Field(
         None,
-        description="Published figures that the report sets beside this study's: " + ", ".join(published_names()) + ".",
+        description="The name of a published comparison, whose figures the report shows next to those of this study: "
+        + ", ".join(published_names())
+        + ".",
     )
 
 
 class VerdictSection(Record):
-    """The rule, fixed before the first trial."""
+    """The rule of the verdict, which is fixed before the first trial."""
 
     metrics: Annotated[list[str], BeforeValidator(as_list), AfterValidator(known_metrics)] = Field(
         [],
-        description='What is [compared](method.md#metrics), `["p99", "wal per transaction"]`: the first decides. '
-        "Default: `tps`, at a rate `response`.",
+        description='The [metrics](method.md#metrics) that are compared, `["p99", "wal per transaction"]`. The '
+        "first one decides the verdict. Default: `tps`, or `response` if the load has a rate.",
     )
     error: Literal["primary", "all"] = Field(
         "primary",
-        description="What errs in at most 5% of studies: the primary claims together, and each other family by itself; "
-        "or all claims that are printed together, which takes more blocks.",
+        description="Which claims together are wrong in at most 5% of studies. `primary`: the primary claims, "
+        "and each other group of claims by itself. `all`: all claims that the report prints, which "
+        "takes more blocks.",
     )
-    margin: Share = Field(0.01, gt=0, lt=1, description="Smaller differences are equivalent.")
-    blocks: int | None = Field(None, ge=1, description="Most blocks; default: what the budget holds.")
+    margin: Share = Field(
+        0.01, gt=0, lt=1, description="The margin of equivalence: smaller differences count as equivalent."
+    )
+    blocks: int | None = Field(
+        None, ge=1, description="The most blocks that the study runs. Default: as many as the budget holds."
+    )
     budget: Seconds = Field(
         3600.0,
         gt=0,
-        description="Time for all blocks; one hour where neither the file nor `--budget` gives another, for every "
-        "command but `selftest`, which takes 10 minutes. A slower study ends at the last look that comes within this "
-        "and a quarter; up to the first look, before which there is no verdict, within this and three minutes if that "
-        "is more.",
+        description="The time in seconds for all blocks. The default of `selftest` is 10 minutes. If trials take "
+        "longer than planned, the study ends at the last look that it reaches within a quarter more "
+        "than the budget. Up to its first look, before which there is no verdict, it may take three "
+        "minutes more than the budget if that is longer.",
     )
-    stop_early: bool = Field(True, description="Whether the study ends when all primary comparisons are decided.")
+    stop_early: bool = Field(
+        True, description="True to end the study at the look at which all primary claims are decided."
+    )
     drop_decided: bool = Field(
         False,
-        description="Whether an arm [leaves](method.md#arms-that-leave) when its comparisons are decided; the "
-        "others get its time.",
+        description="True to [stop measuring an arm](method.md#arms-that-leave) when its claims are decided. The "
+        "other arms get its time.",
     )
     allow_busy_client: bool = Field(
         False,
-        description="Whether a comparison gets a verdict although the client was the limit, or late, in more than "
-        "one in eight trials.",
+        description="True to give a verdict even if the load engine was the bottleneck, or sent transactions "
+        "late, in more than one in eight trials.",
     )
     studies: int | None = Field(
         None,
         ge=1,
-        description="How many studies share the 5% of error, this one among them. Default: 1.",
+        description="The number of studies that share the error of 5%, this one included. Default: 1.",
     )
     final: bool = Field(
         False,
-        description="Whether the study ends for good: its looks spend the whole error of 5%, and it never "
-        "[goes on](method.md#going-on) with more blocks. `gate`, `bisect` and `selftest` set it.",
+        description="True if the study cannot [go on](method.md#going-on) with more blocks after its plan. Its "
+        "looks then spend the whole error of 5%. `gate`, `bisect` and `selftest` set it.",
     )
     one_sided: bool = Field(
         False,
-        description="Whether the study asks only if an arm is worse: nine tenths of the error are on the side of "
-        "worse and one tenth on that of better, and an arm is done when a loss of the margin or more is excluded. "
-        "`gate` sets it, except with `--fail-on not-equivalent` and `--base-twice`.",
+        description="True if the study mainly asks whether an arm is worse. Nine tenths of the error are then "
+        'for "worse" and one tenth for "better", and an arm is decided as soon as a loss of the '
+        "margin or more is excluded. `gate` sets it, except with `--fail-on not-equivalent` and "
+        "`--base-twice`.",
     )
 
 
@@ -99,9 +121,9 @@ class StudySpec(Record):
     study: StudySection = StudySection()
     load: LoadSection = LoadSection()
     server: SetUp = SetUp()
-    arms: dict[str, SetUp] = Field(min_length=1, description="The arms; the first is the baseline.")
+    arms: dict[str, SetUp] = Field(min_length=1, description="The arms by their names. The first one is the baseline.")
     verdict: VerdictSection = VerdictSection()
-    fleet: FleetSection | None = Field(None, description="The machines that make the load; default: this one.")
+    fleet: FleetSection | None = Field(None, description="The machines that make the load. Default: this machine.")
     _scripts: dict[str, str] = PrivateAttr(default_factory=dict)
     _origins: _Origins = PrivateAttr(default_factory=_Origins)
 

@@ -17,24 +17,30 @@ _GIB = 1024**3
 
 
 class Volume(Record):
-    """One volume, made anew for each trial and destroyed after it."""
+    """A volume that is made for each trial and destroyed after it."""
 
-    fs: Filesystem | None = Field(None, description="File system; not for a directory.")
-    size: Bytes = Field(8 * _GIB, gt=0, description="Size of a loop volume or tmpfs, `8GB`.")
+    fs: Filesystem | None = Field(None, description="The file system. Left out if `on` is a directory.")
+    size: Bytes = Field(8 * _GIB, gt=0, description="The size of a loop volume or of a tmpfs, `8GB`.")
     mkfs: Annotated[list[str], BeforeValidator(as_list)] = Field(
-        [], description="Options of mkfs; of zfs pool properties, `ashift=12`."
+        [], description="Options of mkfs. For zfs they are properties of the pool, `ashift=12`."
     )
     mount: Annotated[list[str], BeforeValidator(as_list)] = Field(
-        [], description="Mount options, verified; of zfs properties, `recordsize=8K`."
+        [],
+        description="Mount options; pgtrial checks that they are in force. For zfs they are properties, "
+        "`recordsize=8K`.",
     )
     on: Annotated[list[str], BeforeValidator(as_list)] = Field(
         ["loop"],
         min_length=1,
-        description="`loop`: a file in the state directory; an empty device `/dev/...`; or a directory. From a list "
-        "the plan draws one for each trial.",
+        description="Where the volume is made. `loop`: in a file of the state directory. `/dev/...`: on an empty "
+        "device. Any other path: a directory, in which nothing is made. If it is a list, each trial "
+        "gets one of its places at random.",
     )
-    preallocate: bool = Field(True, description="Whether a loop file gets its blocks at once.")
-    overwrite: bool = Field(False, description="Whether a device may hold a file system already.")
+    preallocate: bool = Field(True, description="True to reserve the blocks of a loop file when it is made.")
+    overwrite: bool = Field(
+        False,
+        description="True to overwrite a device that holds a file system already. Otherwise such a device is refused.",
+    )
 
     @property
     def device(self) -> Path | None:
@@ -74,11 +80,11 @@ class Volume(Record):
 
 
 class Storage(Volume):
-    """The data's volume, `storage = { fs = "ext4", size = "8GB", mount = ["noatime"] }`, made for each trial and
-    destroyed after it.
+    """The volume for the data, `storage = { fs = "ext4", size = "8GB", mount = ["noatime"] }`. It is made for each
+    trial and destroyed after it.
     """
 
-    wal: Volume | None = Field(None, description="A volume for the WAL, with the same keys.")
+    wal: Volume | None = Field(None, description="A volume of its own for the WAL, with the same keys.")
 
     def at(self, place: int | None) -> Self:
         """Returns the same storage at one of its places. A WAL volume that lists places goes to its own place of the

@@ -55,26 +55,35 @@ _RESTART_PATIENCE_S = 60.0
 
 
 class SuiteSection(Record):
-    """For `workload = "suite:NAME"`: [suites](suites.md). A trial runs each query `runs` times, in random order and one
-    session. Keys of time, clients, rate, protocol and tries are refused.
+    """The load `workload = "suite:NAME"`: a [suite of queries](suites.md). A trial runs each query `runs` times, in
+    random order in one session. The keys of `[load]` for times, clients, rate, protocol and tries are refused.
     """
 
-    runs: int = Field(1, ge=1, le=1000, description="Measured runs of each query in a trial.")
+    runs: int = Field(1, ge=1, le=1000, description="How often a trial measures each query.")
     limit: Seconds | None = Field(
         None,
         gt=0,
         le=86_400,
-        description="A query that runs longer is cancelled, and counts as the limit; default: suite.toml's, or 1min.",
+        description="The time in seconds after which a query is cancelled. It then counts with this time. "
+        "Default: that of suite.toml, otherwise 1 minute.",
     )
     cache: Cache = Field(
         "warm",
-        description="`warm`: after an unmeasured pass. `os`: the server is restarted before each query. `cold`: the "
-        "kernel's cache is emptied as well (root).",
+        description="What the caches hold when a query runs. `warm`: all queries run once before they are "
+        "measured. `os`: the server is restarted before each query. `cold`: the file cache of the "
+        "kernel is emptied as well, which takes root.",
     )
     unchecked: Annotated[list[str], BeforeValidator(as_list)] = Field(
-        [], description="Queries whose results are not compared between arms."
+        [],
+        description="The names of queries whose results are not compared between arms, because they may differ: "
+        '`["q07"]`.',
     )
-    queries: int | None = Field(None, ge=1, le=MOST_QUERIES, description="Their number; written by pgtrial.")
+    queries: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_QUERIES,
+        description="pgtrial writes this key into the study directory: the number of queries.",
+    )
 
     @property
     def drops_caches(self) -> bool:
@@ -108,8 +117,10 @@ class Suite(Record):
     """The content of suite.toml."""
 
     description: str = Field("", description="What the queries ask, in one sentence.")
-    data: str | None = Field(None, description="Data of the engine's generator of this name.")
-    limit: Seconds | None = Field(None, gt=0, le=86_400, description="A query that runs longer is cancelled.")
+    data: str | None = Field(None, description="The name of the generator of the engine that makes the data.")
+    limit: Seconds | None = Field(
+        None, gt=0, le=86_400, description="The time in seconds after which a query is cancelled."
+    )
 
     @field_validator("data")
     @classmethod

@@ -77,16 +77,21 @@ def _passed_on(options: dict[str, str]) -> dict[str, str]:
 
 
 class SysbenchSection(Record):
-    """For sysbench's tests and Lua scripts. Each is prepared once and crossed with `clients` and `rate`, not with
-    `scale`. `fillfactor` and `foreign_keys` are refused, and `warmup` is whole seconds. Lua modules beside a script
-    are kept with it.
+    """Options of sysbench's tests and of Lua scripts. The tables of a test are made once, and the test is measured with
+    each number of `clients` and each `rate`; it has no `scale`. `fillfactor` and `foreign_keys` are refused, and
+    `warmup` must be whole seconds. Lua modules in the folder of a script are stored with it.
     """
 
-    tables: int | None = Field(None, ge=1, le=100_000, description="Default: the test's, mostly 1.")
-    table_size: int | None = Field(None, ge=1, description="Default: the test's, mostly 10,000.")
+    tables: int | None = Field(
+        None, ge=1, le=100_000, description="The number of tables. Default: that of the test, mostly 1."
+    )
+    table_size: int | None = Field(
+        None, ge=1, description="The number of rows of each table. Default: that of the test, mostly 10,000."
+    )
     options: Annotated[dict[str, Setting], AfterValidator(_passed_on)] = Field(
         {},
-        description='More options: `{ rand-type = "uniform", point-selects = 0 }`, checked by the plan.',
+        description='Other options of the test, by their names: `{ rand-type = "uniform", point-selects = 0 }`. '
+        "`pgtrial plan` checks them.",
     )
 
     def arguments(self, test: str) -> list[str]:

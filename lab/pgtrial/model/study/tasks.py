@@ -57,27 +57,44 @@ def _known_arrival(arrival: str) -> str:
 
 
 class TasksSection(Record):
-    """For `workload = "app-tasks"`: [tasks on pools of connections](tasks.md). A trial runs all tasks; the verdict is
-    about their mean response time. Keys of time, clients, scale, rate and tables are refused. `max_connections`
-    must hold `apps` x `pool`.
+    """The load `workload = "app-tasks"`: [tasks on pools of connections](tasks.md). A trial runs all tasks to their
+    end, and the verdict is about their mean response time. The keys of `[load]` for times, clients, scale, rate and
+    tables are refused. The server's `max_connections` must be at least `apps` x `pool`.
     """
 
     # the defaults are those of the published application
-    apps: int = Field(3, ge=1, le=10_000, description="Applications.")
-    tasks: int = Field(5000, ge=1, le=10_000_000, description="Of each application.")
+    apps: int = Field(3, ge=1, le=10_000, description="The number of applications.")
+    tasks: int = Field(5000, ge=1, le=10_000_000, description="The number of tasks of each application.")
     arrival: Annotated[str, BeforeValidator(_as_arrival), AfterValidator(_known_arrival)] = Field(
         AT_ONCE,
-        description="`at-once`, at equal distances (`50` per second), or at random (`poisson:50`).",
+        description="When the tasks of an application arrive: all together (`at-once`), at equal distances "
+        "(`50`: 50 tasks per second), or at random moments (`poisson:50`).",
     )
-    pool: int = Field(100, ge=1, le=10_000, description="Connections of each application.")
+    pool: int = Field(100, ge=1, le=10_000, description="The most connections that the pool of each application opens.")
     pool_timeout: Seconds = Field(
-        15.0, ge=0.001, le=86_400, description="A task fails after this time without a connection."
+        15.0,
+        ge=0.001,
+        le=86_400,
+        description="The time in seconds after which a task that has got no connection fails.",
     )
     pool_lifetime: Seconds | None = Field(
-        None, ge=0.001, le=86_400, description="Older connections are replaced; default: none."
+        None,
+        ge=0.001,
+        le=86_400,
+        description="The age in seconds at which a connection is replaced. Default: connections are not replaced.",
     )
-    threads_in_table: int = Field(10, ge=1, le=10_000, description="Values of thread_id in table_a.")
-    rows: int = Field(100_000, ge=1, le=100_000_000, description="Rows of each thread_id; a statement reads all.")
+    threads_in_table: int = Field(
+        10,
+        ge=1,
+        le=10_000,
+        description="The number of different values of the column `thread_id` in the table `table_a`.",
+    )
+    rows: int = Field(
+        100_000,
+        ge=1,
+        le=100_000_000,
+        description="The number of rows for each `thread_id`. Each statement reads all of them.",
+    )
 
     @field_validator("pool")
     @classmethod
