@@ -24,37 +24,37 @@ from pgtrial.files.trust import without_weak_folders
 from pgtrial.model.errors import ERROR_STATUS, FULL, PgtrialError, StudyError
 
 COMMANDS = {
-    "demo": ("run", "Compare synchronous_commit on with off here and now, in about three minutes."),
-    "run": ("run", "Run a study, or go on with one that was interrupted."),
-    "stop": ("run", "Ask a running study to end after the block under way."),
-    "compare": ("compare", "Compare set-ups named on the command line, without a study file."),
-    "gate": ("gate", "Say whether a change is slower than what it changes, for continuous integration."),
+    "demo": ("run", "Compare synchronous_commit on with off on this machine, in about three minutes."),
+    "run": ("run", "Run a study, or go on with an interrupted one."),
+    "stop": ("run", "Ask a running study to end after the current block."),
+    "compare": ("compare", "Compare set-ups that are named on the command line, without a study file."),
+    "gate": ("gate", "Check in continuous integration that a change makes nothing slower."),
     "bisect": ("bisect", "Find the commit that made PostgreSQL or an extension slower."),
     "capacity": ("capacity", "Compare the highest rates at which set-ups answer within a limit."),
-    "selftest": ("selftest", "Find out what this machine can tell, and write a certificate."),
+    "selftest": ("selftest", "Find out how small a difference can be found on this machine."),
     "plan": ("plan", "Show what a study would do and how long it takes, without running it."),
-    "verdict": ("stored", "Print the verdict of a study; the exit status is 1 after a regression."),
-    "judge": ("judge", "Say what numbers of your own harness can and cannot tell."),
-    "report": ("stored", "Write the report of a study anew from its stored trials."),
+    "verdict": ("stored", "Print the verdict of a study. The exit status is 1 after a regression."),
+    "judge": ("judge", "Judge a comparison that was measured without pgtrial."),
+    "report": ("stored", "Write the report of a study again from its stored trials."),
     "bundle": ("stored", "Make one compressed file of a study."),
-    "verify": ("stored", "Check that a bundle is whole and that its verdict follows from its trials."),
-    "rerun": ("rerun", "Run the study of a bundle here, and say whether it agrees."),
-    "history": ("history", "Keep the results of commits against one reference, and find where they changed."),
-    "publish": ("publish", "Write a static page of results by question."),
-    "serve": ("stored", "Show studies in a browser, a running one live."),
+    "verify": ("stored", "Check that a bundle is complete and that its verdict follows from its trials."),
+    "rerun": ("rerun", "Run the study of a bundle on this machine, and compare the two results."),
+    "history": ("history", "Keep the results of commits, and find the commits at which the speed changed."),
+    "publish": ("publish", "Write static web pages with the results of studies."),
+    "serve": ("stored", "Show studies in a browser, a running study live."),
     "sql": ("sql", "Run SQL over the trials, seconds and verdicts of many studies."),
-    "metrics": ("stored", "Import what the providers' monitoring has about a study's trials."),
-    "facts": ("facts", "Show what this machine and its servers are, or what those of a study were."),
-    "pack": ("pack", "Check a pack, a workload that is a folder of SQL, or list the packs that come along."),
-    "list": ("here", "List the PostgreSQL servers, the workloads and the bundled studies found here."),
-    "cleanup": ("here", "Remove what an interrupted lab left behind."),
-    "pgbench": (None, "Run the load engine as pgbench; all arguments are pgbench's."),
-    "sysbench": (None, "Run the load engine as sysbench for PostgreSQL; all arguments are sysbench's."),
-    "order-entry": (None, "Run the transactions of TPC-C by the load engine: load, run, check; see its --help."),
-    "generate": (None, "Make the tables of a suite of queries by the load engine; see its --help."),
-    "tasks": (None, "Run an application's tasks on pools of connections by the load engine; see its --help."),
-    "capture": (None, "Make a capture of a server's logs, for a replay; see its --help."),
-    "replay": (None, "Replay the sessions of a capture by the load engine; see its --help."),
+    "metrics": ("stored", "Import the metrics of a cloud provider for the trials of a study."),
+    "facts": ("facts", "Show the hardware and software of this machine or of a study."),
+    "pack": ("pack", "Check a pack (a workload in a folder of SQL files), or list the packs of pgtrial."),
+    "list": ("here", "List the PostgreSQL servers, workloads and bundled studies of this machine."),
+    "cleanup": ("here", "Remove what interrupted studies have left."),
+    "pgbench": (None, "Run the load engine as pgbench, with the arguments of pgbench."),
+    "sysbench": (None, "Run the load engine as sysbench for PostgreSQL, with the arguments of sysbench."),
+    "order-entry": (None, "Load, run and check the transactions of TPC-C by the load engine (see its --help)."),
+    "generate": (None, "Make the tables of a suite of queries by the load engine (see its --help)."),
+    "tasks": (None, "Run the tasks of an application on pools of connections (see its --help)."),
+    "capture": (None, "Make a capture from the logs of a server, for a replay (see its --help)."),
+    "replay": (None, "Replay the sessions of a capture by the load engine (see its --help)."),
 }
 """By name, the module and the short help of each command, so that `pgtrial --help` imports no module."""
 
@@ -88,13 +88,16 @@ def _show_version(asked: bool) -> None:
 
 def _root(
     context: typer.Context,
-    debug: bool = typer.Option(False, "--debug", help="Show a traceback with an error."),
-    version: bool = typer.Option(False, "--version", help="Show the version.", callback=_show_version, is_eager=True),
+    debug: bool = typer.Option(False, "--debug", help="Show the Python traceback of an error."),
+    version: bool = typer.Option(
+        False, "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+    ),
 ) -> None:
-    """Put PostgreSQL set-ups on trial: the same load, fairly, and a verdict that says how sure it is.
+    """Compare PostgreSQL set-ups by measurement: the same load on each, in random order, and a verdict that states how
+    sure it is.
 
-    Exit status of all commands: 0 done, 1 a regression, 2 no verdict, or something is missing, 3 an error.
-    pgbench and sysbench have those of the originals.
+    Exit status of all commands: 0 done, 1 a regression, 2 no verdict or something is missing, 3 an error. `pgbench` and
+    `sysbench` have the exit statuses of the originals.
     """
     if context.invoked_subcommand is None:
         line(context.get_help())

@@ -43,13 +43,17 @@ class _Stopped(Exception):
 
 
 def bisect_command(
-    good: Annotated[str, typer.Argument(help="A commit, branch or tag before the difference.")],
-    bad: Annotated[str, typer.Argument(help="One after it; GOOD is its ancestor.")],
+    good: Annotated[
+        str,
+        typer.Argument(help="A commit, branch or tag that does not have the difference yet. It is an ancestor of BAD."),
+    ],
+    bad: Annotated[str, typer.Argument(help="A commit, branch or tag that has the difference.")],
     *,
     study: Annotated[
         str,
         typer.Option(
-            help="The study file; its first arm, or [server], has a source of the repository, git:PATH@REF.",
+            help="The study file that has the load. The `postgres` or `extensions` of its first arm, or "
+            "of [server], names the repository: git:PATH@REF.",
             metavar="FILE",
         ),
     ],
@@ -57,30 +61,36 @@ def bisect_command(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Time for the blocks of each study, of which the last may take several; default: the study's.",
+            help="The time for the blocks of each comparison of two commits, e.g. 10min. The last "
+            "comparison may take several times as long. Default: the budget of the study file.",
             metavar="TIME",
             show_default=False,
         ),
     ] = None,
     first_parent: Annotated[
-        bool, typer.Option("--first-parent", help="Take a merge for one commit, as git bisect does with this option.")
+        bool,
+        typer.Option(
+            "--first-parent", help="Follow only the first parent of merge commits, like `git bisect --first-parent`."
+        ),
     ] = False,
     results: Annotated[
         Path | None,
-        typer.Option(help="The bisection's directory; default: results/bisect-NAME-GOOD-BAD.", show_default=False),
+        typer.Option(help="The directory of the bisection. Default: results/bisect-NAME-GOOD-BAD.", show_default=False),
     ] = None,
     seed: Seed = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the record of the bisection as JSON at the end.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print all comparisons and the result as JSON at the end.")
+    ] = False,
 ) -> int:
     """Find the commit that made PostgreSQL, or an extension, slower or faster.
 
-    GOOD and BAD are compared first; without a difference the bisection ends. Each further study compares a commit
-    between them with GOOD. A commit that does not build, or whose study leans to neither side, is skipped; while there
-    is time, the latter is compared once more. The commit that is left is compared with its parent in the time that is
-    left, which gives the size of its effect. A commit that changes nothing is named in at most 5% of bisections.
+    First GOOD and BAD are compared; if they do not differ, the bisection ends. Each further study compares GOOD with a
+    commit between them. A commit that does not build is skipped. A commit whose study tends to neither side is skipped
+    as well, and compared once more if there is time. Finally the commit that remains is compared with its parent, which
+    gives the size of its effect. If no commit changes anything, at most 5% of bisections name one.
 
-    Exit status: 0 no difference between GOOD and BAD, 1 a commit is named, 2 no answer, 3 an error. A bisection that
-    was interrupted goes on when it is run again. bisect.log in its directory is for `git bisect replay`.
+    Exit status: 0 GOOD and BAD do not differ, 1 a commit is named, 2 no answer, 3 an error. An interrupted bisection
+    goes on when the same command runs again. `git bisect replay` reads bisect.log in its directory.
 
     Example: pgtrial bisect REL_17_0 REL_17_STABLE --study load.toml --budget 10min
     """

@@ -15,48 +15,112 @@ from pgtrial.model.units import parse_duration, parse_share
 
 
 def capacity_command(
-    arms: Annotated[list[str], typer.Argument(help="One set-up or more, as of `pgtrial compare`.", show_default=False)],
+    arms: Annotated[
+        list[str],
+        typer.Argument(help="One or more set-ups, in the same form as for `pgtrial compare`.", show_default=False),
+    ],
     *,
-    p50: Annotated[str | None, typer.Option("--p50", help="Limit of the median response time, e.g. 5ms.")] = None,
-    p90: Annotated[str | None, typer.Option("--p90", help="Limit of the p90.")] = None,
-    p95: Annotated[str | None, typer.Option("--p95", help="Limit of the p95.")] = None,
-    p99: Annotated[str | None, typer.Option("--p99", help="Limit of the p99, e.g. 20ms.")] = None,
-    p999: Annotated[str | None, typer.Option("--p99.9", help="Limit of the p99.9.")] = None,
-    failures: Annotated[str | None, typer.Option(help="Transactions that may fail; default: 0.1%.")] = None,
+    p50: Annotated[str | None, typer.Option("--p50", help="The limit of the median response time, e.g. 5ms.")] = None,
+    p90: Annotated[
+        str | None, typer.Option("--p90", help="The limit of the 90th percentile of the response time.")
+    ] = None,
+    p95: Annotated[
+        str | None, typer.Option("--p95", help="The limit of the 95th percentile of the response time.")
+    ] = None,
+    p99: Annotated[
+        str | None, typer.Option("--p99", help="The limit of the 99th percentile of the response time, e.g. 20ms.")
+    ] = None,
+    p999: Annotated[
+        str | None, typer.Option("--p99.9", help="The limit of the 99.9th percentile of the response time.")
+    ] = None,
+    failures: Annotated[
+        str | None, typer.Option(help="The share of transactions that is allowed to fail. Default: 0.1%.")
+    ] = None,
     at_most: Annotated[
         float | None,
         typer.Option(
-            help="The highest rate that the search tries, transactions per second: for a server that others use.",
+            help="The highest rate that the search tries, in transactions per second. Give it for a "
+            "server that others use.",
             metavar="RATE",
             show_default=False,
         ),
     ] = None,
-    workload: Annotated[str | None, typer.Option(help="As of `pgtrial compare`; default: tpcb-like.")] = None,
-    query: Annotated[str | None, typer.Option(help="One query in place of a workload.", show_default=False)] = None,
+    workload: Annotated[
+        str | None, typer.Option(help="The load, in the same form as for `pgtrial compare`. Default: tpcb-like.")
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option(help="One SQL query that the clients run, in place of a workload.", show_default=False)
+    ] = None,
     values: Annotated[
         list[str] | None,
-        typer.Option(help="As of `pgtrial compare`.", metavar="NAME=TABLE.COLUMN", show_default=False),
+        typer.Option(
+            help="A column from which a variable takes random values, in the same form as for `pgtrial "
+            "compare`, e.g. id=orders.id. Repeatable.",
+            metavar="NAME=TABLE.COLUMN",
+            show_default=False,
+        ),
     ] = None,
-    data: Annotated[list[str] | None, typer.Option(help="Data of your own.", show_default=False)] = None,
-    scale: Annotated[str | None, typer.Option(help="Scale factors, e.g. 10.")] = None,
-    clients: Annotated[str | None, typer.Option(help="Connections, e.g. 8: no more transactions run at once.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Engine threads.")] = None,
-    warmup: Annotated[str | None, typer.Option(help="Closed loop before the probes of each trial, e.g. 10s.")] = None,
-    duration: Annotated[str | None, typer.Option(help="Length of a probe, e.g. 5s.")] = None,
-    blocks: Annotated[int | None, typer.Option(help="Blocks at most; default: what the budget holds.")] = None,
-    budget: Annotated[str | None, typer.Option(help="Time for running the blocks, e.g. 30min; default: 1h.")] = None,
-    margin: Annotated[str | None, typer.Option(help="Differences below it count as equivalent, e.g. 1%.")] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(help="Your own data, in the same form as for `pgtrial compare`.", show_default=False),
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            help="The scale factor of the data, e.g. 10. Several, separated by commas, are measured one by one."
+        ),
+    ] = None,
+    clients: Annotated[
+        str | None,
+        typer.Option(help="The number of connections, e.g. 8, and so the most transactions that run at the same time."),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="The number of threads of the load engine. Default: one for every 16 clients, and at "
+            "most half as many as there are CPUs."
+        ),
+    ] = None,
+    warmup: Annotated[
+        str | None,
+        typer.Option(
+            help="How long the clients of each trial run as fast as they can before the first probe, e.g. 10s."
+        ),
+    ] = None,
+    duration: Annotated[str | None, typer.Option(help="The length of each probe, a run at one rate, e.g. 5s.")] = None,
+    blocks: Annotated[
+        int | None, typer.Option(help="The most blocks that are run. Default: as many as the budget holds.")
+    ] = None,
+    budget: Annotated[str | None, typer.Option(help="The time for all blocks, e.g. 30min. Default: 1h.")] = None,
+    margin: Annotated[
+        str | None, typer.Option(help="The margin below which a difference counts as equivalent, e.g. 1%.")
+    ] = None,
     server: Annotated[
-        list[str] | None, typer.Option(help="What all arms share, e.g. postgres=17; repeatable.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            help="A property that all arms have, in the form of an arm, e.g. postgres=17. Repeatable.",
+            show_default=False,
+        ),
     ] = None,
     keys: Keys = None,
-    question: Annotated[str | None, typer.Option(help="The question, for the report's title.")] = None,
-    results: Annotated[Path | None, typer.Option(help="The study's directory.", show_default=False)] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the order.", min=0)] = None,
-    new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
+    question: Annotated[str | None, typer.Option(help="The question, which is the title of the report.")] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(help="The directory of the study. Default: results/NAME-DATE-TIME.", show_default=False),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The seed for the random order of the trials. Default: a random seed.", min=0)
+    ] = None,
+    new: Annotated[
+        bool,
+        typer.Option("--new", help="Start a new study even if an unfinished one with the same content could go on."),
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the progress as JSON Lines, one object for each event.")
+    ] = False,
 ) -> int:
-    """Compare the highest rates at which set-ups answer within a limit; of one set-up, find that rate.
+    """Compare the highest rates, in transactions per second, at which set-ups answer within a time limit. For a single
+    set-up, find this rate.
 
     Example: pgtrial capacity shared_buffers=128MB shared_buffers=2GB --p99 20ms --workload select-only --clients 16
     """

@@ -72,7 +72,8 @@ Keys = Annotated[
     typer.Option(
         "--set",
         help="Any other key of the study file, by its section and name, e.g. load.interleave=250ms or "
-        "load.clients='[1, 8]': a value of TOML, or a text without quotes; repeatable.",
+        "load.clients='[1, 8]'. The value is written as in TOML, or as a text without quotes. "
+        "Repeatable.",
         metavar="KEY=VALUE",
         show_default=False,
     ),
@@ -83,10 +84,11 @@ def compare_command(
     arms: Annotated[
         list[str],
         typer.Argument(
-            help="Two or more set-ups, the baseline first: settings (NAME=VALUE[,NAME=VALUE...]), postgres=VERSION, "
-            "a connection string, a client program ('command=node bench.js'), a query ('query=select ...') or a script "
-            "of pgbench's (workload=new.sql) that this arm runs, or `default` for the server as it is. A name may "
-            "stand before it: a=host=db1, 'in=query=select ...'.",
+            help="Two or more set-ups (arms), the baseline first. An arm is one of: settings "
+            "(NAME=VALUE[,NAME=VALUE...]); a version (postgres=VERSION); a connection string of a "
+            "server; a client program ('command=node bench.js'); a query ('query=select ...') or a "
+            "pgbench script (workload=new.sql) that only this arm runs; `default` for the server "
+            "without changes. A name can be put before it: a=host=db1, 'in=query=select ...'.",
             show_default=False,
         ),
     ],
@@ -94,23 +96,27 @@ def compare_command(
     workload: Annotated[
         str | None,
         typer.Option(
-            help="tpcb-like, simple-update, select-only, order-entry, a test of sysbench such as oltp_read_write, "
-            "app-tasks, a pack (pack:queue, or its folder), a replay (replay:DIRECTORY), a job (job:FILE.sql, such as "
-            "CREATE INDEX, which is timed), queries that are timed (suite:FOLDER), or the path of a script "
-            "(pgbench's .sql, sysbench's .lua); several with commas, mixed by weights: a.sql,b.sql=3."
+            help="The load: tpcb-like, simple-update, select-only or order-entry; a test of sysbench such "
+            "as oltp_read_write; app-tasks; a pack (pack:queue, or its folder); a replay "
+            "(replay:DIRECTORY); a job that is timed, such as CREATE INDEX (job:FILE.sql); queries "
+            "that are timed (suite:FOLDER); or the path of a script (.sql for pgbench, .lua for "
+            "sysbench). Several, separated by commas, are measured one by one. Scripts with weights "
+            "are mixed into one load: a.sql,b.sql=3. Default: tpcb-like."
         ),
     ] = None,
     query: Annotated[
         str | None,
         typer.Option(
-            help="One query in place of a workload, the same for all arms: 'select * from orders where id = :id'.",
+            help="One SQL query that the clients of all arms run, in place of a workload: 'select * from "
+            "orders where id = :id'.",
             show_default=False,
         ),
     ] = None,
     values: Annotated[
         list[str] | None,
         typer.Option(
-            help="Where a variable of the query or of scripts has its values from, e.g. id=orders.id; repeatable.",
+            help="A column from which a variable of the query or of scripts takes random values, e.g. "
+            "id=orders.id for :id. Repeatable.",
             metavar="NAME=TABLE.COLUMN",
             show_default=False,
         ),
@@ -118,102 +124,171 @@ def compare_command(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            help="Data of your own: a dump by pg_dump, a file of SQL (repeatable), or a connection string. With a "
-            "replay the dump of the data as they were when the capture began.",
+            help="Your own data: a dump by pg_dump, an SQL file (repeatable), or a connection string of a "
+            "database that is dumped. For a replay: the dump of the data at the moment when the "
+            "capture began.",
             show_default=False,
         ),
     ] = None,
     scale: Annotated[
-        str | None, typer.Option(help="Scale factors, e.g. 10 or 10,100; of a suite's data from 0.01 to 100.")
+        str | None,
+        typer.Option(
+            help="The scale factor of the data, e.g. 10, or several that are measured one by one, e.g. "
+            "10,100. For a suite: 0.01 to 100. Default: 10, or that of a pack."
+        ),
     ] = None,
     beside: Annotated[
         str | None,
         typer.Option(
-            help="With a job and --rate: a load that runs beside it, a script of pgbench's or a .sql file.",
+            help="For a job, together with --rate: a load that runs beside the job, which is the name of "
+            "a pgbench script or the path of a .sql file.",
             show_default=False,
         ),
     ] = None,
     undo: Annotated[
         str | None,
         typer.Option(
-            help="With a job on given servers: SQL that undoes it after each trial; none: it leaves nothing behind.",
+            help="For a job on given servers: SQL that undoes the job after each trial, or none if the "
+            "job leaves nothing behind.",
             metavar="SQL",
             show_default=False,
         ),
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(help="With a suite: measured runs of each query in a trial; default: 1.")
+        int | None, typer.Option(help="For a suite: how often a trial measures each query. Default: 1.")
     ] = None,
     limit: Annotated[
         str | None,
         typer.Option(
-            help="With a suite: a query that runs longer is cancelled and counts as the limit, e.g. 2min. With a job: "
-            "a job that runs longer has failed."
+            help="For a suite: the time after which a query is cancelled, with which it then counts, e.g. "
+            "2min. For a job: the time after which it is ended and has failed."
         ),
     ] = None,
     cache: Annotated[
         str | None,
         typer.Option(
-            help="With a suite: warm (a pass before), os (the server is restarted before each query) or cold (the "
-            "kernel's cache is emptied as well; takes root)."
+            help="For a suite: what the caches hold when a query runs. warm: all queries run once before "
+            "they are measured. os: the server is restarted before each query. cold: the file cache "
+            "of the kernel is emptied as well, which takes root. Default: warm."
         ),
     ] = None,
     unchecked: Annotated[
-        str | None, typer.Option(help="With a suite: queries whose results may differ, e.g. q07,q12.")
+        str | None,
+        typer.Option(
+            help="For a suite: the names of queries whose results are not compared between arms, e.g. q07,q12."
+        ),
     ] = None,
-    clients: Annotated[str | None, typer.Option(help="Numbers of clients, e.g. 1,8,32.")] = None,
+    clients: Annotated[
+        str | None,
+        typer.Option(
+            help="The number of clients that run transactions at the same time, or several numbers that "
+            "are measured one by one, e.g. 1,8,32. Default: 8."
+        ),
+    ] = None,
     rate: Annotated[
-        str | None, typer.Option(help="Transactions per second, e.g. 500 or 500,1000; decides on response time.")
+        str | None,
+        typer.Option(
+            help="The transactions per second that all clients together start, e.g. 500 or 500,1000. The "
+            "verdict is then about the response time. Default: each client runs as fast as it can."
+        ),
     ] = None,
-    threads: Annotated[int | None, typer.Option(help="Engine threads.")] = None,
-    protocol: Annotated[str | None, typer.Option(help="simple, extended or prepared.")] = None,
-    fillfactor: Annotated[int | None, typer.Option(help="Fill factor of the tables, percent.")] = None,
-    foreign_keys: Annotated[bool, typer.Option("--foreign-keys", help="Load tables with foreign keys.")] = False,
-    warmup: Annotated[str | None, typer.Option(help="Load before the measured part, e.g. 10s.")] = None,
-    duration: Annotated[str | None, typer.Option(help="The measured part of each trial, e.g. 30s.")] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="The number of threads of the load engine. Default: one for every 16 clients, and at "
+            "most half as many as there are CPUs."
+        ),
+    ] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(help="The query protocol, as of `pgbench -M`: simple, extended or prepared. Default: prepared."),
+    ] = None,
+    fillfactor: Annotated[
+        int | None, typer.Option(help="The fill factor of the tables that pgtrial makes, in percent. Default: 100.")
+    ] = None,
+    foreign_keys: Annotated[bool, typer.Option("--foreign-keys", help="Make the tables with foreign keys.")] = False,
+    warmup: Annotated[
+        str | None,
+        typer.Option(
+            help="How long the load of each trial runs before it is measured, e.g. 10s. Default: until "
+            "the speed no longer rises."
+        ),
+    ] = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(help="The length of the measured part of each trial, e.g. 30s. Default: chosen by the budget."),
+    ] = None,
     capacity: Annotated[
         str | None,
         typer.Option(
-            help="Compare the highest rates that keep a promise, e.g. p99=20ms or p99=20ms,failures=0.1%.",
+            help="Compare the highest rates at which a promise on the response time holds, e.g. p99=20ms "
+            "or p99=20ms,failures=0.1%.",
             metavar="PERCENTILE=LIMIT",
             show_default=False,
         ),
     ] = None,
     max_tries: Annotated[
-        int | None, typer.Option(help="Tries of a transaction that fails by serialization or deadlock; 0: no limit.")
+        int | None,
+        typer.Option(
+            help="How often a transaction is tried that ends with a serialization failure or a deadlock; "
+            "0: without limit. Default: once."
+        ),
     ] = None,
-    latency_limit: Annotated[str | None, typer.Option(help="With --max-tries: no try after this, e.g. 1s.")] = None,
-    blocks: Annotated[int | None, typer.Option(help="Blocks at most; default: what the budget holds.")] = None,
-    budget: Annotated[str | None, typer.Option(help="Time for running the blocks, e.g. 30min; default: 1h.")] = None,
+    latency_limit: Annotated[
+        str | None,
+        typer.Option(help="With --max-tries: the time after which a transaction is not tried again, e.g. 1s."),
+    ] = None,
+    blocks: Annotated[
+        int | None, typer.Option(help="The most blocks that are run. Default: as many as the budget holds.")
+    ] = None,
+    budget: Annotated[str | None, typer.Option(help="The time for all blocks, e.g. 30min. Default: 1h.")] = None,
     metrics: Annotated[
         str | None,
         typer.Option(
-            help="What is compared, the first decides: tps, response, p50 to p99.9, 'wal per transaction'; "
-            "e.g. p99,response. Of a job: time, wal, size, memory."
+            help="The metrics that are compared, separated by commas, e.g. p99,response. The first one "
+            "decides the verdict. There are tps, response, p50 to p99.9, 'wal per transaction' and "
+            "others; for a job time, wal, size and memory. Default: tps, or response with --rate."
         ),
     ] = None,
-    margin: Annotated[str | None, typer.Option(help="Differences below it count as equivalent, e.g. 1%.")] = None,
+    margin: Annotated[
+        str | None, typer.Option(help="The margin below which a difference counts as equivalent, e.g. 1%.")
+    ] = None,
     allow_busy_client: Annotated[
-        bool, typer.Option("--allow-busy-client", help="Give a verdict although the client itself was a limit.")
+        bool,
+        typer.Option(
+            "--allow-busy-client", help="Give a verdict even if the load engine was the bottleneck in many trials."
+        ),
     ] = False,
     server: Annotated[
         list[str] | None,
         typer.Option(
-            help="What all arms share, in the form of an arm, e.g. postgres=17; repeatable.", show_default=False
+            help="A property that all arms have, in the form of an arm, e.g. postgres=17. Repeatable.",
+            show_default=False,
         ),
     ] = None,
     keys: Keys = None,
     fleet: study_options.Fleet = None,
     machines: study_options.Machines = None,
     share_machines: study_options.ShareMachines = False,
-    question: Annotated[str | None, typer.Option(help="The question, for the report's title.")] = None,
-    results: Annotated[Path | None, typer.Option(help="The study's directory.", show_default=False)] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the order.", min=0)] = None,
-    new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
+    question: Annotated[str | None, typer.Option(help="The question, which is the title of the report.")] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(help="The directory of the study. Default: results/NAME-DATE-TIME.", show_default=False),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The seed for the random order of the trials. Default: a random seed.", min=0)
+    ] = None,
+    new: Annotated[
+        bool,
+        typer.Option("--new", help="Start a new study even if an unfinished one with the same content could go on."),
+    ] = False,
     fail_on_regression: study_options.FailOnRegression = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the progress as JSON Lines, one object for each event.")
+    ] = False,
 ) -> int:
-    """Compare set-ups without a study file; the study is written to its directory and can be run again from there.
+    """Compare set-ups without a study file. The study file is written into the directory of the study, from which
+    `pgtrial run` can continue it.
 
     The exit status is that of `pgtrial run`.
 

@@ -44,17 +44,21 @@ def facts_command(
     study: Annotated[
         str | None,
         typer.Argument(
-            help="A study file or @NAME: its arms are started and looked at. A study directory or a bundle: what is "
-            "stored of them. Default: this machine."
+            help="A study file or a bundled study (@NAME), whose arms are started and examined; or a "
+            "study directory or a bundle, whose stored facts are shown. Default: this machine."
         ),
     ] = None,
     profile: Profile = None,
     fleet: study_options.Fleet = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every setting.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the facts as JSON, with all settings of the servers.")
+    ] = False,
 ) -> int:
-    """Show what this machine is, or what the arms of a study are and what that says about fairness.
+    """Show the hardware and software of this machine, or of the arms of a study, with the differences between the arms
+    that make the comparison unfair.
 
-    With --fleet the audit is that of a load which does not come from this machine; the cluster itself is not asked.
+    With --fleet the differences are judged for a load that comes from other machines. The cluster itself is not
+    contacted.
     """
     if study is None:
         if profile is not None or fleet is not None:

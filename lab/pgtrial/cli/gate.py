@@ -57,72 +57,97 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 def gate_command(
-    base: Annotated[str, typer.Argument(help="The set-up to compare with, in the form of an arm of `compare`.")],
-    head: Annotated[str, typer.Argument(help="The set-up that is to pass; BASE and HEAD may be arms of the study.")],
+    base: Annotated[
+        str,
+        typer.Argument(
+            help="The set-up without the change, in the form of an arm of `pgtrial compare`, or the name "
+            "of an arm of the study."
+        ),
+    ],
+    head: Annotated[
+        str, typer.Argument(help="The set-up with the change, which has to pass the gate, in the same form as BASE.")
+    ],
     *,
     study: Annotated[
-        str, typer.Option(help="The study file, or bundled study (@NAME), that has load and data.", metavar="FILE")
+        str,
+        typer.Option(help="The study file or bundled study (@NAME) that has the load and the data.", metavar="FILE"),
     ],
     profile: Profile = None,
     budget: Annotated[
         str | None,
         typer.Option(
-            help="Time for running the blocks; default: the study's, which is 1h where its file gives none.",
+            help="The time for all blocks, e.g. 10min. Default: that of the study file, or 1h if the file gives none.",
             metavar="TIME",
             show_default=False,
         ),
     ] = None,
     fail_on: Annotated[
         FailOn,
-        typer.Option(help="What has status 1: HEAD is worse; or it differs, in either direction."),
+        typer.Option(
+            help="When to exit with status 1: worse (HEAD is slower) or not-equivalent (HEAD is slower or faster)."
+        ),
     ] = "worse",
     accept_undecided: Annotated[
         bool,
         typer.Option(
             "--accept-undecided",
-            help="Status 0 in place of 2 where the budget ends with an interval that allows no verdict.",
+            help="Exit with status 0 in place of 2 if the budget ends before there is a verdict.",
         ),
     ] = False,
     base_twice: Annotated[
         bool,
-        typer.Option("--base-twice", help="Run BASE as a third arm too, which shows whether this runner is fair."),
+        typer.Option(
+            "--base-twice",
+            help="Run BASE a second time as a third arm. If it differs from BASE, this machine is not fair.",
+        ),
     ] = False,
     summary_file: Annotated[
-        Path | None, typer.Option("--summary", help="Write a summary as Markdown.", metavar="FILE", show_default=False)
+        Path | None,
+        typer.Option(
+            "--summary", help="The file to which a summary is written as Markdown.", metavar="FILE", show_default=False
+        ),
     ] = None,
     junit_file: Annotated[
-        Path | None, typer.Option("--junit", help="Write JUnit XML.", metavar="FILE", show_default=False)
+        Path | None,
+        typer.Option(
+            "--junit", help="The file to which the result is written as JUnit XML.", metavar="FILE", show_default=False
+        ),
     ] = None,
     bundle: Annotated[
         Path | None,
         typer.Option(
-            help="Write the study's bundle. The bundle of an earlier gate there is read first: if it has a verdict on "
-            "the same set-ups, that stands.",
+            help="The file to which the bundle of the study is written. If it already holds the bundle of "
+            "an earlier gate with a verdict on the same set-ups, this verdict is used and nothing is "
+            "run.",
             metavar="FILE",
             show_default=False,
         ),
     ] = None,
     results: Annotated[
-        Path | None, typer.Option(help="The study's directory; default: results/NAME-DATE-TIME.", show_default=False)
+        Path | None,
+        typer.Option(help="The directory of the study. Default: results/NAME-DATE-TIME.", show_default=False),
     ] = None,
     seed: Seed = None,
     new: Annotated[
         bool,
-        typer.Option("--new", help="Start anew even if the same gate is unfinished, or has ended with a verdict."),
+        typer.Option("--new", help="Start a new gate even if the same gate is unfinished or has a verdict already."),
     ] = False,
     json: Annotated[
         bool,
-        typer.Option("--json", help="Print the result as JSON, as verdict.json has it, with the outcome of the gate."),
+        typer.Option(
+            "--json", help="Print the result as JSON: the content of verdict.json with the outcome of the gate."
+        ),
     ] = False,
 ) -> int:
-    """Compare HEAD with BASE under the load of a study, and say whether HEAD passes.
+    """Compare HEAD with BASE under the load of a study, and tell by the exit status whether HEAD passes.
 
-    Exit status: 0 HEAD is not worse, 1 it is worse than BASE, 2 no verdict, 3 an error. A comparison that is empty, of
-    arms that are the same, or too short for any verdict has status 2. A gate that was interrupted goes on when it is
-    run again. One that has ended with a verdict repeats it, and measures the same set-ups again only with --new.
+    Exit status: 0 HEAD is not worse, 1 HEAD is worse than BASE, 2 no verdict, 3 an error. The status is also 2 if there
+    is nothing to compare, if both set-ups are the same, or if the time is too short for any verdict. An interrupted
+    gate goes on when the same command runs again. A gate that has a verdict prints it again; with --new it measures
+    again.
 
-    The summary is appended to $GITHUB_STEP_SUMMARY, too. Files of a gate before are removed first; any other file stays
-    and is an error.
+    If $GITHUB_STEP_SUMMARY is set, the summary is appended to that file as well. Files that an earlier gate wrote are
+    replaced. Any other file of the same name is an error.
 
     Example: pgtrial gate postgres=git:.@main postgres=git:.@HEAD --study load.toml --junit gate.xml
     """

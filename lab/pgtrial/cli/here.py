@@ -56,12 +56,14 @@ def _workloads() -> dict[str, str]:
     return {**WORKLOADS, **packs, **suites}
 
 
-def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the PostgreSQL servers, the workloads and the bundled studies found here, and what is kept for studies.
+def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False) -> None:
+    """List the PostgreSQL servers of this machine, the workloads, the bundled studies, and the data and builds that are
+    kept for studies.
 
-    A bundled study is run by `pgtrial run @NAME`, or `pgtrial run @NAME --profile PROFILE`. "at most" is the time that
-    its blocks take at most, without loading; a question mark says that this machine lacks its servers.
-    A template is data that a study has loaded, a build a server or extension from source. All studies share them.
+    `pgtrial run @NAME` runs a bundled study, `pgtrial run @NAME --profile PROFILE` one of its profiles. "at most" is
+    the longest time of its blocks, without the time to load the data. A question mark means that this machine does not
+    have the servers that the study needs. A template is data that a study has loaded; a build is a server or an
+    extension built from source. All studies on this machine share both.
     """
     binaries, templates, builds = find_servers(), templates_of(state_root()).kept(), builds_of(state_root()).kept()
     if as_json:
@@ -159,32 +161,42 @@ def _fate(*, in_use: bool) -> str:
 
 def cleanup_command(
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be removed, and remove nothing.")
+    ] = False,
     templates: Annotated[
         bool,
-        typer.Option("--templates", help="Remove all templates too, the loaded data that is kept between studies."),
+        typer.Option("--templates", help="Also remove all templates: the loaded data that are kept for later studies."),
     ] = False,
     template: Annotated[
         list[str] | None,
-        typer.Option(help="Remove this template too, a name as `pgtrial list` shows it; repeatable.", metavar="NAME"),
+        typer.Option(
+            help="Also remove the template of this name, as `pgtrial list` shows it. Repeatable.", metavar="NAME"
+        ),
     ] = None,
     unused: Annotated[
         str | None,
         typer.Option(
-            help="Remove the templates and builds too that no study has used for this time, e.g. 30d.", metavar="TIME"
+            help="Also remove templates and builds that no study has used for this long, e.g. 30d.", metavar="TIME"
         ),
     ] = None,
     builds: Annotated[
-        bool, typer.Option("--builds", help="Remove all builds from source too, and what was fetched for them.")
+        bool,
+        typer.Option(
+            "--builds", help="Also remove all builds from source, and the sources that were fetched for them."
+        ),
     ] = False,
     build: Annotated[
         list[str] | None,
-        typer.Option(help="Remove this build too, a name as `pgtrial list` shows it; repeatable.", metavar="NAME"),
+        typer.Option(
+            help="Also remove the build of this name, as `pgtrial list` shows it. Repeatable.", metavar="NAME"
+        ),
     ] = None,
     forget: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Forget what is left on a server or host that is gone for good, by its record; repeatable.",
+            help="Forget the changes of a server or host that no longer exists. RECORD is the name that "
+            "`pgtrial cleanup` prints for it. Repeatable.",
             metavar="RECORD",
         ),
     ] = None,
@@ -192,13 +204,17 @@ def cleanup_command(
         bool,
         typer.Option(
             "--yes",
-            help="Undo jobs of interrupted studies without asking, also where it is unclear what they changed.",
+            help="Undo the jobs of interrupted studies without a question, even if it is not certain what "
+            "they have changed.",
         ),
     ] = False,
 ) -> int:
-    """Stop servers and Ray clusters and remove directories that an interrupted lab left; put the host and given servers
-    back, and drop the tables that pgtrial has made on these. A template or build that a running lab uses stays, and so
-    do tables on a server where a study runs. The exit status is 3 if something could not be done."""
+    """Remove what interrupted studies have left: stop their servers and Ray clusters, remove their directories, undo
+    their changes of hosts and given servers, and drop the tables that pgtrial has made on given servers.
+
+    Templates and builds that a running study uses stay, and so do tables on a server where a study runs. The exit
+    status is 3 if something could not be done.
+    """
     store, made = templates_of(state_root()), builds_of(state_root())
     chosen = _chosen("template", store.kept(), template or [], unused, all_of_them=templates)
     chosen_builds = _chosen("build", made.kept(), build or [], unused, all_of_them=builds)

@@ -35,61 +35,81 @@ from pgtrial.store.sources import with_repository
 
 
 def history_command(
-    action: Annotated[Literal["add", "show", "page", "confirm"], typer.Argument(help="add, show, page or confirm.")],
+    action: Annotated[
+        Literal["add", "show", "page", "confirm"],
+        typer.Argument(
+            help="What to do. add: add results. show: print the history. page: write it as a web page. "
+            "confirm: measure a change again."
+        ),
+    ],
     bundles: Annotated[
         list[Path] | None,
-        typer.Argument(help="With add: bundles or directories of studies; else histories by their names."),
+        typer.Argument(
+            help="For add: bundles or study directories. For the other actions: the names of histories. "
+            "Default: all histories."
+        ),
     ] = None,
     *,
     place: Annotated[
-        str, typer.Option("--in", help="The directory of the histories, or a branch: git:PATH@BRANCH.", metavar="PLACE")
+        str,
+        typer.Option(
+            "--in",
+            help="The directory of the histories, or a branch of a repository: git:PATH@BRANCH.",
+            metavar="PLACE",
+        ),
     ] = HISTORY,
     commit: Annotated[
         str | None,
-        typer.Option(help="With add: the name of the commit; default: that of the arm's source.", show_default=False),
+        typer.Option(
+            help="For add: the name of the commit. Default: that of the source from which the arm was built.",
+            show_default=False,
+        ),
     ] = None,
     date: Annotated[
         str | None,
         typer.Option(
-            help="With add: the time of the commit, which orders the series, e.g. 2026-11-26T12:00Z; default: when the "
-            "study was planned.",
+            help="For add: the time of the commit, e.g. 2026-11-26T12:00Z, which decides its place in the "
+            "history. Default: the time at which the study was planned.",
             show_default=False,
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="With page: the file; default: history.html.")
+        Path | None, typer.Option("-o", "--output", help="For page: the file that is written. Default: history.html.")
     ] = None,
     study: Annotated[
         str | None,
-        typer.Option(help="With confirm: the study file that has load and data.", metavar="FILE", show_default=False),
+        typer.Option(
+            help="For confirm: the study file that has the load and the data.", metavar="FILE", show_default=False
+        ),
     ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
-            help="With confirm: time for running the blocks; default: the study's, which is 1h where its file gives "
-            "none.",
+            help="For confirm: the time for all blocks. Default: that of the study file, or 1h if the file gives none.",
             show_default=False,
         ),
     ] = None,
     trust: Trust = False,
     allow: Allow = None,
-    json: Annotated[bool, typer.Option("--json", help="With show: print JSON, one line for each series.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="For show: print JSON, one line for each series of results.")
+    ] = False,
 ) -> int:
-    """Keep the results of commits against one reference, and find where their level changed.
+    """Keep the results of commits against one reference, and find the commits at which the speed changed.
 
-    Each bundle adds its arms to the history of its study: those of the same load, data, server and baseline, which is
-    the reference. So a history is a series of ratios. Results of several machines make a series each. The same study
-    twice is one entry.
+    `add` adds the arms of bundles to the history of their study. All results of a history have the same load, data,
+    server and baseline; the baseline is the reference, and each result is a ratio to it. Results of different machines
+    are separate series. A study that is added twice counts once.
 
-    With confirm the two commits around the latest change run against each other in a fresh trial: the last one that is
-    on the old level and the first one on the new level with 95%. The exit status is that
-    of a gate: 1 if the later commit is worse, 0 if it is not, 2 without a verdict. Commits whose repository is not on
-    this machine are taken from the repository of the history. How the two were set up is what somebody has written into
-    the history: it is shown, and runs after a yes at the terminal or with --trust; programs, servers, changes of this
-    machine and builds from elsewhere than that repository take --allow too.
+    `confirm` measures the two commits around the latest change against each other: the last commit at the old speed and
+    the first one at the new speed. The exit status is that of a gate: 1 the later commit is worse, 0 it is not, 2 no
+    verdict. If the repository of the commits is not on this machine, that of the history is used. The set-ups are taken
+    from the history, which somebody else may have written. They are shown first, and run only after a yes at the
+    terminal or with --trust. Programs, given servers, changes of this machine and builds from another repository need
+    --allow as well.
 
-    A branch is read without a checkout, and added to by a commit that touches no work tree and no index; the first one
-    begins it.
+    If PLACE is a branch, it is read without a checkout. `add` makes a commit on it, and makes the branch if it does not
+    exist. The work tree and the index of the repository stay as they are.
 
     Example: pgtrial history add gate.tar.xz, after a gate whose BASE is a tag: git:.@v1.0
     """

@@ -27,8 +27,8 @@ def judge_command(
     file: Annotated[
         str | None,
         typer.Argument(
-            help="A CSV file with the columns arm and value, and optionally block and time; - reads the standard "
-            "input.",
+            help="A CSV file with the columns arm and value, and optionally block and time. `-` reads the "
+            "standard input.",
             show_default=False,
         ),
     ] = None,
@@ -36,19 +36,24 @@ def judge_command(
     order: Annotated[
         Literal["drawn", "fixed"],
         typer.Option(
-            help="How the runs were ordered. drawn: a coin ordered the arms in each block before it ran; fixed: by a "
-            "rule, or it is not known."
+            help="How the runs were ordered. drawn: the order of the arms in each block was drawn at "
+            "random before the block ran. fixed: the order followed a rule, or is not known."
         ),
     ] = "fixed",
     better: Annotated[
         Literal["more", "less"],
-        typer.Option(help="Whether more or less of the value is better: more transactions per second, less time."),
+        typer.Option(
+            help="Whether a larger value is better (more, such as transactions per second) or a smaller "
+            "one (less, such as time)."
+        ),
     ] = "more",
-    margin: Annotated[str, typer.Option(help="Differences below it count as equivalent, e.g. 2%.")] = "1%",
+    margin: Annotated[
+        str, typer.Option(help="The margin below which a difference counts as equivalent, e.g. 2%.")
+    ] = "1%",
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="The arm that the others are compared with; default: the first one in the file.", show_default=False
+            help="The arm with which the others are compared. Default: the first one in the file.", show_default=False
         ),
     ] = None,
     value: Annotated[str, typer.Option(help="The name of the column with the measured numbers.")] = "value",
@@ -65,22 +70,23 @@ def judge_command(
         str | None,
         typer.Option(
             "--draw",
-            help="Print an order of runs for these arms, drawn at random, as a CSV file to fill in: old,new.",
+            help="Draw a random order of runs for these arms, e.g. old,new, and print it as a CSV file to fill in.",
             metavar="ARM,ARM...",
             show_default=False,
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="With --draw: the seed of the order; default: drawn.", min=0, show_default=False)
+        int | None,
+        typer.Option(help="With --draw: the seed of the order. Default: a random seed.", min=0, show_default=False),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> int:
-    """Say what numbers that were measured without pgtrial can and cannot tell.
+    """Judge a comparison that was measured without pgtrial: what its numbers show, and what they cannot show.
 
-    Exit status: 0 no regression, 1 an arm is worse than the baseline, 2 no verdict. If a coin ordered the runs in each
-    block, as --order drawn states, the verdict is that of a study, by the same rule. Else there is none, since a drift
-    of the machine would look the same, and what is shown holds only without one. The runs of one arm alone show their
-    spread.
+    Exit status: 0 no regression, 1 an arm is worse than the baseline, 2 no verdict. If the order of the arms in each
+    block was drawn at random, as --order drawn states, the numbers get a verdict by the same rule as a study. Otherwise
+    there is no verdict, because a drift of the machine would look like a difference of the arms; the differences are
+    then shown under the condition that there was no drift. If there is a single arm, its spread is shown.
 
     Example: pgtrial judge runs.csv --order drawn --baseline old --value tps
     """

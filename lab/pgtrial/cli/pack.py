@@ -18,22 +18,36 @@ from pgtrial.store.workloads import FoundPack, described_packs, find_pack
 
 
 def pack_command(
-    action: Annotated[Literal["check", "list"], typer.Argument(help="check or list.")],
+    action: Annotated[
+        Literal["check", "list"],
+        typer.Argument(
+            help="What to do. check: check whether a pack works. list: list the packs that come with pgtrial."
+        ),
+    ],
     pack: Annotated[
-        str | None, typer.Argument(help="With check: a folder, or a pack that comes with pgtrial (pack:NAME or NAME).")
+        str | None,
+        typer.Argument(
+            help="For check: the folder of a pack, or the name of a pack that comes with pgtrial (NAME or pack:NAME)."
+        ),
     ] = None,
     *,
-    postgres: Annotated[str, typer.Option(help="The server to check on: a major version or a bin directory.")] = "18",
+    postgres: Annotated[
+        str, typer.Option(help="The PostgreSQL with which the pack is checked: a major version or a bin directory.")
+    ] = "18",
     scale: Annotated[
         int | None,
-        typer.Option(help="The scale to check at; default: that of a study with this pack.", min=1, show_default=False),
+        typer.Option(
+            help="The scale of the data for the check. Default: that of a study with this pack.",
+            min=1,
+            show_default=False,
+        ),
     ] = None,
-    files_only: Annotated[bool, typer.Option("--files-only", help="Read the files, and start no server.")] = False,
+    files_only: Annotated[bool, typer.Option("--files-only", help="Check the files only, without a server.")] = False,
 ) -> None:
-    """Check a pack, a workload that is a folder of SQL, or list the packs that come with pgtrial.
+    """Check a pack, which is a workload in a folder of SQL files, or list the packs that come with pgtrial.
 
-    A check reads the pack's files, loads its data on a server of its own, and runs all checks and some transactions of
-    each script. It prints what it has done, or the first thing that does not work; the exit status is then 3.
+    A check reads the files of the pack, loads its data into a new server, and runs all its checks and some transactions
+    of each script. It prints each step, or the first thing that does not work. In that case the exit status is 3.
     """
     if action == "list":
         if pack is not None:

@@ -63,15 +63,20 @@ def plan_command(
     share_machines: study_options.ShareMachines = False,
     rehearse: Annotated[
         bool,
-        typer.Option("--rehearse", help="Load the data, run each script once on every arm, and compare their plans."),
+        typer.Option(
+            "--rehearse",
+            help="Start the servers, load the data, run each script once on every arm, and compare the "
+            "plans of its statements.",
+        ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the complete plan as JSON.")] = False,
 ) -> int:
-    """Show load points, blocks, looks, time and disk space of a study, who runs where, and the first blocks' order.
+    """Show what a study would do: load points, blocks, looks, time, disk space, the server of each arm, and the order
+    of the first blocks.
 
-    Nothing is connected to: servers and machines need not exist yet. With --rehearse they are needed, and given servers
-    tell their version. Servers that pgtrial makes run the load on a copy of the data; a given server parses the
-    statements, and executes none.
+    Without --rehearse pgtrial connects to nothing, so that servers and machines need not exist yet. With --rehearse
+    they must exist. Servers that pgtrial makes then run the load on a copy of the data. A given server parses the
+    statements and executes none of them.
     """
     if rehearse and json:
         raise StudyError("--json prints the plan and nothing else; leave out --rehearse, or --json")

@@ -21,14 +21,16 @@ _INDEX = "index.html"
 
 
 def publish_command(
-    paths: Annotated[list[Path], typer.Argument(help="Bundles, study directories, and folders that hold such.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder of the site.")] = Path("site"),
+    paths: Annotated[list[Path], typer.Argument(help="Bundles, study directories, and folders that contain them.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to which the pages are written.")] = Path(
+        "site"
+    ),
 ) -> int:
-    """Write a static page of results by question, with the report of each study beside it.
+    """Write static web pages with the results of studies, sorted by question, and the report of each study.
 
-    The pages need no server and no script but the charts of the reports. Pages of studies that are there are written
-    anew. Nothing is removed, and a file that is no page of pgtrial stays and is an error. A study and its bundle are
-    one. The exit status is 2 if a study could not be read.
+    The pages need no web server, and no scripts other than those of the charts. Existing pages of the studies are
+    written again. Other pages stay, and a file that pgtrial has not written is an error. If a study and its bundle are
+    both given, they count once. The exit status is 2 if a study could not be read.
     """
     from pgtrial.report import html  # noqa: PLC0415
     from pgtrial.report.sections import sections  # noqa: PLC0415

@@ -45,31 +45,33 @@ def rerun_command(
     *,
     budget: Annotated[
         str | None,
-        typer.Option(help="Time for the blocks, e.g. 30min; default: the blocks of the study.", show_default=False),
+        typer.Option(
+            help="The time for all blocks, e.g. 30min. Default: as many blocks as the study had.", show_default=False
+        ),
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option(help="The new study's directory; default: results/NAME-DATE-TIME.", show_default=False),
+        typer.Option(help="The directory of the new study. Default: results/NAME-DATE-TIME.", show_default=False),
     ] = None,
     seed: Seed = None,
-    new: Annotated[bool, typer.Option("--new", help="Start anew even if the same rerun is unfinished.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="Start a new rerun even if the same one is unfinished.")] = False,
     trust: Trust = False,
     allow: Allow = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the comparison of the two studies as JSON.")] = False,
 ) -> int:
-    """Run the study of a bundle on this machine, in an order of its own, and compare the two results.
+    """Run the study of a bundle on this machine, in a new random order, and compare the two results.
 
-    Agrees: each comparison has the same verdict again and intervals that fit; where no arm was better or worse, also
-    estimates that differ by less than the margin. Disagrees: a verdict is the opposite, the intervals are further apart
-    than the margin, or better or worse is not found again and the intervals exclude the same difference. Exit status: 0
-    it agrees, 1 it disagrees, 2 it cannot say, 3 an error.
+    They agree if each comparison has the same verdict and intervals that fit together; if no arm was better or worse,
+    the estimates must also differ by less than the margin. They disagree if a verdict is the opposite, if the intervals
+    are further apart than the margin, or if "better" or "worse" is not found again and the intervals have no common
+    difference. Exit status: 0 they agree, 1 they disagree, 2 it cannot be said, 3 an error.
 
-    Without --budget the rerun has the blocks of the first study, or up to four times as many if it takes more to be
-    able to disagree.
+    Without --budget the new study has as many blocks as the first one, or up to four times as many if that is necessary
+    to be able to disagree.
 
-    A study that this account has not made on this machine is somebody else's: what it does is shown, and it runs after
-    a yes at the terminal or with --trust. Programs, servers that are reached, changes of this machine, builds and files
-    that are read take --allow too, whose words the refusal names.
+    A study that was not made by this account on this machine counts as somebody else's. What it does is shown first,
+    and it runs only after a yes at the terminal or with --trust. Programs, given servers, changes of this machine,
+    builds and files that are read need --allow as well; the message names the words for it.
     """
     with open_study(bundle) as opened, values_of(bundle):
         then, spec = read_measured(opened), opened.spec

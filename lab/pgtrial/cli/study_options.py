@@ -18,9 +18,14 @@ from pgtrial.store.directory import PLAN, STUDY, StudyDirectory
 from pgtrial.store.study_file import Change, profiles_of, read_study, with_fleet
 
 Profile = Annotated[
-    str | None, typer.Option(help="The profile of a study that has several; default: its first.", show_default=False)
+    str | None, typer.Option(help="The profile of the study. Default: the first one.", show_default=False)
 ]
-Seed = Annotated[int | None, typer.Option(help="Seed of the order; default: the study's, else drawn.", min=0)]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        help="The seed for the random order of the trials. Default: that of the study, or a random seed.", min=0
+    ),
+]
 
 
 def read(study: str, profile: str | None, seed: int | None = None, change: Change = dict) -> StudySpec:
@@ -70,21 +75,26 @@ Fleet = Annotated[
 ]
 Machines = Annotated[
     int | None,
-    typer.Option("--machines", help="How many of its machines; default: all.", min=1, show_default=False),
+    typer.Option(
+        "--machines",
+        help="The number of machines of the cluster that make the load. Default: all.",
+        min=1,
+        show_default=False,
+    ),
 ]
 ShareMachines = Annotated[
     bool,
     typer.Option(
         "--share-machines",
-        help="Let one machine run several engines, where there are fewer machines than asked for.",
+        help="Let one machine run several load engines if the cluster has fewer machines than --machines.",
     ),
 ]
 FailOnRegression = Annotated[
     bool,
     typer.Option(
         "--fail-on-regression",
-        help="Exit with status 1 if an arm is worse than the baseline, as `pgtrial verdict` does; without it, a "
-        "complete study has status 0.",
+        help="Exit with status 1 if an arm is worse than the baseline, as `pgtrial verdict` does. "
+        "Without this option a complete study has status 0.",
     ),
 ]
 

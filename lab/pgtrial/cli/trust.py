@@ -17,13 +17,17 @@ from pgtrial.model.study.spec import StudySpec
 
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Run a study of somebody else without a question, after showing what it does."),
+    typer.Option(
+        "--trust", help="Run a study that somebody else has made without asking. What it does is still shown first."
+    ),
 ]
 Allow = Annotated[
     str | None,
     typer.Option(
-        help="What a study of somebody else may do beyond SQL on servers that pgtrial makes, separated by commas: "
-        "commands, servers, machine, sources, files.",
+        help="What a study that somebody else has made is allowed to do besides SQL on servers that "
+        "pgtrial makes, separated by commas: commands (start programs), servers (connect to "
+        "given servers), machine (change this machine), sources (build from source), files (read "
+        "files).",
         metavar="KINDS",
         show_default=False,
     ),
