@@ -67,9 +67,23 @@ def test_a_colon_after_a_name_is_answered_with_the_form(text):
     assert parse_setup("cluster_name=a:b") == {"settings": {"cluster_name": "a:b"}}
 
 
+def test_sql_of_an_arm_before_its_trials_is_all_that_follows_its_key():
+    sql = "create index on orders (customer, total)"
+    assert name_arms(["plain=", f"indexed=setup={sql}", f"jit=off,setup_sql={sql}", f"setup={sql}"]) == {
+        "plain": {},
+        "indexed": {"setup_sql": [sql]},
+        f"jit=off,setup_sql={sql}"[:56]: {"settings": {"jit": "off"}, "setup_sql": [sql]},
+        f"setup={sql}": {"setup_sql": [sql]},
+    }
+    assert name_arms(["search_path=", "shared_preload_libraries="]) == {
+        "search_path=": {"settings": {"search_path": ""}},
+        "shared_preload_libraries=": {"settings": {"shared_preload_libraries": ""}},
+    }
+
+
 def test_something_else_is_refused_with_the_forms_there_are():
     for sql in ("none", "index=CREATE INDEX ON orders (customer)", "drop index a"):
-        with pytest.raises(StudyError, match=r'(?s)is no set-up: an index, .* setup_sql = "CREATE INDEX ON orders'):
+        with pytest.raises(StudyError, match=r"is no set-up: an index, .* 'index=setup=CREATE INDEX ON orders"):
             parse_setup(sql)
     with pytest.raises(StudyError, match=r"'fast' is no set-up; write NAME=VALUE"):
         parse_setup("fast")

@@ -117,11 +117,15 @@ def shops(clusters):
 
 def test_the_examples_of_the_readme(tmp_path, workspace, shops, commands):
     (tmp_path / "orders.sql").write_text("SELECT count(*) FROM pgbench_accounts WHERE aid < 100;\n")
+    (tmp_path / "shop.sql").write_text(
+        "CREATE TABLE orders AS SELECT i AS customer, i AS total FROM generate_series(1, 100) AS i;\n"
+    )
     done = run_page("README.md", tmp_path, {**AT_A_RATE, **shops}, programs=commands.folder)
     assert done.returncode == 0, done.stderr
     assert "old" in done.stdout
     assert "exists" in done.stdout
-    assert len(list((tmp_path / "results").iterdir())) == 3
+    assert "indexed" in done.stdout
+    assert len(list((tmp_path / "results").iterdir())) == 4
 
 
 def test_before_an_upgrade(tmp_path, workspace, commands):

@@ -269,3 +269,45 @@ def test_a_report_shows_the_texts_and_the_plans_of_both_and_a_bundle_keeps_the_s
         assert kept.spec.scripts == study.spec.scripts
         assert kept.plan.load_points == study.plan.load_points
         assert differences(kept) == []
+
+
+INDEXED = {"setup_sql": "CREATE INDEX ON customers (city)"}
+FEWER = {"setup_sql": ["CREATE INDEX ON customers (city)", "DELETE FROM customers WHERE city = 29"]}
+
+
+def of_setups(queries, **load):
+    return queries, {"query": EXISTS, **load}
+
+
+def test_arms_that_differ_in_an_index_find_the_same_rows_on_copies_of_their_own():
+    study = study_of(*of_setups({"plain": {}, "indexed": INDEXED}))
+    said = run(study)
+    assert not study.plan.shares_server
+    assert not [text for text in said if "find the same rows" in text]
+    answers = ArmAnswers.model_validate(study.facts()["indexed"].facts["answers"])
+    assert answers == ArmAnswers(draws=answers.draws)
+    assert answers.draws >= 20
+    assert findings(study) == []
+    build_report(study)
+    text = (study.path / "report.md").read_text()
+    assert "The SQL that each arm runs on its own copy of the data before each trial" in text
+    assert "CREATE INDEX ON customers (city)" in text
+    page = (study.path / "report.html").read_text()
+    assert "The arms differ in the SQL that runs on their data before each trial." in page
+    assert re.search(r"In the rehearsal indexed finds the same rows as plain \(\d+ draws of values\)", page)
+
+
+def test_sql_of_an_arm_that_changes_what_the_load_finds_withholds_the_verdict_unless_that_is_meant():
+    arms = {"plain": {}, "fewer": FEWER}
+    [told] = rehearsed(*of_setups(arms))
+    assert re.match(
+        r"no verdict as things are: plain and fewer do not find the same rows: with c = 29, plain finds \d+ rows and "
+        r"fewer 0 \(\d+ of \d+ draws of values differ\)\. Correct the setup_sql of the arms; if other answers",
+        told,
+    ), told
+    assert rehearsed(*of_setups(arms, answers="may differ")) == []
+
+
+def test_a_query_that_the_sql_of_one_arm_breaks_is_refused_with_the_arm_and_the_error():
+    with pytest.raises(StudyError, match=r'column "city" does not exist, on gone alone'):
+        rehearsed(*of_setups({"plain": {}, "gone": {"setup_sql": "ALTER TABLE customers DROP city"}}))

@@ -32,7 +32,20 @@ SET = "--set"
 
 _SERVER = "--server"
 _FORM_OF_ARMS = frozenset(
-    ("postgres", "reset", "price", "compiler", "workload", "initdb", "build", "extensions", "dsn", "command", "query")
+    (
+        "postgres",
+        "reset",
+        "price",
+        "compiler",
+        "workload",
+        "initdb",
+        "build",
+        "extensions",
+        "dsn",
+        "command",
+        "query",
+        "setup_sql",
+    )
 )
 """Keys of a server that can be written in the set-up of an arm on the command line. `--server` takes the same form, so
 it takes these keys too."""

@@ -87,8 +87,10 @@ def compare_command(
             help="Two or more set-ups (arms), the baseline first. An arm is one of: settings "
             "(NAME=VALUE[,NAME=VALUE...]); a version (postgres=VERSION); a connection string of a "
             "server; a client program ('command=node bench.js'); a query ('query=select ...') or a "
-            "pgbench script (workload=new.sql) that only this arm runs; `default` for the server "
-            "without changes. A name can be put before it: a=host=db1, 'in=query=select ...'.",
+            "pgbench script (workload=new.sql) that only this arm runs; SQL that runs on the arm's own "
+            "copy of the data before each trial ('setup=create index ...'); `default` for the server "
+            "without changes. A name can be put before it: a=host=db1, 'in=query=select ...'. A name "
+            "alone is the server without changes: 'plain='.",
             show_default=False,
         ),
     ],

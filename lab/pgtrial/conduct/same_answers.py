@@ -1,5 +1,6 @@
-"""Compares the rows that arms with scripts of their own find: each script is executed before the first trial, with the
-same values on all arms, and the rows of its statements are compared in any order.
+"""Compares the rows that arms find which differ in their scripts, or in SQL that they run on their data: the script is
+executed before the first trial, with the same values on all arms, and the rows of its statements are compared in any
+order.
 
 The values are those that a client of the baseline draws. What a statement changes is rolled back; on given servers only
 scripts that read are executed. A script that asks the server or a shell for values, or has branches, is not compared.
@@ -26,7 +27,7 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.study.kinds.transactions import scripts_of_arms
 from pgtrial.model.study.servers import Given
-from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.spec import StudySpec, have_own_setup, load_points
 from pgtrial.servers.arm import Arm
 from pgtrial.verdict.rules.case import Case
 from pgtrial.verdict.rules.scripts import other_answers
@@ -43,8 +44,19 @@ _NOT_EXECUTED = ("25001", "25006")
 
 
 def compares_answers(spec: StudySpec) -> bool:
-    """True if the arms of a study have scripts of their own, and are to give the same answers."""
-    return bool(scripts_of_arms(spec.arms)) and spec.load.answers == "same"
+    """True if the arms of a study may find other rows than each other, by scripts of their own or by SQL that they run
+    before, and must not."""
+    if spec.load.answers != "same":
+        return False
+    return bool(scripts_of_arms(spec.arms)) or (have_own_setup(spec) and common_script(spec) is not None)
+
+
+def common_script(spec: StudySpec) -> str | None:
+    """Returns the name of the script or query that is the whole load of all arms; None if the load is anything else."""
+    points = load_points(spec)
+    name = points[0].workload
+    is_script = name in spec.scripts and points[0].pack is None and not points[0].sysbench
+    return name if is_script and points[0].kind.repeats and len(spec.load.workload) == 1 else None
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,14 @@ TWO_FORMS = (
 """A clause at the end of a message. It says how to give each arm a query or script of its own."""
 
 OBJECTS = (
-    "an index, a view or a function is compared by a study file in which an arm makes it by setup_sql:\n"
-    "  [arms.without]\n"
-    "  [arms.index]\n"
-    '  setup_sql = "CREATE INDEX ON orders (customer)"\n'
-    "and two forms of a query by 'old=query=SELECT ...' 'new=query=SELECT ...'"
+    "an index, a view or a function is compared by arms that run SQL on their own copies of the data: "
+    "'without=' 'index=setup=CREATE INDEX ON orders (customer)'; and two forms of a query by "
+    "'old=query=SELECT ...' 'new=query=SELECT ...'"
 )
-"""A clause, and lines for a study file, at the end of a message about SQL that was given where a set-up is expected."""
+"""A clause at the end of a message about SQL that was given where a set-up is expected."""
+
+KEYS_OF_SQL = {"query": "query", "setup": "setup_sql", "setup_sql": "setup_sql"}
+"""The keys of a set-up on the command line whose value is SQL, each with the key of an arm that it stands for."""
 
 KEYS_OF_SCRIPTS = ("query", "workload")
 """The keys of `[load]` and of an arm that name the script or the query to run."""

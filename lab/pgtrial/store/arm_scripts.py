@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.own_data import QUERY_OF_ARM
-from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.spec import StudySpec, have_own_setup
 from pgtrial.model.units import slug
 
 FOLDER = "scripts"
@@ -39,10 +39,10 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
         )
     with_own = {arm: "query" if keys.query is not None else "workload" for arm, keys in spec.arms.items() if _own(keys)}
     if not with_own:
-        if spec.load.answers != "same":
+        if spec.load.answers != "same" and not have_own_setup(spec):
             raise StudyError(
-                f"{source}: {marks.key('load', 'answers')} is for arms with scripts or queries of their own, and no "
-                "arm has one; remove it"
+                f"{source}: {marks.key('load', 'answers')} is for arms with scripts, queries or setup_sql of their "
+                "own, and no arm has one; remove it"
             )
         return
     for arm in with_own:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
-from pgtrial.model.query_forms import KEYS_OF_SCRIPTS, OBJECTS
+from pgtrial.model.query_forms import KEYS_OF_SCRIPTS, KEYS_OF_SQL, OBJECTS
 from pgtrial.model.study.servers import SERVER_KEYS, names_server, parts_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.tokens import without_tokens
@@ -22,8 +22,13 @@ _NAMED = re.compile(r"([A-Za-z][\w.+-]*)=((?:postgres(?:ql)?://|[A-Za-z_][\w.]*\
 """Matches a set-up with a name before it: `a=host=db1`, `old=postgres=14`."""
 
 _NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
-_LAST = re.compile(r"(?:(.*?),\s*)??(command|query)\s*=\s*(.*)", re.DOTALL)
-"""Matches a set-up whose last part is a client program or a query, which may have commas."""
+_TO_THE_END = ("command", *KEYS_OF_SQL)
+"""The keys of a set-up whose value is everything that follows, since it may have commas."""
+_LAST = re.compile(rf"(?:(.*?),\s*)??({'|'.join(_TO_THE_END)})\s*=\s*(.*)", re.DOTALL)
+"""Matches a set-up whose last part is a client program or SQL."""
+_NAME_ALONE = re.compile(r"([A-Za-z][A-Za-z0-9+-]*)=")
+"""Matches the name of an arm that is the server as it is: `plain=`. Each setting of PostgreSQL whose value may be empty
+has an underscore in its name, and each setting of an extension a period, so that `search_path=` stays a setting."""
 _DEFAULT = "default"
 _SQL = re.compile(
     r"(?:none|(?:[\w.-]+\s*=\s*)?(?:CREATE|DROP|ALTER|INSERT|UPDATE|DELETE|SELECT)\s.*)", re.I | re.DOTALL
@@ -94,8 +99,11 @@ def _refuse_colon(part: str) -> None:
 
 def _with_name(text: str) -> tuple[str | None, str]:
     """Returns the name that stands before a set-up, or None, and the set-up."""
-    match = _NAMED.fullmatch(text.strip())
-    no_names = {*SERVER_KEYS, "command", "query"}
+    text = text.strip()
+    no_names = {*SERVER_KEYS, *_TO_THE_END}
+    if (alone := _NAME_ALONE.fullmatch(text)) is not None and alone[1] not in no_names:
+        return alone[1], _DEFAULT
+    match = _NAMED.fullmatch(text)
     return (match[1], match[2]) if match is not None and match[1] not in no_names else (None, text)
 
 
@@ -106,19 +114,20 @@ def parse_setup(text: str) -> dict[str, Any]:
         return {}
     if names_server(text):
         return {"dsn": text}
-    if _SQL.match(text) and text.partition("=")[0].strip() not in KEYS_OF_SCRIPTS:
+    if _SQL.match(text) and text.partition("=")[0].strip() not in _TO_THE_END:
         raise StudyError(f"{text!r} is no set-up: {OBJECTS}")
     setup: dict[str, Any] = {}
     if (match := _LAST.fullmatch(text)) is not None:
-        text, setup[match[2]] = match[1], match[3]
+        key = KEYS_OF_SQL.get(match[2], match[2])
+        text, setup[key] = match[1], [match[3]] if key == "setup_sql" else match[3]
     for part in _NEXT_KEY.split(text) if text else ():
         _refuse_colon(part)
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not key:
             raise StudyError(
                 f"{part.strip()!r} is no set-up; "
-                "write NAME=VALUE, postgres=VERSION, query=SQL, workload=FILE.sql, command=PROGRAM, a connection "
-                f"string, or {_DEFAULT!r}"
+                "write NAME=VALUE, postgres=VERSION, query=SQL, setup=SQL, workload=FILE.sql, command=PROGRAM, a "
+                f"connection string, or {_DEFAULT!r}"
             )
         if key in setup or key in setup.get("settings", ()):
             raise StudyError(f"{text!r} has {key} more than once; leave one out")

@@ -190,7 +190,7 @@ class LoadKeys(Record):
 
     answers: Literal["same", "may differ"] = Field(
         "same",
-        description="Whether arms with [scripts of their own](method.md#the-same-answers) have to return the "
+        description="Whether arms with [scripts or SQL of their own](method.md#the-same-answers) have to return the "
         "same rows. `same`: a difference withholds the verdict. `may differ`: the rows are not "
         "compared.",
     )

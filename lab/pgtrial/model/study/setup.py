@@ -151,7 +151,8 @@ class ServerKeys(Record):
     ] = Field(
         [],
         description="SQL that runs in each trial before the load, such as CREATE INDEX. The SQL of an arm runs "
-        "after that of `[server]`. It runs as the role that owns the data; only `CREATE EXTENSION`, "
+        "after that of `[server]` ([how](tutorials/own-query.md#5-with-and-without-an-index)). It runs as "
+        "the role that owns the data; only `CREATE EXTENSION`, "
         "`ALTER SYSTEM`, and statements about roles and grants run as a superuser. Not with `dsn`.",
     )
     less_durable: Annotated[

@@ -160,6 +160,11 @@ class StudySpec(Record):
         return server_of(self.server, self.arms[arm])
 
 
+def have_own_setup(spec: StudySpec) -> bool:
+    """True if the arms differ in the SQL that runs on their copies of the data before each trial."""
+    return any(keys.setup_sql != spec.arms[spec.baseline].setup_sql for keys in spec.arms.values())
+
+
 def is_paced(spec: StudySpec) -> bool:
     """True if the number of transactions is given, so that the server's speed does not change it."""
     return spec.load.kind.is_paced(spec.load)

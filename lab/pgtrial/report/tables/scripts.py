@@ -1,10 +1,12 @@
-"""The tables of arms with scripts of their own: what each arm runs, and the plans of its statements."""
+"""The tables of what each arm runs by itself: its script and the plans of that, or the SQL before each trial."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pgtrial.model.records.answers import ArmAnswers
+from pgtrial.model.study.cut_values import cut
+from pgtrial.model.study.spec import have_own_setup
 from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table
@@ -13,9 +15,25 @@ from pgtrial.verdict.plans import load_statements, own_statements
 
 
 def script_tables(data: StudyData) -> list[Table[Any]]:
-    """Returns the scripts line by line, then the plans of the statements that not all arms send; none if all arms have
-    one load.
+    """Returns the SQL that arms run before each trial, then their scripts line by line, and the plans of the statements
+    that not all arms send; none of these if it is the same in all arms.
     """
+    return [*_setups(data), *_scripts(data)]
+
+
+def _setups(data: StudyData) -> list[Table[Any]]:
+    if not have_own_setup(data.spec):
+        return []
+    shown, _ = cut(data.spec)  # a statement may have a password
+    texts = [
+        [line for sql in shown.resolved(arm).setup_sql for line in sql.strip().splitlines()] or ["nothing"]
+        for arm in data.plan.arms
+    ]
+    caption = "The SQL that each arm runs on its own copy of the data before each trial (setup_sql)."
+    return [side_by_side(caption, data.plan.arms, texts)]
+
+
+def _scripts(data: StudyData) -> list[Table[Any]]:
     of_arms = data.plan.load_points[0].of_arms
     if not of_arms:
         return []
@@ -27,9 +45,11 @@ def script_tables(data: StudyData) -> list[Table[Any]]:
 
 
 def lead_of_scripts(data: StudyData) -> str:
-    """Returns a paragraph that tells whether the scripts of the arms find the same rows."""
+    """Returns a paragraph that tells what differs, and whether the arms find the same rows."""
     told = [sentence for arm in data.plan.others if (sentence := _answer(data, arm)) is not None]
-    return " ".join(["The arms differ in what their clients do.", *told])
+    by_setup = " in the SQL that runs on their data before each trial" if have_own_setup(data.spec) else ""
+    by_script = " in what their clients do" if data.plan.load_points[0].of_arms else ""
+    return " ".join([f"The arms differ{' and'.join(part for part in (by_setup, by_script) if part)}.", *told])
 
 
 def _answer(data: StudyData, arm: str) -> str | None:

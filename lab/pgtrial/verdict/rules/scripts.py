@@ -1,4 +1,5 @@
-"""Rules on arms with scripts of their own: whether their statements find the same rows."""
+"""Rules on arms with scripts of their own, or with SQL of their own that runs before the load: whether statements find
+the same rows."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from pgtrial.model.units import plural
 from pgtrial.verdict.rules.case import Case, Concern, rule
 
 _CURE = (
-    'Correct the script that finds the wrong rows; if other answers are meant, write [load] answers = "may differ", '
-    "and the verdict is about speed alone."
+    'Correct {}; if other answers are meant, write [load] answers = "may differ", and the verdict is about speed alone.'
 )
 
 
-@rule("other_answers", "the scripts of the arms do not find the same rows")
+@rule("other_answers", "the arms do not find the same rows")
 def other_answers(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm whose script found other rows than the baseline's before the first trial."""
+    """Yields one concern for each arm that found other rows than the baseline before the first trial."""
+    has_scripts = bool(case.plan.load_points[0].of_arms)
     for arm in case.arms:
         facts = case.facts[arm].facts.get("answers")
         if facts is None:
@@ -31,8 +32,8 @@ def other_answers(case: Case) -> Iterator[Concern]:
         elif answers.first is not None:
             yield Concern(
                 [case.baseline, arm],
-                _told(case.baseline, arm, answers),
-                _CURE,
+                _told(case.baseline, arm, answers, has_scripts=has_scripts),
+                _CURE.format("the script that finds the wrong rows" if has_scripts else "the setup_sql of the arms"),
                 "withhold",
             )
         elif answers.counts_alone:
@@ -45,7 +46,7 @@ def other_answers(case: Case) -> Iterator[Concern]:
             )
 
 
-def _told(baseline: str, arm: str, answers: ArmAnswers) -> str:
+def _told(baseline: str, arm: str, answers: ArmAnswers, *, has_scripts: bool) -> str:
     first = answers.first
     assert first is not None
     counts = f"{baseline} finds {plural(first.baseline_rows, 'row')} and {arm} {first.rows:,}"
@@ -56,4 +57,5 @@ def _told(baseline: str, arm: str, answers: ArmAnswers) -> str:
     if first.statement is not None and first.statement > 1:
         which = f" by statement {first.statement} of those that return rows"
     often = f" ({answers.other} of {plural(answers.draws, 'draw')} of values differ)" if first.values else ""
-    return f"The scripts of {baseline} and {arm} do not find the same rows: {of_values}{counts}{which}{often}."
+    who = f"The scripts of {baseline} and {arm}" if has_scripts else f"{baseline} and {arm}"
+    return f"{who} do not find the same rows: {of_values}{counts}{which}{often}."
