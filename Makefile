@@ -34,7 +34,7 @@ help:
 	@echo 'make record  run the original pgbench and sysbench and write anew what they answer; look at the diff'
 	@echo 'make old-servers   the servers of PostgreSQL 9.6 to 14 for the tests, in .venv; make test does it too'
 	@echo 'make examples  write the bundles and reports of docs/examples anew from their trials; look at the diff'
-	@echo 'make lint    formatting, lint, types and the order of the rooms'
+	@echo 'make lint    formatting, lint, types and the direction of imports'
 	@echo 'make docs    the documentation as a site, in build/site; links are checked'
 	@echo 'make dist    wheels for Linux on x86-64 and arm64 (glibc, musl), Debian packages and the source, in build/dist'
 	@echo 'make dist-here   the same for this machine alone, with the engine of .venv: 20 seconds'
