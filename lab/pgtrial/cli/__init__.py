@@ -104,11 +104,12 @@ def _root(
 
 
 def _listed_only() -> None:
-    """Stands for a command that is listed but not called."""
+    """Takes the place of the function of a command that is listed but not called."""
 
 
 def application(called: str | None) -> typer.Typer:
-    """The command line, with the module of the command that is called and no other imported."""
+    """Returns the command line. It imports the module of the command that is called, and no module of another
+    command."""
     app = typer.Typer(rich_markup_mode="markdown", context_settings={"help_option_names": ["-h", "--help"]})
     app.callback(invoke_without_command=True)(_root)
     for name, (module, summary) in COMMANDS.items():
@@ -120,7 +121,8 @@ def application(called: str | None) -> typer.Typer:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Entry point of the `pgtrial` script. Exits with the command's status; an error is one line on stderr."""
+    """Runs the `pgtrial` script, and exits with the status of the command. An error is printed as one line on the
+    standard error."""
     # else Python looks for garbage among the modules while they are imported: a tenth of what a short command takes
     gc.set_threshold(50_000)
     for name, value in _LIBRARIES.items():
@@ -147,7 +149,7 @@ def _is_passed_on(arguments: list[str]) -> bool:
 
 
 def _become_engine(arguments: list[str]) -> NoReturn:
-    """Replace this process by the engine. Raises StudyError if the engine is not found or does not start."""
+    """Replaces this process by the engine. Raises StudyError if the engine is not found or does not start."""
     # the help of all commands needs no engine
     from pgtrial.loads.process import starting  # noqa: PLC0415
 
@@ -202,6 +204,7 @@ def _called(arguments: list[str]) -> str | None:
 
 
 def _completed() -> str | None:
-    """The command in the line that a shell wants completed, so that its options are known."""
+    """Returns the command in the line that a shell wants to complete, so that its options are known; None if the line
+    has none."""
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
     return _called(line.split()[1:])

@@ -142,7 +142,7 @@ class _Shell:
         return beginning
 
     def judge(self, order: Order) -> Judged:
-        """Run the study of a commit. Raises DoesNotBuildError and _Stopped."""
+        """Runs the study of a commit. Raises DoesNotBuildError and _Stopped."""
         spec = self.question.study_of(order)
         alone = "-alone" if order.part == "culprit" else ""
         again = f"-{order.attempt}" if order.attempt > 1 else ""
@@ -173,12 +173,13 @@ class _Shell:
         return Judged(claim.verdict, claim.difference, name, list(counting(claim.ratios).values()))
 
     def keep(self, known: Bisection) -> None:
-        """Write what is known, and print the latest step."""
+        """Writes the record of the bisection, and prints the latest step."""
         self._write(known)
         self._tell(known.steps[-1])
 
     def conclude(self, answer: Answer, *, as_json: bool) -> None:
-        """Print the answer with the size of the effect and its causes, and name the commit in the log."""
+        """Prints the answer with the size of the effect and its causes, and names the commit in the log of git
+        bisect."""
         known = record_at(self.directory / _RECORD, Bisection, "remove the directory, and bisect anew")
         if known is not None and answer.kind == "found":
             write_atomically(self.directory / _LOG, log_of(known, answer.step))

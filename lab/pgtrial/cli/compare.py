@@ -417,7 +417,8 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own_end(workload: str, suite: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
-    """The sections of suites and jobs. Raises StudyError for options that are not for the workload."""
+    """Returns the sections of the study file for suites and jobs. Raises StudyError for options that do not apply to
+    the workload."""
     given = _given(suite)
     if is_suite(workload):
         job.pop("limit")
@@ -447,7 +448,7 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _promise(text: str | None) -> dict[str, str] | None:
-    """`p99=20ms,failures=0.1%` as the study file has it."""
+    """Returns the value of `--capacity`, such as `p99=20ms,failures=0.1%`, in the form of the study file."""
     if text is None:
         return None
     pairs = [part.partition("=") for part in _words(text) or []]

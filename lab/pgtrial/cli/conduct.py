@@ -74,7 +74,8 @@ def start(
     again: Again | None = None,
     fail_on_regression: bool = False,
 ) -> int:
-    """Begin the study, or go on with the same one. What is printed is as `reword` returns it; the rest as `conduct`."""
+    """Begins the study, or goes on with the same one, and returns the exit status. `reword` changes each sentence
+    before it is printed; the other parameters are those of `conduct`."""
     check_configured(Design(filled(spec, os.environ)))
     study, there = find_or_create(spec, results, anew=anew, after_budget=again is None)
     if there:

@@ -32,7 +32,8 @@ _ATTEMPT = "GITHUB_RUN_ATTEMPT"
 
 @contextmanager
 def bundled_gate(path: Path | None) -> Iterator[StudyDirectory | None]:
-    """The study of the gate whose bundle is at `path`; None if no gate's bundle is there that can be read."""
+    """Returns a context with the study of the gate whose bundle is at `path`. The study is None if no bundle of a gate
+    can be read there."""
     with ExitStack() as stack:
         study = None
         if path is not None and path.is_file() and path.stat().st_size:

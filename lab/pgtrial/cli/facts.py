@@ -125,7 +125,7 @@ def _existing(path: Path) -> Path:
 
 
 def _show(by_arm: dict[str, Facts], audited: Audit | None) -> None:
-    """A row for each fact; those in which the arms differ stand out."""
+    """Prints a row for each fact. Rows of facts in which the arms differ stand out."""
     rows = []
     for group in next(iter(by_arm.values())).facts:
         if group in _NOT_SHOWN:

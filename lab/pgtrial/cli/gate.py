@@ -177,10 +177,10 @@ def run_gate(
     as_json: bool = False,
     bundled: StudyDirectory | None = None,
 ) -> int:
-    """Run a study whose first two arms are BASE and HEAD, write the files, and return the exit status.
+    """Runs a study whose first two arms are BASE and HEAD, writes the files of the gate, and returns the exit status.
 
-    A verdict that an earlier gate has on the same study stands unless `anew`: it is repeated, and nothing is measured.
-    `bundled` is the study of an earlier gate's bundle.
+    If an earlier gate has a verdict on the same study, the verdict is repeated and nothing is measured, unless `anew`
+    is true. `bundled` is the study in the bundle of an earlier gate.
     """
     base, head = list(spec.arms)[:2]
     files = replace(files or Files(), base=base, head=head)
@@ -203,7 +203,7 @@ def run_gate(
 def study_of(
     study: str, change: Change, budget: str | None, *, profile: str | None = None, seed: int | None = None
 ) -> StudySpec:
-    """The study with the gate's arms and budget; how many blocks it has, the budget alone says."""
+    """Returns the study with the gate's arms and budget. The budget alone decides the number of blocks."""
     spec = read(study, profile, seed, change)
     budget_s = spec.verdict.budget if budget is None else parsed("--budget", parse_duration, budget)
     if budget_s <= 0:
@@ -213,12 +213,13 @@ def study_of(
 
 
 def _one_sided(spec: StudySpec) -> StudySpec:
-    """The study that asks only whether HEAD is worse."""
+    """Returns the study changed so that it only asks whether HEAD is worse."""
     return spec.model_copy(update={"verdict": spec.verdict.model_copy(update={"one_sided": True})})
 
 
 def _too_short(error: BudgetError, spec: StudySpec) -> str:
-    """The sentence of the error, and what difference a budget that is long enough would find, as far as known."""
+    """Returns the message for a budget that is too short. It includes the difference that a sufficient budget would
+    find, as far as that is known."""
     enough = spec.model_copy(update={"verdict": spec.verdict.model_copy(update={"budget": error.needed_s})})
     known = None
     with suppress(BudgetError):
@@ -243,7 +244,7 @@ class _Gate:
     began: float = field(default_factory=monotonic)
 
     def run(self, spec: StudySpec, results: Path | None, *, anew: bool) -> int:
-        """Run the study, write the files, and return the exit status."""
+        """Runs the study, writes the files of the gate, and returns the exit status."""
         console = Terminal(file=sys.stderr) if self.as_json else None
         status = start(
             spec, results, anew=anew, conclude=self._conclude, console=console, reword=_by_options, again=same_command
@@ -257,7 +258,7 @@ class _Gate:
         return self._status()
 
     def repeat(self, standing: StudyDirectory) -> int:
-        """Write the files of a study that has its verdict already, and return the exit status."""
+        """Writes the files for a study that has its verdict already, and returns the exit status."""
         console = Terminal(file=sys.stderr) if self.as_json else Terminal()
         console.print(self._conclude(standing).shown)
         return self._status()
@@ -341,7 +342,7 @@ class Files:
         return {option: path for option, path in named if path is not None}
 
     def write(self, study: StudyDirectory, data: StudyData, of_gate: Outcome, tries: Tries, seconds: float) -> None:
-        """Write all files of a study that has run. Raises StoreError."""
+        """Writes all files for a study that has run. Raises StoreError."""
         record = GateRecord(status=of_gate.status, outcome=of_gate.sentence, earlier=list(tries.earlier))
         study.write_file(OUTCOME, record.model_dump_json() + "\n")
         if self.bundle is not None:
@@ -354,7 +355,7 @@ class Files:
         self._write(text, of_gate, seconds=seconds, created=data.plan.created, details=details, tries=tries)
 
     def write_without_study(self, of_gate: Outcome) -> None:
-        """Write what a gate says that has measured nothing; it has no bundle."""
+        """Writes the files of a gate that has measured nothing. Such a gate has no bundle."""
         text = summary_without_study(self.base, self.head, of_gate)
         self._write(text, of_gate, seconds=0.0, created=datetime.now(UTC).isoformat(timespec="seconds"))
 

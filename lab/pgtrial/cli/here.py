@@ -50,7 +50,7 @@ WORKLOADS = {
 
 
 def _workloads() -> dict[str, str]:
-    """All workloads that come with pgtrial, with what they are."""
+    """Returns the workloads that come with pgtrial, by name, with a description of each."""
     packs = {f"{BUNDLED}{name}": pack.description for name, pack in described_packs().items()}
     suites = {f"{SUITE}{name}": suite.description for name, suite in described_suites().items()}
     return {**WORKLOADS, **packs, **suites}
@@ -266,7 +266,8 @@ def _consent(*, yes: bool) -> Consent | None:
 def _removed(
     templates: Templates, chosen: Sequence[KeptTemplate], builds: Builds, chosen_builds: Sequence[KeptBuild]
 ) -> Iterator[str | None]:
-    """Remove templates and builds; a sentence for each, or None after a warning that it stays."""
+    """Removes templates and builds. Yields a sentence for each that was removed, or None after a warning that it was
+    not."""
     kept: list[tuple[Templates | Builds, str, KeptTemplate | KeptBuild]] = [
         *((templates, "template", one) for one in chosen),
         *((builds, "build", one) for one in chosen_builds),
@@ -284,7 +285,7 @@ def _removed(
 def _chosen(
     noun: str, kept: Sequence[_Kept], names: Sequence[str], unused: str | None, *, all_of_them: bool
 ) -> list[_Kept]:
-    """The templates or builds that are to be removed. Raises StudyError."""
+    """Returns the templates or builds that must be removed. Raises StudyError if a name is unknown."""
     known = {one.name for one in kept}
     for name in names:
         if name not in known:

@@ -151,8 +151,8 @@ def _confirm(
     trust: bool,
     allow: str | None,
 ) -> int:
-    """Run the two commits of the latest change against each other; those of repositories that are not here are taken
-    from `repository`."""
+    """Measures the two commits of the latest change against each other, and returns the exit status. Commits whose
+    repository is not on this machine are taken from `repository`."""
     changes = [(series, change) for of_study in known.values() for series in of_study for change in series.changes]
     if not changes:
         line("no change of a level is known, so there is nothing to confirm")
@@ -184,7 +184,8 @@ def _effects(setups: Sequence[tuple[str, Mapping[str, Any]]], repository: Path) 
 
 
 def _arm_of(entry: Entry) -> str:
-    """The name of a commit's arm: its first digits, of a server and an extension those of both."""
+    """Returns the name of a commit's arm: its first digits, or those of both commits if a server and an extension are
+    built."""
     return " + ".join(part[:10] if is_commit(part) else part for part in entry.commit.split(" + "))
 
 
@@ -224,7 +225,7 @@ def _check_verdict(bundle: Path, study: StudyDirectory, data: StudyData) -> None
 
 
 def _begun(bundle: Path, place: HistoryPlace, name: str, entries: Sequence[Entry], result: Joined) -> Iterator[str]:
-    """Why a bundle begins a history or a series of its own, though there are others."""
+    """Yields the reasons for which a bundle begins a new history or series although there are others."""
     earlier = [entry for entry in result.entries if entry not in entries]
     machines = list(dict.fromkeys(entry.machine for entry in earlier))
     if not result.new:
@@ -236,7 +237,7 @@ def _begun(bundle: Path, place: HistoryPlace, name: str, entries: Sequence[Entry
 
 
 def _few(names: Sequence[str]) -> str:
-    """Three names, and how many more there are."""
+    """Returns three names as text, and how many more there are."""
     more = [f"{len(names) - 3} more"] if len(names) > 3 else []
     return ", ".join([*names[:3], *more])
 
@@ -253,7 +254,8 @@ def _show(known: dict[str, list[Series]]) -> None:
 
 
 def _told(series: Series) -> Iterator[str]:
-    """The changes of a series, and how the last one is confirmed."""
+    """Yields the changes of a series as lines, and a line on how often a change is found by chance and how it is
+    confirmed."""
     for change in series.changes:
         yield f"{change.at[:10]}: {change.sentence}"
     if series.changes:
@@ -264,7 +266,7 @@ def _told(series: Series) -> Iterator[str]:
 
 
 def _chosen(place: str, known: Sequence[str], names: Sequence[Path]) -> list[str]:
-    """The histories that are named, or all. Raises StudyError if there is none."""
+    """Returns the histories that the user names, or all. Raises StudyError if there is none."""
     if not known:
         raise StudyError(f"there is no history in {place}; `pgtrial history add BUNDLE` begins one")
     for name in map(str, names):
@@ -274,7 +276,7 @@ def _chosen(place: str, known: Sequence[str], names: Sequence[Path]) -> list[str
 
 
 def _moment(date: str | None) -> str | None:
-    """A time as the histories have it, UTC. Raises StudyError."""
+    """Returns a time in the form that histories have, in UTC. Raises StudyError."""
     if date is None:
         return None
     try:

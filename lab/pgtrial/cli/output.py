@@ -14,17 +14,17 @@ from pgtrial.model.printable import printable, printable_json
 
 
 def line(text: object) -> None:
-    """Print text on stdout, at once. Raises OSError."""
+    """Prints text on the standard output, without a delay. Raises OSError."""
     _on_stdout(f"{printable(str(text))}\n")
 
 
 def json_line(content: Any, *, indent: int | None = None, default: Callable[[Any], Any] | None = None) -> None:
-    """Print a value as JSON on stdout, at once."""
+    """Prints a value as JSON on the standard output, without a delay."""
     json_text(json.dumps(content, indent=indent, ensure_ascii=False, default=default))
 
 
 def json_text(text: str) -> None:
-    """Print what is JSON already, on stdout. Raises OSError."""
+    """Prints text that is JSON already on the standard output. Raises OSError."""
     _on_stdout(f"{printable_json(text)}\n")
 
 
@@ -35,7 +35,7 @@ def _on_stdout(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line of progress on stderr."""
+    """Prints a line of progress on the standard error."""
     _on_stderr(f"pgtrial: {printable(text)}\n")
 
 
@@ -58,7 +58,7 @@ def discard(stream: TextIO) -> None:
 
 
 def warn(text: str) -> None:
-    """Print a warning, one sentence, on stderr."""
+    """Prints a warning, which is one sentence, on the standard error."""
     say(f"warning: {text}")
 
 
@@ -76,5 +76,5 @@ def stopped(interrupted: Interrupted, then: str = "") -> int:
 
 
 def print_traceback(error: BaseException) -> None:
-    """Print where an error comes from on stderr."""
+    """Prints on the standard error where an error comes from."""
     _on_stderr(printable("".join(traceback.format_exception(error))))

@@ -67,7 +67,7 @@ def pack_command(
 
 
 def _found(pack: str) -> tuple[str, FoundPack]:
-    """The pack and the workload that names it. Raises StudyError."""
+    """Returns the name of the workload and the pack that it means. Raises StudyError."""
     bundled = not Path(pack).exists() and "/" not in pack and not pack.startswith(BUNDLED)
     workload = f"{BUNDLED}{pack}" if bundled else pack if pack.startswith((BUNDLED, "/")) else f"./{pack}"
     folder = find_pack(workload, Path(), "pgtrial pack check")

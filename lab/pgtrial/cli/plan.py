@@ -144,7 +144,7 @@ def _rehearse(spec: StudySpec, plan: Plan) -> None:
 
 
 def _not_here(design: Design) -> Iterator[str]:
-    """A sentence for each arm whose server is not installed on this machine."""
+    """Yields a sentence for each arm whose server is not installed on this machine."""
     for arm, server in design.servers.items():
         if isinstance(server, MadeHere) and not is_source(server.postgres):
             try:
@@ -154,7 +154,7 @@ def _not_here(design: Design) -> Iterator[str]:
 
 
 def _lacking(design: Design) -> Iterator[str]:
-    """A sentence where the data needs what a server of this machine does not have."""
+    """Yields a sentence for each thing that the data need and a server of this machine does not have."""
     if any(_not_here(design)):
         return
     try:

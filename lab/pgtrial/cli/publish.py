@@ -57,7 +57,8 @@ def publish_command(
 def _published(
     studies: Sequence[Glance], output: Path, render: Callable[[Glance], str]
 ) -> tuple[list[Glance], dict[str, str]]:
-    """Write the page of each study that has a verdict; returns the studies, and the addresses of pages by key."""
+    """Writes the page of each study that has a verdict. Returns the studies, and the addresses of their pages by
+    key."""
     from pgtrial.report.serve.catalogue import RUNNING, UNFINISHED, UNREADABLE  # noqa: PLC0415
 
     published, addresses = [], dict.fromkeys((study.key for study in studies), "")
@@ -79,13 +80,13 @@ def _published(
 
 
 def _address(study: Glance, taken: Sequence[str]) -> str:
-    """The name of a study's page, with a digest where another study has it."""
+    """Returns the name of a study's page. It has a digest if another study has the same name."""
     name = slug(study.name)
     return f"{name}.html" if f"{name}.html" not in taken else f"{name}-{study.key.rpartition('-')[2]}.html"
 
 
 def _once(studies: Sequence[Glance]) -> Iterator[Glance]:
-    """Leave out bundles whose study is there, too."""
+    """Yields the studies, without bundles of a study that is given as a directory too."""
     there = {(study.identity, *study.arms) for study in studies if study.identity and not study.is_bundle}
     for study in studies:
         if not (study.is_bundle and (study.identity, *study.arms) in there):

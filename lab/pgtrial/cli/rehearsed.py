@@ -13,7 +13,8 @@ from pgtrial.verdict.rules.case import listed
 
 
 def show_plans(plan: Plan, plans: RehearsedPlans) -> None:
-    """Print which plans differ between the arms, and warn of a load that does not use what differs."""
+    """Prints which plans differ between the arms, and warns if the load does not use the setting in which the arms
+    differ."""
     compared = plans.compare(plan)
     known = [one for one in compared if one.plans]
     alike = [one for one in known if not one.differing]

@@ -118,7 +118,8 @@ def _more(text: str | None) -> More | None:
 
 
 def _at(study: StudyDirectory, fleet: str | None, *, changed: bool) -> StudySpec:
-    """The study, with its fleet found at another address than when it began. Raises StudyError."""
+    """Returns the study with the address at which its fleet is found now, which may differ from the one at which it
+    began. Raises StudyError."""
     if changed or (fleet is not None and study.spec.fleet is None):
         raise StudyError(
             f"{study.path} has its fleet already, or none; leave out --machines and --share-machines, and --fleet but "
@@ -169,13 +170,14 @@ def demo_command(
 
 
 def running_servers(folders: Sequence[Path] = _SOCKETS) -> list[tuple[Path, int]]:
-    """Directory and port of the Unix sockets in the usual places on which a PostgreSQL server listens."""
+    """Returns directory and port of each Unix socket in the usual places on which a PostgreSQL server listens."""
     sockets = (socket for folder in folders if folder.is_dir() for socket in sorted(folder.glob(".s.PGSQL.*")))
     return [(socket.parent, int(socket.suffix[1:])) for socket in sockets if socket.suffix[1:].isdigit()]
 
 
 def next_command(servers: Sequence[tuple[Path, int]], majors: Sequence[int]) -> str:
-    """A comparison that suits this machine: on a server that runs here, else of the newest versions installed."""
+    """Returns the command of a comparison that suits this machine: on a server that runs here, otherwise of the newest
+    versions that are installed."""
     if servers:
         folder, port = servers[0]
         server = f"host={folder} port={port} dbname=bench"

@@ -141,7 +141,8 @@ def selftest_command(
 
 
 def run(wanted: Wanted, results: Path | None, *, as_json: bool) -> int:
-    """Calibrate, run the study and write its certificate. Returns the exit status. Raises StudyError."""
+    """Calibrates the slower server, runs the study, writes its certificate, and returns the exit status. Raises
+    StudyError."""
     check_budget(wanted)
     check_place(results or RESULTS)
     began = time.monotonic()

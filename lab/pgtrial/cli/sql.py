@@ -54,7 +54,7 @@ def sql_command(
 
 
 def run(query: str, paths: Sequence[Path]) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The heads and the rows that a query returns. Raises StudyError and StoreError."""
+    """Returns the column names and the rows that a query returns. Raises StudyError and StoreError."""
     # its help needs no DuckDB
     import duckdb  # noqa: PLC0415
 
@@ -93,7 +93,7 @@ def _opened(paths: Sequence[Path], stack: ExitStack) -> list[tuple[str, StudyDir
 def _make_tables(
     database: DuckDBPyConnection, names: Sequence[str], studies: Sequence[tuple[str, StudyDirectory]], folder: Path
 ) -> None:
-    """Fill tables, then cut the database off from files and network."""
+    """Fills the tables, and then denies the database access to files and the network."""
     for name in names:
         file = folder / f"{name}.parquet"
         frame_of(name, studies).write_parquet(file)
@@ -102,7 +102,7 @@ def _make_tables(
 
 
 def _first_line(error: Exception) -> str:
-    """DuckDB's message, and its proposal if it has one, on one line."""
+    """Returns DuckDB's message on one line, with its proposal if it has one."""
     return re.sub(r"\s*\n\s*", " ", str(error).split("\n\n")[0]).strip()
 
 

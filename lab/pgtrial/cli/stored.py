@@ -272,10 +272,8 @@ def serve_command(
 
 @contextmanager
 def _shown(address: str, *, wanted: bool) -> Iterator[None]:
-    """Open an address in the user's browser, where there is a screen.
-
-    The browser gets a private file that leads there: other users of this machine see the words of its command line.
-    """
+    """Opens an address in the user's browser, if there is a screen. The browser gets a private file that leads to the
+    address, since other users of this machine can see its command line."""
     has_screen = sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     if not wanted or not has_screen:
         yield

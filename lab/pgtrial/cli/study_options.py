@@ -29,7 +29,8 @@ Seed = Annotated[
 
 
 def read(study: str, profile: str | None, seed: int | None = None, change: Change = dict) -> StudySpec:
-    """The spec of a study file or a bundled study (`@name`); prints which profile it is where none was asked for."""
+    """Returns the spec of a study file or of a bundled study (`@name`). If the study has profiles and none was asked
+    for, prints which one is used."""
     if not study.startswith("@"):
         _refuse_frozen(Path(study))
     names = profiles_of(study)
@@ -52,12 +53,12 @@ def _refuse_frozen(file: Path) -> None:
 
 
 def builds_here() -> list[Build]:
-    """The server builds that `postgres = "every"` stands for."""
+    """Returns the server builds that `postgres = "every"` stands for."""
     return [Build(server.version, str(server.bin), server.origin.split()[0]) for server in find_servers()]
 
 
 def parsed(option: str, parse: Callable[[object], float], text: str) -> float:
-    """The number that the value of an option stands for. Raises StudyError, which names the option."""
+    """Returns the number that the value of an option stands for. Raises StudyError, which names the option."""
     try:
         return parse(text)
     except ValueError as error:
@@ -100,7 +101,7 @@ FailOnRegression = Annotated[
 
 
 def by_fleet(spec: StudySpec, fleet: str | None, machines: int | None, *, share: bool) -> StudySpec:
-    """The study with these fleet options; unchanged if none is given. Raises StudyError."""
+    """Returns the study with these options of a fleet, unchanged if none is given. Raises StudyError."""
     if fleet is None and machines is None and not share:
         return spec
     return with_fleet(spec, address=fleet, machines=machines, share_machines=share or None)

@@ -40,7 +40,8 @@ class Terminal(Console):
         )
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """All that is drawn passes here; what rich itself tells the terminal comes as control segments, or later."""
+        """Yields the pieces of everything that is drawn. What rich itself sends to the terminal comes as control
+        segments, or later."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
@@ -51,12 +52,12 @@ class Terminal(Console):
         raise BrokenPipeError
 
     def print_line(self, text: str) -> None:
-        """Print a line, of any length; a terminal wraps it."""
+        """Prints a line of any length, which the terminal wraps."""
         self.print(text, soft_wrap=True)
 
 
 def for_terminal(table: Table[Any]) -> RichTable:
-    """The table for a terminal, without its caption; rows that stand out are bold."""
+    """Returns the table for a terminal, without its caption. Rows that stand out are bold."""
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for place, column in enumerate(table.columns):
         widest = max(map(len, (column.head, *(row[place] for row in table.rows))))

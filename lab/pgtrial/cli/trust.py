@@ -41,10 +41,10 @@ _STRANGE = "was not made by this account on this machine"
 
 
 def check_trust(what: str, effects: Sequence[Effect], *, trust: bool, allow: str | None, why: str = _STRANGE) -> None:
-    """Show what a stranger's study does, and ask. Raises StudyError unless the user wants it to run.
+    """Shows what a study of somebody else does, and asks whether it may run. Raises StudyError unless the user agrees.
 
-    `why` is the end of a sentence that begins with `what`: why it is taken for a stranger's. A yes stands for SQL on
-    servers that pgtrial makes; everything else takes its word in `allow`.
+    `why` is the end of a sentence that begins with `what`: the reason for which the study counts as somebody else's. A
+    yes permits SQL on servers that pgtrial makes. Everything else needs its word in `allow`.
     """
     allowed = _kinds(allow)
     say(f"{what} {why}; this is what it does:")
@@ -89,7 +89,7 @@ def _cut(text: str) -> list[str]:
 
 
 def warn_of_cut_values(spec: StudySpec) -> None:
-    """Tell whoever hands a bundle on which values it does not hold, and how they are given back."""
+    """Tells the user who passes on a bundle which values it does not contain, and how a reader can supply them."""
     if variables := cut(spec)[1]:
         found = "; ".join(f"{', '.join(where)} ({name})" for name, where in variables.items())
         warn(

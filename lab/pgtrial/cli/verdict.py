@@ -35,17 +35,15 @@ _SEVERITIES = {"withhold": "bold red", "warning": "yellow"}
 
 
 def in_short(brief: Brief, reword: Callable[[str], str] = in_toml) -> RenderableType:
-    """A headline for each comparison, and short lines with labels, their texts as `reword` returns them.
-
-    The texts follow from stored findings, so that they have the words of the study file.
-    """
+    """Returns a headline for each comparison, and short lines with labels. `reword` changes their texts, which follow
+    from stored findings and so have the words of the study file."""
     return comparisons_in_short(brief.headlines, brief.lines(_WATCHED), reword)
 
 
 def comparisons_in_short(
     headlines: Sequence[Headline], lines: Sequence[Line], reword: Callable[[str], str] = str
 ) -> RenderableType:
-    """Each headline with its own lines, and then the lines that hold for all of them."""
+    """Returns each headline with its own lines, and then the lines that apply to all of them."""
     parts: list[RenderableType] = []
     for headline in headlines:
         text = headline.text.removeprefix("Undecided ")
@@ -71,7 +69,8 @@ def _grid(lines: Sequence[Line], reword: Callable[[str], str]) -> Padding:
 
 
 def in_full(result: StudyResult) -> RenderableType:
-    """Everything: findings, verdict sentences, notes and one line per comparison and load point."""
+    """Returns the complete result: findings, sentences of the verdict, notes, and a line for each comparison and load
+    point."""
     parts: list[RenderableType] = [
         Text.assemble((f"{finding.severity}: ", _SEVERITIES[finding.severity]), f"{finding.message} {finding.cure}")
         for finding in result.findings
@@ -155,14 +154,14 @@ def _rows(result: StudyResult, *, by_goodput: bool) -> Iterator[_Row]:
 
 
 def _with_parts(row: _Row) -> Iterator[_Row]:
-    """A row, and one for each part of its claim."""
+    """Yields a row, and one for each part of its claim."""
     yield row
     for part in row.claim.parts if row.claim else ():
         yield _Row("", f"-{in_regime(part).removeprefix(',')}", claim=part)
 
 
 def _criteria(result: StudyResult) -> Table[Criterion]:
-    """The criteria of each comparison; the report has their intervals."""
+    """Returns a table of the criteria of each comparison. The report has their intervals."""
     return Table(
         "",
         result.criteria,
@@ -177,7 +176,7 @@ def _criteria(result: StudyResult) -> Table[Criterion]:
 
 
 def _metrics(result: StudyResult) -> Table[MetricClaim]:
-    """The claims on declared metrics; the report has their intervals."""
+    """Returns a table of the claims on declared metrics. The report has their intervals."""
     rate = rate_unit(result.load_points)
     return Table(
         "",
@@ -198,7 +197,8 @@ def _with_name(row: MetricClaim, arm: str, rate: str) -> str:
 
 
 def _fleet(where: WhereItRan) -> Table[MachinePart]:
-    """The first machines that made the load, and how far each is from the servers; the report has the rest."""
+    """Returns a table of the first machines that made the load, with their distance from the servers. The report has
+    the other machines."""
     ways = {(way.machine, way.arm): way.round_trip_us for way in where.ways}
 
     def way_to(arm: str) -> Callable[[MachinePart], float | None]:
