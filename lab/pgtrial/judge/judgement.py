@@ -24,7 +24,9 @@ class Level(Record):
     arm: str
     runs: int
     median: float
-    low: float | None = Field(description="Lower end of the 95% interval of the median; None below six values.")
+    low: float | None = Field(
+        description="The lower end of the 95% interval of the median; None for fewer than six values."
+    )
     high: float | None
     lowest: float
     highest: float
@@ -33,8 +35,8 @@ class Level(Record):
 class Drift(Record):
     """A trend from run to run that is found within the arms, as shares."""
 
-    each_run: float = Field(description="Change of the value from one run to the next.")
-    by_arm: dict[str, float] = Field(description="Difference from the baseline that it makes by itself, by arm.")
+    each_run: float = Field(description="The change of the value from one run to the next.")
+    by_arm: dict[str, float] = Field(description="The difference from the baseline that the drift alone makes, by arm.")
 
 
 class Judgement(Record):
@@ -43,30 +45,37 @@ class Judgement(Record):
 
     format: int = FORMAT
     source: str
-    column: str = Field(description="Name of the column with the values.")
+    column: str = Field(description="The name of the column with the values.")
     better: Better
     baseline: str
     arms: list[str]
     margin: float
-    drawn: bool = Field(description="Whether the order within blocks was drawn at random, as the user states.")
-    pattern: Pattern = Field(description="Rule that the arms follow in the order of the runs.")
-    blocks: int | None = Field(description="Complete blocks; None: the runs form none.")
-    blocks_planned: int | None = Field(description="Blocks that were planned before the first run.")
-    runs_in_block: int | None = Field(description="Values of each arm in a block, whose mean is compared.")
-    withheld: list[str] = Field(description="Why the numbers give no verdict; empty: they may.")
-    cautions: list[str] = Field(description="What a reader has to know before using the verdict.")
-    primary: list[Claim] = Field(description="The comparison of each arm with the baseline; empty: there is one arm.")
+    drawn: bool = Field(description="True if the user states that the order within blocks was drawn at random.")
+    pattern: Pattern = Field(description="The rule that the arms follow in the order of the runs.")
+    blocks: int | None = Field(description="The number of complete blocks; None if the runs form no blocks.")
+    blocks_planned: int | None = Field(description="The number of blocks that were planned before the first run.")
+    runs_in_block: int | None = Field(
+        description="The number of values of each arm in a block. Their means are compared."
+    )
+    withheld: list[str] = Field(
+        description="The reasons for which the numbers give no verdict; empty if they give one."
+    )
+    cautions: list[str] = Field(description="Sentences that a reader has to know before using the verdict.")
+    primary: list[Claim] = Field(description="The comparison of each arm with the baseline; empty if there is one arm.")
     levels: list[Level]
     scatter: float | None = Field(
-        description="Standard deviation of the logarithm of a run among those of its arm; None: one run of each."
+        description="The standard deviation of the logarithm of a run among the runs of its arm; None if each "
+        "arm has one run."
     )
-    drift: Drift | None = Field(description="None: no trend is found within the arms.")
+    drift: Drift | None = Field(description="The trend within the arms; None if none is found.")
     precision: Precision | None = Field(
-        description="What as many blocks in a drawn order can tell by this noise; None: the noise is not known."
+        description="The differences that as many blocks in a drawn order could find at this noise; None if the "
+        "noise is not known."
     )
     blocks_to_tell: int | None = Field(
-        description="Blocks in a drawn order that find a difference as large as the one seen, or establish the margin "
-        "where it is smaller; None: not known, or more than can be run."
+        description="The number of blocks in a drawn order that would find a difference as large as this one or, "
+        "if it is smaller than the margin, establish the margin; None if it is not known, or is more "
+        "than can be run."
     )
     sentences: list[str] = Field([], description="The result in words.")
 

@@ -39,11 +39,14 @@ class Change(Record):
     at: str
     difference: Estimate = Field(description="New level / old level - 1, with Welch's interval.")
     p: float
-    commits: tuple[int, int] = Field(description="How many commits the two levels rest on.")
+    commits: tuple[int, int] = Field(description="The numbers of commits that the old and the new level rest on.")
     surely: tuple[str, str] = Field(
-        description="The last commit on the old level and the first one on the new level that are so with 95%."
+        description="The last commit that is on the old level, and the first one that is on the new level, with "
+        "a confidence of 95%."
     )
-    ends: tuple[int, int] = Field(description="Their places among the commits of the series that have a level, from 0.")
+    ends: tuple[int, int] = Field(
+        description="The places of these two commits among the commits of the series that have a level, counted from 0."
+    )
 
     @property
     def sentence(self) -> str:

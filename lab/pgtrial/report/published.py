@@ -21,12 +21,12 @@ class Ratio(Record):
 
     arm: str
     baseline: str
-    where: str = Field(description="A load point, or the mean over all.")
+    where: str = Field(description="A load point, or the mean over all load points.")
     low: float | None
-    value: float | None = Field(description="None: no block yet.")
+    value: float | None = Field(description="The ratio; None if there is no block yet.")
     high: float | None
     verdict: Word
-    running: bool = Field(description="Whether the value is an estimate before the first look, without guarantee.")
+    running: bool = Field(description="True if the value is an estimate before the first look, which has no guarantee.")
 
 
 class Contrast(Record):
@@ -38,8 +38,10 @@ class Contrast(Record):
     figure: str
     series: str
     baseline: str
-    at: str = Field(description="Where on the figure's axis, in words; empty: everywhere.")
-    published: float = Field(description="How many times as fast the series is as the baseline.")
+    at: str = Field(
+        description="The place on the axis of the figure, in words; empty if the pair applies to the whole axis."
+    )
+    published: float = Field(description="The published speed of the series divided by that of the baseline.")
     exact: Exactness
     ours: Ratio | None
 

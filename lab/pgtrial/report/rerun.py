@@ -42,13 +42,16 @@ class Pair(Record):
 
     arm: str
     baseline: str
-    regime: str | None = Field(description="The part of the trials that it speaks of; None: whole trials.")
+    regime: str | None = Field(
+        description="The part of the trials that the comparison is about; None for whole trials."
+    )
     then_verdict: Word
     now_verdict: Word
     then: Estimate | None
     now: Estimate | None
     difference: Estimate | None = Field(
-        description="Ratio of the two ratios - 1, with an interval recovered from both; None: an interval is missing."
+        description="The ratio of the second study divided by that of the first one, minus 1, with an interval "
+        "computed from both; None if an interval is missing."
     )
     word: Agreement
     why: str
@@ -81,7 +84,9 @@ class Rerun(Record):
 
     bundle: str
     study: str = Field(description="The directory of the new study.")
-    agreement: Agreement = Field(description="Disagrees if any comparison does, else cannot say if any cannot.")
+    agreement: Agreement = Field(
+        description="Disagrees if any comparison disagrees; otherwise cannot say, if any comparison cannot say."
+    )
     margin: float
     pairs: list[Pair]
     facts: list[FactOfBoth]

@@ -98,8 +98,10 @@ def _safe(name: str) -> str:
 class Part(Record):
     """One file of the study."""
 
-    name: Annotated[str, AfterValidator(_safe)] = Field(description="Path below the study's directory, with slashes.")
-    size: int = Field(ge=0, le=_LARGEST_PART, description="Bytes.")
+    name: Annotated[str, AfterValidator(_safe)] = Field(
+        description="The path below the directory of the study, with slashes."
+    )
+    size: int = Field(ge=0, le=_LARGEST_PART, description="The size in bytes.")
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
 
 

@@ -30,16 +30,18 @@ class Source(Record):
     """The publication that the figures come from."""
 
     title: str
-    by: str = Field(description="Author or publisher.")
+    by: str = Field(description="The author or publisher.")
     year: str
-    url: str | None = Field(None, description="Only where it is certain.")
+    url: str | None = Field(None, description="The address of the publication; None if it is not certain.")
 
 
 class Point(Record):
     """One number of a series."""
 
     at: float | str | None = Field(
-        None, description="Where it stands on the figure's axis; a word for a statistic; None: everywhere."
+        None,
+        description="The place on the axis of the figure, or a word for a statistic; None if the number applies "
+        "to the whole axis.",
     )
     value: float
 
@@ -48,7 +50,7 @@ class Series(Record):
     """One arm of a published figure."""
 
     name: str
-    arms: list[str] = Field([], description="What a study may call the same arm; see `same_arm`.")
+    arms: list[str] = Field([], description="The names that a study may use for the same arm; see `same_arm`.")
     exact: Exactness = "stated"
     points: list[Point] = Field(min_length=1)
 
@@ -58,9 +60,13 @@ class Figure(Record):
 
     title: str
     unit: Unit
-    over: Literal["clients", "scale", "minute", "statistic"] = Field(description="What `at` of the points counts.")
-    workload: str | None = Field(None, description="The workload in pgtrial's words; None: one that pgtrial lacks.")
-    baseline: str | None = Field(None, description="The series against which the others are compared.")
+    over: Literal["clients", "scale", "minute", "statistic"] = Field(
+        description="The quantity of which `at` of the points is a value."
+    )
+    workload: str | None = Field(
+        None, description="The workload by the name that pgtrial has for it; None if pgtrial does not have it."
+    )
+    baseline: str | None = Field(None, description="The series with which the others are compared.")
     note: str = ""
     series: list[Series] = Field(min_length=1)
 
@@ -97,8 +103,8 @@ class Published(Record):
     """A whole published study."""
 
     source: Source
-    machine: dict[str, str] = Field(description="What it ran on, in words.")
-    parameters: dict[str, str] = Field(description="How it was run, in words.")
+    machine: dict[str, str] = Field(description="The machine on which it was measured, in words.")
+    parameters: dict[str, str] = Field(description="The parameters with which it was measured, in words.")
     figures: list[Figure] = Field([])
     claims: list[Claim] = Field([])
 

@@ -12,10 +12,12 @@ from pgtrial.model.records import Record
 class OtherAnswer(Record):
     """The first draw of values for which an arm returned other rows than the baseline."""
 
-    values: str = Field(description="The values that were drawn, for people: `id = 7`; empty: there are no variables.")
+    values: str = Field(
+        description="The values that were drawn, for people: `id = 7`; empty if there are no variables."
+    )
     statement: int | None = Field(
-        description="Which of the statements that return rows, counted from 1; None: the last one, since the arms have "
-        "different numbers of them."
+        description="The number of the statement among those that return rows, counted from 1; None for the last "
+        "one, if the arms have different numbers of them."
     )
     baseline_rows: int
     rows: int
@@ -24,13 +26,15 @@ class OtherAnswer(Record):
 class ArmAnswers(Record):
     """The comparison of an arm's answers with those of the baseline."""
 
-    draws: int = Field(0, description="How many draws of values were compared.")
-    other: int = Field(0, description="With how many of them the rows were not those of the baseline.")
+    draws: int = Field(0, description="The number of draws of values that were compared.")
+    other: int = Field(0, description="The number of draws with which the rows differed from those of the baseline.")
     first: OtherAnswer | None = None
     counts_alone: bool = Field(
-        False, description="Whether only the numbers of rows were compared, since the values change by themselves."
+        False, description="True if only the numbers of rows were compared, because the values change by themselves."
     )
-    obstacle: str | None = Field(None, description="Why the answers could not be compared, a clause.")
+    obstacle: str | None = Field(
+        None, description="The reason, as a clause, for which the answers could not be compared."
+    )
 
     def as_facts(self) -> dict[str, Any]:
         """Returns the comparison as facts of an arm."""

@@ -24,24 +24,30 @@ class BisectionStep(Record):
     part: Part
     commit: str
     subject: str
-    against: str = Field(description="The commit that it was compared with.")
-    attempt: int = Field(1, description="Which study of these two commits it is.")
-    times: int = Field(1, description="How many times the time of one study it could take.")
+    against: str = Field(description="The commit with which it was compared.")
+    attempt: int = Field(1, description="The number of the study among those of these two commits.")
+    times: int = Field(
+        1, description="The longest time that the study could take, as a multiple of the time of one study."
+    )
     mark: Mark
-    verdict: str = Field(description="The verdict of the study; of a commit that does not build, the reason.")
-    difference: Estimate | None = Field(None, description="Of speed, as in verdict.json; None: no study, or no look.")
-    study: str | None = Field(None, description="Its directory, beside this file; None: it does not build.")
+    verdict: str = Field(description="The verdict of the study; for a commit that does not build, the reason.")
+    difference: Estimate | None = Field(
+        None, description="The difference of speed, as in verdict.json; None if there was no study or no look."
+    )
+    study: str | None = Field(
+        None, description="The name of the study's directory, next to this file; None if the commit does not build."
+    )
 
 
 class Bisection(Record):
     """The question of a bisection, fixed before the first study, and the steps so far."""
 
     format: int = FORMAT
-    source: str = Field(description="The repository as a study names it, at GOOD.")
+    source: str = Field(description="The repository at GOOD, as a study names it.")
     good: str
     bad: str
-    first_parent: bool = Field(description="Whether merges count as one commit.")
-    commits: int = Field(description="Commits that may be the first with the difference.")
-    studies: int = Field(description="Most studies that are run.")
-    question: str = Field(description="SHA-256 of the frozen study.")
+    first_parent: bool = Field(description="True if only the first parent of merge commits is followed.")
+    commits: int = Field(description="The number of commits that may be the first one with the difference.")
+    studies: int = Field(description="The largest number of studies that may be run.")
+    question: str = Field(description="The SHA-256 of the frozen study file.")
     steps: list[BisectionStep] = Field([])

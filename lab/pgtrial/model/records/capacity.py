@@ -12,7 +12,7 @@ class CapacityLoad(Record):
 
     percentile: str
     limit_s: float
-    failures: float = Field(description="The share of transactions that may fail.")
+    failures: float = Field(description="The share of transactions that is allowed to fail.")
     at_most: float | None = added(None, "The highest rate that is tried, transactions per second; None: no limit.")
 
     @property

@@ -64,25 +64,32 @@ class BlockRatio(Record):
 
     block: int
     log_ratio: float | None = Field(
-        description="ln(speed of the arm / speed of the baseline), of a percentile or cost ln(baseline / arm); "
-        "None: void, both arms failed, or one of them has no speed in this regime."
+        description="ln(speed of the arm / speed of the baseline), and for a percentile or cost ln(baseline / "
+        "arm). None if both arms failed, or if one of them has no speed in this regime."
     )
     cut: list[str] = added(
         [],
         "Arms whose value in it is only known to be at least as bad: it cannot show that they are better than the "
         "other arm, or equal to it.",
     )
-    counted: bool = Field(description="False: provisional, the block or one before it is not complete.")
-    failed: list[str] = Field(description="Arms with a failed trial in it: they take the worst possible rank.")
-    order: list[str] = Field(description="The arms as the coin ordered them; empty for a mean over load points.")
+    counted: bool = Field(
+        description="True if this block and all blocks before it are complete. The ratio of another block is "
+        "provisional."
+    )
+    failed: list[str] = Field(
+        description="The arms with a failed trial in the block. Such a trial has the worst possible rank."
+    )
+    order: list[str] = Field(
+        description="The arms in the random order of the block; empty for a mean over load points."
+    )
 
 
 class LookReading(Record):
     """The result of one planned look at a claim."""
 
     blocks: int
-    alpha: float = Field(description="Error that the look may spend on all claims of the family together.")
-    claim_alpha: float = Field(description="Error that this claim may spend.")
+    alpha: float = Field(description="The error that the look may spend on all claims of the family together.")
+    claim_alpha: float = Field(description="The error that this claim may spend at the look.")
     difference: Estimate
     verdict: Word
 
@@ -120,45 +127,58 @@ class Claim(Record):
     arm: str
     baseline: str
     load_point: int | None = Field(
-        description="Index into load_points; None: the mean over all of them, the primary claim."
+        description="The index of the load point in load_points; None for the primary claim, which is about the "
+        "mean over all of them."
     )
-    family: int = Field(description="Number of claims that share the error of each look.")
+    family: int = Field(description="The number of claims that share the error of each look.")
     verdict: Word
-    within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
+    within_margin: bool = Field(
+        description="True if the whole interval lies within the margin, whatever the verdict is."
+    )
     not_worse: bool = added(
         False, "Of a one-sided study: whether a loss of the margin or more is excluded, whatever the verdict."
     )
     blocks: int = Field(
-        description="Blocks on which the interval rests: those of the last look that carries the verdict."
+        description="The number of blocks on which the interval rests: those of the last look that has the verdict."
     )
     difference: Estimate | None = Field(
         None,
-        description="Hodges-Lehmann estimate and sequential interval, of four to seven pairs of deployments the mean "
-        "and its t interval; None before the first look.",
+        description="The Hodges-Lehmann estimate and the sequential interval; for four to seven pairs of "
+        "deployments the mean and its t interval. None before the first look.",
     )
     mean: Estimate | None = Field(
-        None, description="Mean log-ratio of the same blocks with its 95% t interval, as a difference."
+        None, description="The mean log-ratio of the same blocks with its 95% t interval, as a difference."
     )
     totals: float | None = Field(
-        None, description="Difference of the committed transactions in total over the same blocks."
+        None, description="The difference between the total numbers of committed transactions in the same blocks."
     )
     unstable: bool = Field(
-        False, description="Whether mean and estimate differ by more than half the interval: rare odd blocks."
+        False,
+        description="True if mean and estimate differ by more than half the interval, because a few blocks are "
+        "unusual.",
     )
-    odd_blocks: list[int] = Field([], description="Blocks far from the estimate (modified z-score above 3.5).")
-    changing: bool = Field(False, description="Whether a later look no longer carries the verdict.")
+    odd_blocks: list[int] = Field(
+        [], description="The blocks that are far from the estimate (modified z-score above 3.5)."
+    )
+    changing: bool = Field(False, description="True if a later look would no longer give the verdict.")
     running: float | None = Field(
-        None, description="Estimate from all blocks so far, provisional ones too; no guarantee."
+        None, description="The estimate from all blocks so far, including provisional ones. It has no guarantee."
     )
-    fewest_blocks: int = Field(description="Blocks below which nothing can be decided with so many claims.")
+    fewest_blocks: int = Field(
+        description="The smallest number of blocks that can decide anything with this number of claims."
+    )
     more_blocks: int | None = Field(
-        None, description="When undecided: blocks more that would decide, as a forecast; None: unknown."
+        None,
+        description="If the claim is undecided, a forecast of the number of further blocks that would decide it; "
+        "None if it is not known.",
     )
-    more_s: float | None = Field(None, description="About how long they take.")
+    more_s: float | None = Field(None, description="The time that these blocks would take, in seconds.")
     more_chance: float | None = added(
         None, "Probability that they decide, if the difference is as estimated; None: unknown, or too few blocks."
     )
-    established_margin: float | None = Field(None, description="The arms are already equivalent within this margin.")
+    established_margin: float | None = Field(
+        None, description="The margin within which the arms are established to be equivalent."
+    )
     looks: list[LookReading] = Field([])
     ratios: list[BlockRatio] = Field([])
     unit: Unit = added("block", "What the numbers of blocks in this claim, its looks and ratios count.")

@@ -12,9 +12,9 @@ from pgtrial.model.records import FORMAT, Record, added
 class FactChange(Record):
     """A fact of an arm that had changed when its study went on after a pause."""
 
-    block: int = Field(description="The block before which it went on.")
+    block: int = Field(description="The block before which the study went on.")
     collected: str
-    key: str = Field(description="Group and name: settings.work_mem.")
+    key: str = Field(description="The group and the name of the fact: settings.work_mem.")
     before: Any
     now: Any
 
@@ -29,8 +29,9 @@ class Facts(Record):
     )
     collected: str
     facts: dict[str, dict[str, Any]] = Field(
-        description="group -> name -> value; groups: hardware, cpu, memory, limits, os, storage, network, server, "
-        "settings, defaults, sources, client, probes. An unknown value is null, never guessed."
+        description="The values of the facts by group and name. The groups are hardware, cpu, memory, limits, "
+        "os, storage, network, server, settings, defaults, sources, client and probes. An unknown "
+        "value is null."
     )
     changed: list[FactChange] = added([], "What had changed whenever the study went on, the earliest first.")
 
@@ -41,8 +42,8 @@ class Finding(Record):
     rule: str
     severity: Literal["info", "warning", "withhold"]
     arms: list[str]
-    message: str = Field(description="What was found, one sentence.")
-    cure: str = Field(description="What to do about it, one sentence.")
+    message: str = Field(description="A sentence that says what was found.")
+    cure: str = Field(description="A sentence that says what to do about it.")
 
 
 class Audit(Record):

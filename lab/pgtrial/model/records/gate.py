@@ -11,13 +11,13 @@ class EarlierGate(Record):
     """A gate of the same set-ups that ended, or was stopped, before this one."""
 
     created: Moment
-    status: int = Field(ge=0, le=3, description="Its exit status.")
+    status: int = Field(ge=0, le=3, description="The exit status of the earlier gate.")
     stopped: bool = added(False, "Whether it was stopped after some blocks, and not gone on with.")
 
 
 class GateRecord(Record):
     """The result of a gate."""
 
-    status: int = Field(ge=0, le=3, description="Exit status.")
+    status: int = Field(ge=0, le=3, description="The exit status.")
     outcome: str = Field(description="The sentence that was printed.")
     earlier: list[EarlierGate] = added([], "The gates of the same set-ups before this one, the oldest first.")

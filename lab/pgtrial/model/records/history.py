@@ -14,19 +14,23 @@ class Entry(Record):
     """The result of one arm of one study."""
 
     format: int = 1
-    study: str = Field(description="Which study it is of: when it was planned, and its seed.")
+    study: str = Field(description="The identity of the study: the time at which it was planned, and its seed.")
     at: Moment
-    commit: str = Field(description="What was measured: a commit, or the name of the arm.")
+    commit: str = Field(description="The commit that was measured, or the name of the arm.")
     arm: str
-    reference: str = Field(description="What it is compared with, the baseline: its commit or name.")
-    machine: str = Field(description="CPU, number of CPUs and memory; only results of one machine make a series.")
-    pgtrial: str = Field(description="Version of the lab.")
+    reference: str = Field(description="The baseline, which is the reference: its commit or name.")
+    machine: str = Field(
+        description="CPU, number of CPUs and memory. Only results with the same machine make a series."
+    )
+    pgtrial: str = Field(description="The version of pgtrial.")
     measure: str
     load: str
     blocks: int
     margin: float
     verdict: Word
-    difference: Estimate | None = Field(description="None: no interval, or another one for each regime.")
+    difference: Estimate | None = Field(
+        description="The difference from the reference; None if there is no interval, or one for each regime."
+    )
     setup: dict[str, Any] = added({}, "The arm as its study file has it, without passwords.")
 
     @field_validator("difference")

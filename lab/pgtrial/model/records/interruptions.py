@@ -13,16 +13,24 @@ class InterruptedTrial(Record):
     index: int
     block: int
     arm: str
-    load_point: int = Field(description="Index into Plan.load_points.")
-    under_way_s: float | None = Field(None, description="Since its start; None: the lab was killed.")
-    tps: float | None = Field(None, description="In the measured part until then; None: it had not begun, or unknown.")
+    load_point: int = Field(description="The index of the load point in Plan.load_points.")
+    under_way_s: float | None = Field(
+        None, description="The time since the start of the trial, in seconds; None if pgtrial was killed."
+    )
+    tps: float | None = Field(
+        None,
+        description="The tps in the measured part until then; None if the measured part had not begun, or is not "
+        "known.",
+    )
 
 
 class Interruption(Record):
     """interruptions/0001.json: one interruption. Where trials take turns, all trials in progress are listed."""
 
     format: int = FORMAT
-    number: int = Field(description="From 1, in the order of time.")
+    number: int = Field(description="The number of the interruption, counted from 1 in the order of time.")
     noted: Moment
-    how: str = Field(description="SIGINT (Ctrl-C), SIGTERM, SIGHUP, or `killed`, which the next start noticed.")
+    how: str = Field(
+        description="SIGINT (Ctrl-C), SIGTERM, SIGHUP, or `killed` if only the next start noticed the interruption."
+    )
     trials: list[InterruptedTrial]

@@ -15,9 +15,9 @@ class BesideLoad(Record):
     """A pgbench load at a given rate that runs at the same time as a job. It begins before the job and ends after
     it."""
 
-    script: str = Field(description="A script of pgbench's own, or the file name of one of the study's.")
+    script: str = Field(description="The name of a script of pgbench, or the file name of a script of the study.")
     clients: int
-    rate: float = Field(description="Transactions per second.")
+    rate: float = Field(description="The rate in transactions per second.")
     protocol: str
 
     @property
@@ -39,7 +39,7 @@ class JobLoad(PointKind, Record):
     is_watched_beside: ClassVar[bool] = True
     reports_progress: ClassVar[bool] = True
 
-    limit_s: float = Field(description="A job that takes longer has failed, seconds.")
+    limit_s: float = Field(description="The time in seconds after which a job has failed.")
     command: str | None = added(None, "The program with its options; None: a file of SQL.")
     beside: BesideLoad | None = added(None, "The load that runs beside it; None: it is alone.")
 

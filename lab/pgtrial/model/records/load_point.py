@@ -24,11 +24,11 @@ class LoadPoint(Record):
     a scale."""
 
     workload: str = Field(
-        description="A built-in workload, the file name of a script of the study's own, or a pack with its mix."
+        description="A built-in workload, the file name of a script of the study, or a pack with its mix."
     )
     scale: int | float = Field(
-        description="Of pgbench's tables, a pack's or a suite's, the last with decimals; 1 for tests of sysbench and "
-        "replays."
+        description="The scale of the tables of pgbench, a pack or a suite. Scales of suites can have decimals. "
+        "It is 1 for tests of sysbench and replays."
     )
     sysbench: bool = added(False, "Whether it is a test of sysbench.")
     tables: int | None = added(None, "Tables of a test of sysbench; None: its own.")
@@ -47,7 +47,7 @@ class LoadPoint(Record):
     suite: SuiteLoad | None = added(None, "Of a suite: what runs.")
     job: JobLoad | None = added(None, "Of a job: what runs; the workload is the name of its file or program.")
     programs: bool = added(False, "Whether the load is what the arms' client programs do.")
-    clients: int = Field(description="Of tasks and replays the connections that there may be.")
+    clients: int = Field(description="The number of clients; for tasks and replays, the largest number of connections.")
     protocol: str
     rate: float | None = added(None, "Transactions per second; None: a closed loop.")
     capacity: CapacityLoad | None = added(None, "Where the highest rate is looked for: the promise that it keeps.")

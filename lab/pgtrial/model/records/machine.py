@@ -13,8 +13,14 @@ class Planted(Record):
     """An arm that is made slower by a known share."""
 
     arm: str
-    slower_by: float = Field(gt=0, lt=1, description="Share of the baseline's throughput that the arm lacks.")
-    work: int = Field(ge=1, description="Rows that the server counts in each transaction, to be slower by that share.")
+    slower_by: float = Field(
+        gt=0, lt=1, description="The share of the baseline's throughput by which the arm is slower."
+    )
+    work: int = Field(
+        ge=1,
+        description="The number of rows that the server counts in each transaction, so that the arm is slower by "
+        "that share.",
+    )
     low: float | None = added(None, "Lower end of the share that this work takes, with 95% by the calibration.")
     high: float | None = added(None, "Upper end of that share.")
 
@@ -23,17 +29,19 @@ class Selftest(Record):
     """selftest.json: how the arms of a self-test differ."""
 
     format: int = 1
-    same: str = Field(description="The arm that is set up like the baseline.")
+    same: str = Field(description="The name of the arm that is equal to the baseline.")
     planted: list[Planted]
-    calibrated_work: int = Field(description="Rows counted in each transaction when the server was calibrated.")
-    calibrated_slower_by: float = Field(description="Share of the throughput that this work took.")
+    calibrated_work: int = Field(
+        description="The number of rows that were counted in each transaction when the server was calibrated."
+    )
+    calibrated_slower_by: float = Field(description="The share of the throughput that this work cost.")
 
 
 class StudyRun(Record):
     """A study of two arms within the self-test: consecutive blocks, from the first to the look that decided."""
 
     blocks: int
-    seconds: float = Field(description="Wall time of two arms in these blocks.")
+    seconds: float = Field(description="The wall time of two arms in these blocks, in seconds.")
     verdict: Word
 
 
@@ -41,7 +49,9 @@ class Found(Record):
     """The self-test's measurement of a planted difference."""
 
     planted: Planted
-    difference: Estimate = Field(description="Of all blocks, with an exact 95% interval of these blocks alone.")
+    difference: Estimate = Field(
+        description="The difference over all blocks, with an exact 95% interval of these blocks alone."
+    )
     studies: list[StudyRun]
     gap: Estimate | None = added(
         None, "Measured / planted - 1, with a 95% interval of both; None: the calibration has no interval."
@@ -76,22 +86,29 @@ class Certificate(Record):
     """
 
     format: int = 1
-    created: str = Field(description="When the self-test was planned: UTC, ISO 8601.")
+    created: str = Field(description="The time at which the self-test was planned: UTC, ISO 8601.")
     pgtrial: str
-    host: str = Field(description="Name of the lab's machine.")
+    host: str = Field(description="The name of the machine on which pgtrial ran.")
     cpus: int
-    servers: list[str] = Field(description="Hosts of the servers, sorted; empty: all on the lab's machine.")
-    postgres: str | None = Field(description="Version of the servers; None: not known.")
+    servers: list[str] = Field(
+        description="The hosts of the servers, sorted; empty if all servers ran on the machine of pgtrial."
+    )
+    postgres: str | None = Field(description="The version of the servers; None if it is not known.")
     load: str = Field(description="The load point.")
-    slice_s: float | None = Field(description="Length of the slices in which trials alternate; None: no slices.")
-    shared_server: bool = Field(description="Whether all arms were sessions of one server.")
+    slice_s: float | None = Field(
+        description="The length in seconds of the slices in which trials alternated; None if there were no slices."
+    )
+    shared_server: bool = Field(description="True if all arms were sessions of one server.")
     warmup_s: float
-    duration_s: float = Field(description="Measured part of a trial, seconds.")
+    duration_s: float = Field(description="The length of the measured part of a trial, in seconds.")
     blocks: int
-    block_s: float = Field(description="Wall time of a block of two arms, mean.")
-    spread: float = Field(description="Robust standard deviation of a block's log-ratio; of all arms the largest.")
+    block_s: float = Field(description="The mean wall time of a block of two arms, in seconds.")
+    spread: float = Field(
+        description="The robust standard deviation of the log-ratio of a block. It is that of the arm in which "
+        "it is largest."
+    )
     reach: list[Reach]
-    same: list[StudyRun] = Field(description="A/A studies.")
+    same: list[StudyRun] = Field(description="The studies of equal arms (A/A studies).")
     alike: Estimate | None = added(
         None, "Difference of the two arms that are alike, with a 95% interval of all blocks."
     )
@@ -122,13 +139,22 @@ class Conditions(Record):
     """The conditions on which the noise of a block depends. Only studies under the same conditions predict each other's
     noise."""
 
-    lab_host: str = Field(description="Name of the lab's machine.")
-    servers: list[str] = Field(description="Hosts of the servers, sorted; empty: all on the lab's machine.")
-    fleet: str | None = Field(None, description="Address of the fleet that makes the load; None: the lab's machine.")
-    load_points: list[str] = Field(description="Workload, data, clients and rate of each, and its protocol; sorted.")
+    lab_host: str = Field(description="The name of the machine on which pgtrial ran.")
+    servers: list[str] = Field(
+        description="The hosts of the servers, sorted; empty if all servers ran on the machine of pgtrial."
+    )
+    fleet: str | None = Field(
+        None, description="The address of the fleet that made the load; None if the machine of pgtrial made it."
+    )
+    load_points: list[str] = Field(
+        description="The workload, data, clients, rate and protocol of each load point, sorted."
+    )
     arms: int
     duration_s: float = Field(
-        ge=0, allow_inf_nan=False, description="Measured part of a trial; 0: as long as the load point's tasks take."
+        ge=0,
+        allow_inf_nan=False,
+        description="The length of the measured part of a trial in seconds; 0 if it ends with the tasks of the "
+        "load point.",
     )
     slice_s: float | None = added(None, "Length of the slices in which trials alternate; None: each runs by itself.")
     metric: str | None = added(None, "The declared metric of the primary claims; None: the measure of the load.")
@@ -144,15 +170,15 @@ class Noise(Record):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     study: str
-    created: str = Field(description="When the study was planned: UTC, ISO 8601.")
+    created: str = Field(description="The time at which the study was planned: UTC, ISO 8601.")
     conditions: Conditions
     blocks: int = Field(ge=FEWEST_BLOCKS)
     spread: float = Field(
         ge=0,
         le=20,
         allow_inf_nan=False,
-        description="Robust standard deviation of a block's log-ratio, the mean over the load points; of several "
-        "comparisons the largest.",
+        description="The robust standard deviation of the log-ratio of a block, as the mean over the load "
+        "points. With several comparisons it is the largest.",
     )
     within: Amount | None = added(
         None,
@@ -172,5 +198,7 @@ class Precision(Record):
     """The precision that a plan reaches with a probability of 80%, as shares."""
 
     difference: float = Field(description="The smallest difference that gets a verdict by the end of the plan.")
-    margin: float = Field(description="The smallest margin that is established by then if the arms do not differ.")
-    blocks: int = Field(description="Blocks at the last planned look.")
+    margin: float = Field(
+        description="The smallest margin that is established by the end of the plan if the arms do not differ."
+    )
+    blocks: int = Field(description="The number of blocks at the last planned look.")

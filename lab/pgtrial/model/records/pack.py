@@ -15,10 +15,15 @@ Weight = Annotated[int, Field(ge=0, le=1_000_000)]
 class Quality(Record):
     """A quality of the answers, such as recall. Arms are compared only where it is the same."""
 
-    name: str = Field(min_length=1, max_length=40, description="For people: `recall@10`.")
-    better: Literal["more", "less"] = Field("more", description="Whether a larger value is the better one.")
+    name: str = Field(min_length=1, max_length=40, description="The name of the quality for people: `recall@10`.")
+    better: Literal["more", "less"] = Field(
+        "more",
+        description="The direction in which the quality is better: `more` for larger values, `less` for smaller ones.",
+    )
     tolerance: float = Field(
-        0.01, ge=0, description="Medians of two arms that differ by no more than this count as equal; absolute."
+        0.01,
+        ge=0,
+        description="The difference up to which the medians of two arms count as equal, in the unit of the quality.",
     )
     at_least: float | None = added(
         None, "The worst value with which an arm gets a verdict: the least, or where less is better the most."
@@ -40,10 +45,12 @@ class PackLoad(Record):
 
     name: str
     mix: str | None = added(None, "Which of the pack's mixes; None: it has but one.")
-    scripts: dict[str, Weight] = Field(description="Weight of each script, by its file in the pack.")
-    variables: dict[str, str] = Field(description="Values of the pack's variables, `scale` apart.")
-    transaction: str = Field(description="What a transaction is.")
-    mb_per_scale: float = Field(description="Megabytes of data of one scale unit, about; 0: unknown.")
+    scripts: dict[str, Weight] = Field(description="The weight of each script, by its file in the pack.")
+    variables: dict[str, str] = Field(description="The values of the pack's variables, without `scale`.")
+    transaction: str = Field(description="A description of a transaction.")
+    mb_per_scale: float = Field(
+        description="The approximate size in megabytes of the data for one unit of scale; 0 if it is not known."
+    )
     hold: str | None = added(None, "The setting of PostgreSQL that has the lab run hold.sql during the load.")
     quality: Quality | None = added(None, "What measure.sql finds out; None: there is no such file.")
 

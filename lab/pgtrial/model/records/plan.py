@@ -37,8 +37,10 @@ class Interleaving(Record):
     """The rules by which the trials of one load point of one block take turns: each has a slice of time, again and
     again."""
 
-    slice_s: float = Field(description="Length of a slice; the measured part of each trial is a whole number of them.")
-    shared_server: bool = Field(False, description="Whether all arms are sessions of one server with other settings.")
+    slice_s: float = Field(
+        description="The length of a slice in seconds. The measured part of each trial is a whole number of slices."
+    )
+    shared_server: bool = Field(False, description="True if all arms are sessions of one server with other settings.")
     transactions: int = added(5, "How many median transactions of the slowest arm a slice is to hold.")
     longer: dict[int, float] = added(
         {}, "By load point the length where slice_s was too short for that, as its first warm-up found; for all arms."
@@ -52,20 +54,26 @@ class Interleaving(Record):
 class WarmUpShape(Record):
     """How the speed of one arm changed after the start of its load, as the preliminary block measured it."""
 
-    load_point: int = Field(description="Index into Plan.load_points.")
+    load_point: int = Field(description="The index of the load point in Plan.load_points.")
     arm: str
-    step_s: float = Field(description="Time of the load's own that each speed is of, seconds.")
-    speeds: list[float] = Field(description="From the start of the load; transactions a second, at a rate 1 / s.")
-    rises_s: float | None = Field(description="Until when the speed rises, seconds; None: it still does at the end.")
+    step_s: float = Field(description="The length in seconds of the period of load to which each speed applies.")
+    speeds: list[float] = Field(
+        description="The speeds from the start of the load: transactions per second, or 1 / s if the load has a rate."
+    )
+    rises_s: float | None = Field(
+        description="The time in seconds until which the speed rises; None if it still rises at the end."
+    )
 
 
 class PreliminaryBlock(Record):
     """The block before the first one. It sets the lengths of all others, and does not count."""
 
-    wall_s: float = Field(description="Wall time, seconds; it is part of the budget.")
-    load_s: float = Field(description="Time of load of each trial, seconds.")
-    overhead_s: float = Field(description="Wall time without the loads: starts, restores, stops; seconds.")
-    checkpoint_s: float = Field(description="The longest of the checkpoints in the warm-ups, seconds.")
+    wall_s: float = Field(description="The wall time in seconds, which is part of the budget.")
+    load_s: float = Field(description="The time of load in each trial, in seconds.")
+    overhead_s: float = Field(
+        description="The wall time outside of the loads, for restoring, starting and stopping servers, in seconds."
+    )
+    checkpoint_s: float = Field(description="The time of the longest checkpoint in the warm-ups, in seconds.")
     shapes: list[WarmUpShape]
 
     @property
@@ -83,22 +91,30 @@ class PreliminaryBlock(Record):
 class Lengths(Record):
     """The reasons for the lengths of trials that pgtrial chose, which are Plan.warmup_s and Plan.duration_s."""
 
-    wanted_warmup_s: float = Field(description="The warm-up that the preliminary block showed to be enough, seconds.")
-    expected_s: float = Field(description="Expected wall time of the preliminary block, seconds.")
-    from_noise: bool = Field(False, description="Whether the noise record asked for a longer measured part.")
-    preliminary: PreliminaryBlock | None = Field(None, description="None: it has not run, and the lengths may change.")
+    wanted_warmup_s: float = Field(
+        description="The warm-up that the preliminary block showed to be sufficient, in seconds."
+    )
+    expected_s: float = Field(description="The expected wall time of the preliminary block, in seconds.")
+    from_noise: bool = Field(False, description="True if the measured part is longer because of the noise record.")
+    preliminary: PreliminaryBlock | None = Field(
+        None, description="The preliminary block; None if it has not run yet, so that the lengths may change."
+    )
 
 
 class Extension(Record):
     """One extension of a study after its end. The plan's own looks and trials include those that the extension
     added."""
 
-    created: str = Field(description="UTC, ISO 8601.")
-    pgtrial: str = Field(description="Version of the lab that planned it.")
-    after: int = Field(description="Blocks that were complete.")
-    end: int = Field(description="Blocks after which the study ends now.")
-    budget_s: float | None = Field(description="Time that the blocks may take; None: not limited.")
-    decided: bool = Field(description="Whether every comparison was decided: then only the end ends the study.")
+    created: str = Field(description="The time of the extension: UTC, ISO 8601.")
+    pgtrial: str = Field(description="The version of pgtrial that planned it.")
+    after: int = Field(description="The number of blocks that were complete.")
+    end: int = Field(description="The number of blocks after which the study ends now.")
+    budget_s: float | None = Field(
+        description="The time that the blocks may take, in seconds; None if it is not limited."
+    )
+    decided: bool = Field(
+        description="True if all comparisons were decided already, so that only the last block ends the study."
+    )
 
 
 @dataclass(frozen=True)
@@ -118,8 +134,8 @@ AS_IT_IS = Drawn()
 class Spending(Record):
     """The shares in which the rule P9 spends the error of 5% over the looks of a plan, fixed before the first block."""
 
-    end: int = Field(description="Blocks at which the plan ended when it was made; an extension does not change it.")
-    kept: float = Field(description="The part of the error that is kept for looks after that end.")
+    end: int = Field(description="The number of blocks in the plan when it was made. An extension does not change it.")
+    kept: float = Field(description="The part of the error that is kept for looks after the end of the plan.")
     worse: float = added(0.5, "The part of the error on the side of worse, larger where the study is one-sided.")
 
     @property
@@ -131,10 +147,10 @@ class Spending(Record):
 class EarlierTry(Record):
     """A study of the same question that was there when this one began."""
 
-    directory: str = Field(description="Its name, beside this study's directory.")
-    created: str = Field(description="UTC, ISO 8601.")
-    blocks: int = Field(description="Blocks that were complete.")
-    planned: int = Field(description="Blocks that were planned.")
+    directory: str = Field(description="The name of the study's directory, next to that of this study.")
+    created: str = Field(description="The time at which the study was planned: UTC, ISO 8601.")
+    blocks: int = Field(description="The number of blocks that were complete.")
+    planned: int = Field(description="The number of blocks that were planned.")
 
 
 class PlannedTrial(Record):
@@ -142,9 +158,11 @@ class PlannedTrial(Record):
 
     index: int
     block: int
-    load_point: int = Field(description="Index into Plan.load_points.")
+    load_point: int = Field(description="The index of the load point in Plan.load_points.")
     arm: str
-    seed: int = Field(description="Random seed of the engine: the same for all arms at this load point of this block.")
+    seed: int = Field(
+        description="The random seed of the engine. It is the same for all arms at this load point of this block."
+    )
     place: DrawnPlace = None
     layout: DrawnLayout = None
 
@@ -162,15 +180,16 @@ class Plan(Record):
 
     format: int = FORMAT
     name: str
-    created: str = Field(description="UTC, ISO 8601.")
-    pgtrial: str = Field(description="Version of the lab that planned.")
+    created: str = Field(description="The time at which the study was planned: UTC, ISO 8601.")
+    pgtrial: str = Field(description="The version of pgtrial that planned the study.")
     seed: int
     baseline: str
     arms: list[str]
     load_points: list[LoadPoint]
     max_blocks: int
     looks: list[int] = Field(
-        description="Planned looks up to max_blocks, in blocks; if it is too small for a look, the first one beyond it."
+        description="The planned looks up to max_blocks, as numbers of blocks. If max_blocks is too small for a "
+        "look, the first look beyond it."
     )
     spending: Spending | None = added(None, "Of the rule P9; None: the study was planned for the rule P8.")
     metrics: list[str] = added([], "What claims compare, the first the primary ones; empty: the measure of the load.")
@@ -180,12 +199,16 @@ class Plan(Record):
     drop_decided: bool = added(False, "Whether an arm leaves at the look at which all its claims are decided.")
     studies: int = added(1, "How many studies share the error of 5%, this one among them.")
     families: int = added(1, "How many families of claims share the error of 5%; 1: each errs in 5% by itself.")
-    allow_busy_client: bool = Field(False, description="Whether trials in which the client was a limit may decide.")
+    allow_busy_client: bool = Field(
+        False, description="True if trials in which the load engine was the bottleneck may decide."
+    )
     warmup_s: float
     duration_s: float
-    trial_estimate_s: float = Field(description="Expected wall time of one trial, all phases.")
-    declared: dict[str, list[str]] = Field(description="Per arm, the keys in which the study says that it differs.")
-    scope: str = Field(description="What the verdict speaks of, e.g. `this host, data directory swapped every trial`.")
+    trial_estimate_s: float = Field(description="The expected wall time of one trial with all phases, in seconds.")
+    declared: dict[str, list[str]] = Field(
+        description="The keys in which the study file states that an arm differs, by arm."
+    )
+    scope: str = Field(description="The scope of the verdict, e.g. `this host, data directory swapped every trial`.")
     statistics: Literal["drawn", "same", "once"] = added(
         "once",
         "The planner's statistics of fresh copies: drawn by ANALYZE for each trial, the same in all arms, or once when "
@@ -199,7 +222,7 @@ class Plan(Record):
     hosts: dict[str, list[ServerHost]] = added(
         {}, "Per arm where its server is, one for each deployment; empty where all are on the lab's machine."
     )
-    scripts: dict[str, str] = Field({}, description="SHA-256 of each script of the study's own, by its name.")
+    scripts: dict[str, str] = Field({}, description="The SHA-256 of each script of the study, by its name.")
     interleaving: Interleaving | None = added(None, "How trials alternate; None: each runs by itself.")
     lengths: Lengths | None = added(None, "How the lengths of trials were chosen; None: the study gives them.")
     earlier: list[EarlierTry] = added(

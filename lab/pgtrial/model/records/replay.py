@@ -17,13 +17,17 @@ IN_FAILED_TRANSACTION = "25P02"
 class ReplayFiles(Record):
     """The capture and the dump of a study, as they were when it was planned."""
 
-    capture_sha256: str = Field(description="Of all files of the capture.")
+    capture_sha256: str = Field(description="The SHA-256 over all files of the capture.")
     data_sha256: str
     data_bytes: int
-    sessions: int = Field(description="Of the capture.")
+    sessions: int = Field(description="The number of sessions in the capture.")
     statements: int
-    recorded_s: float = Field(description="From the first start to the last end, as recorded.")
-    server_version: str | None = Field(None, description="Of the server that wrote the logs, if they have it.")
+    recorded_s: float = Field(
+        description="The recorded time from the first start of a statement to the last end, in seconds."
+    )
+    server_version: str | None = Field(
+        None, description="The version of the server that wrote the logs, if the logs have it."
+    )
 
 
 class ReplayLoad(PointKind, Record):
@@ -35,15 +39,17 @@ class ReplayLoad(PointKind, Record):
     rate_unit: ClassVar[str] = "statements/s"
     knows_each_statement: ClassVar[bool] = True
 
-    capture: str = Field(description="Name of the capture's directory.")
-    data: str = Field(description="Name of the dump.")
+    capture: str = Field(description="The name of the capture's directory.")
+    data: str = Field(description="The name of the dump.")
     capture_sha256: str
     data_sha256: str
-    sessions: int = Field(description="Of the capture.")
+    sessions: int = Field(description="The number of sessions in the capture.")
     statements: int
-    speed: float | None = Field(description="The recorded times are divided by it; None: as fast as possible.")
-    sample: float = Field(description="Share of the sessions that are drawn.")
-    copies: int = Field(description="How often each session is there.")
+    speed: float | None = Field(
+        description="The number by which the recorded times are divided; None for a replay as fast as possible."
+    )
+    sample: float = Field(description="The share of the sessions that is drawn.")
+    copies: int = Field(description="The number of copies of each session that run.")
 
     @property
     def label(self) -> str:
@@ -92,13 +98,13 @@ class StatementTimes(Record):
 class TemplateResult(Record):
     """The statements of one template in one trial."""
 
-    template: int = Field(description="Its number in the capture.")
-    text: str = Field(description="With `$1` for values; cut after 200 characters.")
+    template: int = Field(description="The number of the template in the capture.")
+    text: str = Field(description="The text with `$1` in the place of values, cut after 200 characters.")
     statements: int
-    rows: int = Field(description="Returned or changed.")
+    rows: int = Field(description="The number of rows that the statements returned or changed.")
     rows_hash: str | None = added(None, "Of the values of all returned rows, in any order; None: not asked for.")
-    failures: dict[str, int] = Field({}, description="By SQLSTATE, those that were not recorded.")
-    missing: int = Field(0, description="Recorded errors that did not occur.")
+    failures: dict[str, int] = Field({}, description="The errors that were not recorded, by SQLSTATE.")
+    missing: int = Field(0, description="The number of recorded errors that did not occur.")
     expected: dict[str, int] = added({}, "By SQLSTATE, errors as recorded.")
     missing_failures: dict[str, int] = added({}, "By SQLSTATE, recorded errors that did not occur.")
     consequences: dict[str, int] = added(
@@ -109,7 +115,9 @@ class TemplateResult(Record):
     missing_consequences: dict[str, int] = added(
         {}, "The same of recorded errors that did not occur: 25P02 was recorded for these statements."
     )
-    time_us: StatementTimes | None = Field(description="Without unexpected errors; None where all failed.")
+    time_us: StatementTimes | None = Field(
+        description="The times of the statements without unexpected errors; None if all statements failed."
+    )
 
     @property
     def timed(self) -> int:
@@ -125,15 +133,19 @@ class TemplateResult(Record):
 class ReplaySummary(Record):
     """The outcome of a replay in one trial."""
 
-    statements: int = Field(description="Answered by the server, or cut off with their connection.")
-    transactions: int = Field(description="Transactions that ended, whichever way.")
+    statements: int = Field(
+        description="The statements that the server answered, or that were cut off with their connection."
+    )
+    transactions: int = Field(description="The transactions that ended, by commit or otherwise.")
     rows: int
-    sessions: dict[str, int] = Field(description="begun, finished, refused, lost, begun_before, left_open.")
-    expected_failures: dict[str, int] = Field({}, description="Errors by SQLSTATE: as recorded,")
-    unexpected_failures: dict[str, int] = Field({}, description="not recorded,")
-    missing_failures: dict[str, int] = Field({}, description="and recorded but not there.")
+    sessions: dict[str, int] = Field(
+        description="The numbers of sessions by outcome: begun, finished, refused, lost, begun_before, left_open."
+    )
+    expected_failures: dict[str, int] = Field({}, description="The errors that occurred as recorded, by SQLSTATE.")
+    unexpected_failures: dict[str, int] = Field({}, description="The errors that were not recorded, by SQLSTATE.")
+    missing_failures: dict[str, int] = Field({}, description="The recorded errors that did not occur, by SQLSTATE.")
     templates: list[TemplateResult]
-    others: int = Field(0, description="Statements of further templates, which are not counted one by one.")
+    others: int = Field(0, description="The number of statements of templates that are not counted one by one.")
 
 
 class StatementPlan(Record):
@@ -141,12 +153,12 @@ class StatementPlan(Record):
 
     arm: str
     template: int
-    plan: list[str] = Field(description="The lines of the plan; empty where EXPLAIN rejects the statement.")
+    plan: list[str] = Field(description="The lines of the plan; empty if EXPLAIN rejects the statement.")
     refusal: str | None = added(None, "Why there is no plan, in the server's words.")
 
 
 class StatementPlans(Record):
     """statement_plans.json: plans of the statements that got slower, on a fresh copy of the data."""
 
-    blocks: int = Field(description="Blocks after which they were taken.")
+    blocks: int = Field(description="The number of blocks after which the plans were taken.")
     plans: list[StatementPlan]

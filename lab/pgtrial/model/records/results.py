@@ -31,13 +31,15 @@ class Level(Record):
 
     arm: str
     load_point: int
-    trials: int = Field(description="Trials that delivered something.")
+    trials: int = Field(description="The number of trials with a result.")
     failed_trials: int
     tps: Spread | None = Field(
-        description="Goodput, committed transactions per second; of a study of capacity the capacity."
+        description="The goodput, which is the number of committed transactions per second; for a study of "
+        "capacity, the capacity."
     )
     tps_low: float | None = Field(
-        description="Interval of the median tps by order statistics, at least 95%; needs 6 blocks."
+        description="The lower end of the interval of the median tps by order statistics, at least 95%. It needs "
+        "6 blocks."
     )
     tps_high: float | None
     tps_before: Spread | None = added(
@@ -45,8 +47,8 @@ class Level(Record):
     )
     tps_after: Spread | None = added(None, "The level after it, where one was kept.")
     latency_us: dict[str, Spread | None] = Field(
-        description="mean, p50, p90, p95, p99, p99.9 of each trial; a percentile is None if a trial has under 100 "
-        "slower transactions."
+        description="The mean, p50, p90, p95, p99 and p99.9 of the trials. A percentile is None if a trial has "
+        "fewer than 100 slower transactions."
     )
     quality: Spread | None = added(None, "Of a pack that measures one: the quality of the answers, e.g. the recall.")
 
@@ -55,15 +57,22 @@ class StatementErrors(Record):
     """Errors of a replay's statements with one SQLSTATE on one arm, beside the recorded ones, over all its trials."""
 
     template: int | None = Field(
-        description="None: later statements of transactions that an error had ended (25P02), of all templates."
+        description="The number of the template; None for later statements, of any template, in transactions "
+        "that an error had aborted (25P02)."
     )
-    text: str = Field(description="Of the template; empty without one.")
+    text: str = Field(description="The text of the template; empty if there is none.")
     sqlstate: str
-    recorded: int = Field(description="Errors that occurred as recorded.")
-    new: int = Field(description="Errors that were not recorded.")
-    gone: int = Field(description="Recorded errors that did not occur.")
-    consequences: int = Field(description="Later statements of the same transactions that failed anew with 25P02.")
-    gone_consequences: int = Field(description="Such statements that failed when they were recorded, and do not.")
+    recorded: int = Field(description="The number of errors that occurred as recorded.")
+    new: int = Field(description="The number of errors that were not recorded.")
+    gone: int = Field(description="The number of recorded errors that did not occur.")
+    consequences: int = Field(
+        description="The number of later statements in the same transactions that failed with 25P02 and had not "
+        "failed when they were recorded."
+    )
+    gone_consequences: int = Field(
+        description="The number of later statements that failed with 25P02 when they were recorded, and did not "
+        "fail now."
+    )
 
 
 class Failures(Record):
@@ -72,10 +81,10 @@ class Failures(Record):
     arm: str
     trials: int
     failed_trials: int
-    transactions: int = Field(description="Committed.")
+    transactions: int = Field(description="The number of committed transactions.")
     failed_transactions: int
-    share: float = Field(description="Failed / (failed + committed) transactions.")
-    by_kind: dict[str, int] = Field(description="Failed transactions by SQLSTATE or kind.")
+    share: float = Field(description="The share of failures: failed / (failed + committed) transactions.")
+    by_kind: dict[str, int] = Field(description="The failed transactions by SQLSTATE or kind.")
     aborted_clients: int
     statements: list[StatementErrors] = added([], "Of a replay: the statements with errors, the newest kinds first.")
 
@@ -86,11 +95,11 @@ class Steadiness(Record):
     arm: str
     state: Literal["steady", "rising", "falling", "unknown"]
     trend: float | None = Field(
-        description="Median over blocks of the change from start to end of the measured part, a share."
+        description="The change from the start to the end of the measured part, as a share: the median over the blocks."
     )
     blocks: int
-    rising: int = Field(description="Blocks with a trend above 1%.")
-    falling: int = Field(description="Blocks with a trend below -1%.")
+    rising: int = Field(description="The number of blocks with a trend above 1%.")
+    falling: int = Field(description="The number of blocks with a trend below -1%.")
 
 
 class CellRegimes(Record):
@@ -98,14 +107,17 @@ class CellRegimes(Record):
 
     arm: str
     load_point: int
-    trials: int = Field(description="Trials long enough for a regime to be detected.")
-    shapes: dict[Shape, int] = Field(description="Trials of each class.")
-    changes: bool = Field(description="Whether so many trials change that no average across the change is given.")
-    before: Spread | None = Field(description="Level before the first change, tps, of the trials that change.")
-    after: Spread | None = Field(description="Level after the last change, tps, where one was kept.")
-    changed_s: Spread | None = Field(description="Second of the first change.")
-    changed_committed: Spread | None = Field(description="Transactions committed by then: credits are spent by work.")
-    settled_s: Spread | None = Field(description="Second from which the last level was kept.")
+    trials: int = Field(description="The number of trials that are long enough to detect a regime.")
+    shapes: dict[Shape, int] = Field(description="The number of trials of each class.")
+    changes: bool = Field(description="True if so many trials change that no average across the change is given.")
+    before: Spread | None = Field(description="The tps before the first change, in the trials that change.")
+    after: Spread | None = Field(description="The tps after the last change, in the trials that kept a level then.")
+    changed_s: Spread | None = Field(description="The second of the first change.")
+    changed_committed: Spread | None = Field(
+        description="The number of transactions committed up to the change. Burst credits are used up by work "
+        "and not by time."
+    )
+    settled_s: Spread | None = Field(description="The second from which the last level was kept.")
     not_flat: list[TrialRegime]
 
 
@@ -118,7 +130,8 @@ class FailedTrial(Record):
     load_point: int
     reason: str
     void: bool = Field(
-        description="Whether the other arm of a comparison failed there too: that block says nothing about the pair."
+        description="True if the other arm of the comparison failed there too, so that the block does not count "
+        "for this pair."
     )
 
 
@@ -126,30 +139,37 @@ class Cost(Record):
     """The cost of a committed transaction on an arm: that of the median trial, and the difference to the baseline by
     blocks."""
 
-    what: str = Field(description="E.g. `WAL`, `server CPU`.")
-    unit: str = Field(description="`us`, `bytes`, `% of updates`, or empty for a count.")
+    what: str = Field(description="The name of the cost, such as `WAL` or `server CPU`.")
+    unit: str = Field(description="The unit: `us`, `bytes`, `% of updates`, or empty for a count.")
     arm: str
-    load_point: int | None = Field(description="Index into load_points; None: the mean of the ratios over all of them.")
+    load_point: int | None = Field(
+        description="The index of the load point in load_points; None for the mean of the ratios over all of them."
+    )
     trials: int
-    median: float | None = Field(description="Per committed transaction; None for the mean over load points.")
-    low: float | None = Field(description="Interval of the median by order statistics; needs 6 trials.")
+    median: float | None = Field(
+        description="The cost for each committed transaction; None for the mean over load points."
+    )
+    low: float | None = Field(
+        description="The lower end of the interval of the median by order statistics. It needs 6 trials."
+    )
     high: float | None
-    blocks: int = Field(description="Blocks on which the difference rests.")
+    blocks: int = Field(description="The number of blocks on which the difference rests.")
     difference: Estimate | None = Field(
-        description="Cost of the arm / cost of the baseline - 1 by the study's rule, at the last look; None for the "
-        "baseline, and where there was no look or next to no cost."
+        description="Cost of the arm / cost of the baseline - 1, by the rule of the study, at the last look. "
+        "None for the baseline, before the first look, and if the cost is almost zero."
     )
 
 
 class PlanDifference(Record):
     """A statement of the load whose plan on an arm differs from the plan on the baseline."""
 
-    statement: str = Field(description="Its text without values, or the name of a suite's query.")
+    statement: str = Field(description="The text of the statement without values, or the name of a query of a suite.")
     arm: str
     baseline: str
     at_baseline: str = Field(
-        description="Where the plans begin to differ: the first such node on the baseline; before it, where one arm "
-        "takes a plan for all values and the other a plan for the values of each execution, which of them it is."
+        description="The first node of the baseline's plan in which the plans differ. If one arm has a plan for "
+        "all values and the other one a plan for the values of each execution, the text begins with "
+        "the kind of plan."
     )
     at_arm: str
 
@@ -161,10 +181,10 @@ class CarryOver(Record):
     arm: str
     preceding: str = Field(description="The arm of the slice before.")
     load_point: int
-    blocks: int = Field(description="Blocks on which the difference rests.")
+    blocks: int = Field(description="The number of blocks on which the difference rests.")
     difference: Estimate | None = Field(
-        description="Relative difference of the arm's speed by the study's rule, at the last look; negative: it is "
-        "slower after the other arm. None before the first look."
+        description="The relative difference of the arm's speed by the rule of the study, at the last look. If "
+        "it is negative, the arm is slower after the other arm. None before the first look."
     )
 
 
@@ -174,11 +194,13 @@ class CarryOverShift(Record):
 
     arm: str
     baseline: str
-    load_point: int | None = Field(description="Index into load_points; None: the mean over all of them.")
-    blocks: int = Field(description="Blocks on which the difference rests.")
+    load_point: int | None = Field(
+        description="The index of the load point in load_points; None for the mean over all of them."
+    )
+    blocks: int = Field(description="The number of blocks on which the difference rests.")
     difference: Estimate | None = Field(
-        description="By the rule P8, at the last look; positive: the arm appears faster than it would without "
-        "carry-over. None before the first look."
+        description="The shift by the rule P8, at the last look. If it is positive, the arm appears faster than "
+        "it would without carry-over. None before the first look."
     )
 
 
@@ -186,23 +208,29 @@ class Criterion(Record):
     """A row of the table of criteria in a comparison on tasks: the values of both arms, and which arm wins by the
     study's rule."""
 
-    what: str = Field(description="failures, shortest, longest, mean, median, under 5 s, within 0.1 s, 1 s, 10 s.")
+    what: str = Field(
+        description="The name of the criterion: failures, shortest, longest, mean, median, under 5 s, within 0.1 "
+        "s, 1 s, 10 s."
+    )
     unit: Literal["s", "tasks"]
     better: Literal["less", "more"]
     arm: str
     baseline: str
-    primary: bool = Field(description="Whether it is the study's primary claim; the others are secondary.")
+    primary: bool = Field(description="True if it is the primary claim of the study; the others are secondary.")
     values: dict[str, float | None] = Field(
-        description="By arm, of the median trial; of failures the sum over all trials. None: not known."
+        description="The value of the median trial, by arm; for failures the sum over all trials. None if it is "
+        "not known."
     )
     verdict: Word
-    within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
+    within_margin: bool = Field(
+        description="True if the whole interval lies within the margin, whatever the verdict is."
+    )
     by: Literal["ratio", "difference"]
     difference: Estimate | None = Field(
-        description="How much better the arm is: of times the relative difference of speeds, of tasks the difference "
-        "as a share of all tasks; None before the first look."
+        description="How much better the arm is: for times the relative difference of speeds, for numbers of "
+        "tasks the difference as a share of all tasks. None before the first look."
     )
-    claims: int = Field(description="Number of claims that share the error of each look.")
+    claims: int = Field(description="The number of claims that share the error of each look.")
     blocks: int
 
     @property
@@ -215,22 +243,24 @@ class Criterion(Record):
 class MetricClaim(Record):
     """A claim on a metric that the study declares."""
 
-    metric: str = Field(description="As the study names it: `p99`.")
+    metric: str = Field(description="The metric, as the study names it: `p99`.")
     unit: Literal["us", "s", "bytes", "MB", "1/s", ""]
     better: Literal["more", "less"]
     arm: str
     baseline: str
-    primary: bool = Field(description="Whether it is the primary claim; the others are secondary.")
+    primary: bool = Field(description="True if it is the primary claim; the others are secondary.")
     values: dict[str, float | None] = Field(
-        description="By arm, of the median trial; empty with several load points. None: not known."
+        description="The value of the median trial, by arm; empty with several load points. None if it is not known."
     )
     verdict: Word
-    within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
-    difference: Estimate | None = Field(
-        description="Of tps, response and time the relative difference of speeds, of others that of the values; None "
-        "before the first look."
+    within_margin: bool = Field(
+        description="True if the whole interval lies within the margin, whatever the verdict is."
     )
-    claims: int = Field(description="Number of claims that share the error of each look.")
+    difference: Estimate | None = Field(
+        description="The relative difference: of speeds for tps, response and time, and of the values for other "
+        "metrics. None before the first look."
+    )
+    claims: int = Field(description="The number of claims that share the error of each look.")
     blocks: int
     withheld: str | None = added(None, "Why a secondary claim does not stand.")
 
@@ -241,11 +271,12 @@ class CurvePoint(Record):
     percentile: str
     arm: str
     baseline: str
-    load_point: int = Field(description="Index into load_points.")
+    load_point: int = Field(description="The index of the load point in load_points.")
     difference: Estimate | None = Field(
-        description="Of the values, by the study's rule, at the last look; None before the first."
+        description="The relative difference of the values, by the rule of the study, at the last look; None "
+        "before the first look."
     )
-    claims: int = Field(description="Number of percentiles that share the error of each look.")
+    claims: int = Field(description="The number of percentiles that share the error of each look.")
     blocks: int
 
 
@@ -253,17 +284,21 @@ class StatementClaim(Record):
     """The statements of one template in a replay: the times that they take on both arms, and whether the arm is
     slower."""
 
-    template: int = Field(description="Number in the capture.")
+    template: int = Field(description="The number of the template in the capture.")
     text: str
     arm: str
     baseline: str
-    statements: int = Field(description="In the median trial of both arms.")
-    share: dict[str, float] = Field(description="By arm, share of the time of all statements, median trial.")
-    mean_us: dict[str, float] = Field(description="By arm, mean time of a statement, median trial.")
+    statements: int = Field(description="The number of statements in the median trial of both arms.")
+    share: dict[str, float] = Field(description="The share of the time of all statements in the median trial, by arm.")
+    mean_us: dict[str, float] = Field(description="The mean time of a statement in the median trial, by arm.")
     verdict: Word
-    within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
-    difference: Estimate | None = Field(description="Of speed, by the study's rule; None before the first look.")
-    claims: int = Field(description="Number of claims that share the error of each look.")
+    within_margin: bool = Field(
+        description="True if the whole interval lies within the margin, whatever the verdict is."
+    )
+    difference: Estimate | None = Field(
+        description="The relative difference of speed, by the rule of the study; None before the first look."
+    )
+    claims: int = Field(description="The number of claims that share the error of each look.")
     blocks: int
 
     @property
@@ -278,12 +313,14 @@ class FailureClaim(Record):
 
     arm: str
     baseline: str
-    shares: dict[str, float] = Field(description="By arm, failed transactions as a share of those that ended.")
-    verdict: Word = Field(description="`worse`: the arm fails more; `better`: it fails less; or `undecided`.")
-    difference: Estimate | None = Field(
-        description="The arm's share minus the baseline's, of a block; None before the first look."
+    shares: dict[str, float] = Field(description="The failed transactions as a share of those that ended, by arm.")
+    verdict: Word = Field(
+        description="`worse` if the arm fails more, `better` if it fails less, otherwise `undecided`."
     )
-    claims: int = Field(description="Number of claims that share the error of each look.")
+    difference: Estimate | None = Field(
+        description="The share of the arm minus the share of the baseline in a block; None before the first look."
+    )
+    claims: int = Field(description="The number of claims that share the error of each look.")
     blocks: int
 
 
@@ -291,16 +328,26 @@ class QueryClaim(Record):
     """A claim on one query of a suite, or on the geometric mean over all queries: the times on both arms, and whether
     they differ."""
 
-    query: str | None = Field(description="None: all queries, the primary claim.")
+    query: str | None = Field(
+        description="The name of the query; None for all queries together, which is the primary claim."
+    )
     arm: str
     baseline: str
-    time_us: dict[str, float | None] = Field(description="By arm, the median trial; None: not known of any.")
-    over_limit: dict[str, int] = Field(description="By arm, runs that were cancelled at the limit, over all trials.")
-    failed: dict[str, int] = Field(description="By arm, runs that ended with an error.")
+    time_us: dict[str, float | None] = Field(
+        description="The time in the median trial, by arm; None if it is not known of any trial."
+    )
+    over_limit: dict[str, int] = Field(
+        description="The number of runs that were cancelled at the limit, over all trials, by arm."
+    )
+    failed: dict[str, int] = Field(description="The number of runs that ended with an error, by arm.")
     verdict: Word
-    within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
-    difference: Estimate | None = Field(description="Of speed, by the study's rule; None before the first look.")
-    claims: int = Field(description="Number of claims that share the error of each look.")
+    within_margin: bool = Field(
+        description="True if the whole interval lies within the margin, whatever the verdict is."
+    )
+    difference: Estimate | None = Field(
+        description="The relative difference of speed, by the rule of the study; None before the first look."
+    )
+    claims: int = Field(description="The number of claims that share the error of each look.")
     blocks: int
     more_blocks: int | None = added(
         None, "Of an undecided query: blocks more that would decide it, as a forecast; None: unknown."
@@ -315,11 +362,11 @@ class QueryClaim(Record):
 class PlannedLook(Record):
     """A row of the report's table of looks."""
 
-    blocks: int = Field(description="Or pairs of deployments, where those are the unit.")
+    blocks: int = Field(description="The number of blocks, or of pairs of deployments if these are the unit.")
     alpha: float
     reached: bool
-    primary_possible: bool = Field(description="Whether so many blocks can decide a primary claim at all.")
-    secondary_possible: bool = Field(description="The same for the claims per load point.")
+    primary_possible: bool = Field(description="True if this number of blocks can decide a primary claim at all.")
+    secondary_possible: bool = Field(description="True if this number of blocks can decide a claim on a load point.")
 
 
 JUDGED_BLOCKS = {"voids", "noisy_blocks"}
@@ -335,7 +382,7 @@ class StudyResult(Record):
 
     format: int = FORMAT
     name: str
-    pgtrial: str = Field(description="Version of the lab that planned the study.")
+    pgtrial: str = Field(description="The version of pgtrial that planned the study.")
     baseline: str
     arms: list[str]
     load_points: list[LoadPoint]
@@ -346,19 +393,21 @@ class StudyResult(Record):
     blocks_planned: int
     trials_stored: int
     trials_planned: int
-    block_s: float = Field(description="Wall time of one block, all trials and phases.")
-    identical_arms: bool = Field(description="Whether the study declares no difference: an A/A study.")
-    sentences: list[str] = Field([], description="The verdict, one sentence for each arm but the baseline.")
-    notes: list[str] = Field([], description="What a reader has to know beside the verdict.")
-    withheld: list[str] = Field([], description="Why the verdict is withheld, if it is.")
-    findings: list[Finding] = Field([], description="The audit's findings, the gravest first.")
+    block_s: float = Field(description="The wall time of one block with all trials and phases, in seconds.")
+    identical_arms: bool = Field(
+        description="True if the study declares no difference between the arms (an A/A study)."
+    )
+    sentences: list[str] = Field([], description="The verdict, with a sentence for each arm except the baseline.")
+    notes: list[str] = Field([], description="Sentences that a reader has to know in addition to the verdict.")
+    withheld: list[str] = Field([], description="The reasons for which the verdict is withheld; empty if it is not.")
+    findings: list[Finding] = Field([], description="The findings of the audit, the most serious one first.")
     primary: list[Claim]
     by_load_point: list[Claim]
     levels: list[Level]
     failures: list[Failures]
     failure_claims: list[FailureClaim] = added([], "Of each comparison in which a transaction failed.")
     failures_lead: list[str] = Field(
-        description="Arms whose failures are so many or so different that they come first."
+        description="The arms whose failures are so many or so different that the report shows them first."
     )
     failed_trials: list[FailedTrial]
     steadiness: list[Steadiness] = Field(description="Slow trends in the trials whose regime does not change.")

@@ -13,13 +13,17 @@ class TableRows(Record):
     equal digests on all versions of PostgreSQL."""
 
     rows: int | None = Field(
-        None, description="How many rows the table has, or of a sample how many were found; None: they were not read."
+        None,
+        description="The number of rows in the table, or the number of rows of a sample that were found; None if "
+        "they were not read.",
     )
-    digest: str | None = Field(None, description="Digest of these rows in any order; None: they were not read.")
-    columns: dict[str, str] = Field({}, description="The same for each column, where the arms' rows differ.")
-    sample: int = Field(0, description="How many keys were looked up of a large table; 0: all rows were read.")
+    digest: str | None = Field(None, description="The digest of these rows in any order; None if they were not read.")
+    columns: dict[str, str] = Field({}, description="The digest of each column, if the rows of the arms differ.")
+    sample: int = Field(
+        0, description="The number of keys that were looked up in a large table; 0 if all rows were read."
+    )
     changed_by_load: bool = Field(
-        False, description="Whether the load changes the table on a given server, which keeps what trials wrote."
+        False, description="True if the load changes the table on a given server, where the changes of trials stay."
     )
     unread: str | None = added(
         None, "Why the rows were not read, as the server says it; None: they were read, or the record is older."

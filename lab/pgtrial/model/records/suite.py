@@ -32,12 +32,16 @@ class SuiteLoad(PointKind, Record):
     counts_blocks_of_parts: ClassVar[bool] = True
 
     name: str
-    queries: list[str] = Field(description="Names, in the order of their files.")
-    runs: int = Field(description="Measured runs of each query in a trial.")
-    limit_s: float = Field(description="A query that runs longer is cancelled, and counts as this.")
+    queries: list[str] = Field(description="The names of the queries, in the order of their files.")
+    runs: int = Field(description="The number of measured runs of each query in a trial.")
+    limit_s: float = Field(
+        description="The time in seconds after which a query is cancelled, and with which it then counts."
+    )
     cache: Cache
-    data: str | None = Field(description="Data of the engine's generator of this name; None: other data.")
-    unchecked: list[str] = Field(description="Queries whose results are not compared.")
+    data: str | None = Field(
+        description="The name of the generator of the engine that made the data; None for other data."
+    )
+    unchecked: list[str] = Field(description="The queries whose results are not compared.")
 
     def __hash__(self) -> int:
         """Load points are keys of dictionaries, and dictionaries have no hash of their own."""
@@ -88,19 +92,23 @@ CACHES: dict[Cache, str] = {
 class QueryAnswer(Record):
     """The answer that a run of a query returned."""
 
-    rows: int = Field(description="Of the last statement.")
-    rows_hash: str | None = Field(description="Of their values, in any order; None: no rows are returned.")
+    rows: int = Field(description="The number of rows of the last statement.")
+    rows_hash: str | None = Field(
+        description="A hash of their values, in any order; None if the query returns no rows."
+    )
 
 
 class QueryResult(Record):
     """The measured runs of one query in a trial."""
 
-    query: str = Field(description="The name of its file, without `.sql`.")
-    times_us: list[float] = Field(description="Of runs without an error, from sending to the answer; in their order.")
+    query: str = Field(description="The name of the query's file, without `.sql`.")
+    times_us: list[float] = Field(
+        description="The times of the runs without an error, from sending to the answer, in the order of the runs."
+    )
     over_limit: int = added(0, "Runs that were cancelled at the limit; they have it as their time.")
     failures: dict[str, int] = added({}, "By SQLSTATE, runs that ended with an error, and have no time.")
     message: str | None = added(None, "The first error, in the server's words.")
-    answers: list[QueryAnswer] = Field([], description="What runs returned, each answer once.")
+    answers: list[QueryAnswer] = Field([], description="The different answers that the runs returned.")
 
     @property
     def is_bound(self) -> bool:
@@ -122,7 +130,7 @@ class SuiteSummary(Record):
     """The outcome of a suite in one trial."""
 
     queries: list[QueryResult]
-    limit_s: float = Field(description="As in the load point.")
+    limit_s: float = Field(description="The time in seconds after which a query is cancelled, as in the load point.")
 
     @property
     def mean_us(self) -> float | None:

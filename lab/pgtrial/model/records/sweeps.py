@@ -19,17 +19,23 @@ class Bounds(Record):
 class Law(Record):
     """The universal scalability law of an arm: throughput over clients as g n / (1 + a (n - 1) + b n (n - 1))."""
 
-    single: Bounds = Field(description="g: tps of one client.")
-    serial: Bounds = Field(description="a: the part that is done one after the other, a share.")
-    mutual: Bounds = Field(description="b: what clients cost each other; 0: the throughput falls nowhere.")
-    peak_clients: Bounds = Field(description="Clients with the largest throughput; None: it falls nowhere.")
+    single: Bounds = Field(description="The parameter g: the tps of one client.")
+    serial: Bounds = Field(description="The parameter a: the share of the work that is done one after the other.")
+    mutual: Bounds = Field(
+        description="The parameter b: the cost of the coordination between clients. If it is 0, the throughput "
+        "does not fall with more clients."
+    )
+    peak_clients: Bounds = Field(
+        description="The number of clients with the largest throughput; None if the throughput does not fall "
+        "with more clients."
+    )
     highest: Bounds = Field(description="The largest tps within the tested numbers of clients.")
-    tps: list[Bounds] = Field(description="The curve at each tested number of clients.")
-    misfit: float = Field(description="Root of the mean square distance of the means from the curve, in ln tps.")
-    noise: float = Field(description="Standard deviation of a block's ln tps about the means.")
+    tps: list[Bounds] = Field(description="The tps of the curve at each tested number of clients.")
+    misfit: float = Field(description="The root of the mean square distance of the means from the curve, in ln tps.")
+    noise: float = Field(description="The standard deviation of ln tps of a block about the means.")
     fits: bool = Field(
-        description="True if the blocks do not speak against the law (10%); else the curve is not to be believed. "
-        "Studies by the rule P8: true if the misfit is at most twice the noise."
+        description="True if the blocks do not contradict the law (test at 10%). Otherwise the curve must not be "
+        "trusted. In studies by the rule P8, true if the misfit is at most twice the noise."
     )
 
 
@@ -37,28 +43,37 @@ class Scaling(Record):
     """The throughput of an arm over six or more numbers of clients."""
 
     arm: str
-    load_points: list[int] = Field(description="Indexes into load_points, by number of clients.")
+    load_points: list[int] = Field(description="The indexes of the load points in load_points, by number of clients.")
     clients: list[int]
-    blocks: int = Field(description="Blocks, or deployments, without a failed trial of the arm at these load points.")
-    left_out: int = Field(description="Blocks with a failed trial: the curve is drawn without them.")
-    tps: list[float] = Field(description="Geometric mean at each number of clients; empty without blocks.")
-    law: Law | None = Field(description="None: too few blocks, the regime changes, or no law comes near.")
-    verdict: Word | None = Field(None, description="Of the peak against the baseline's; None: the arm is the baseline.")
+    blocks: int = Field(
+        description="The number of blocks, or deployments, in which no trial of the arm at these load points failed."
+    )
+    left_out: int = Field(description="The number of blocks with a failed trial, which the curve does not use.")
+    tps: list[float] = Field(
+        description="The geometric mean of tps at each number of clients; empty if there are no blocks."
+    )
+    law: Law | None = Field(
+        description="The law of the curve; None if there are too few blocks, the regime changes, or no law comes near."
+    )
+    verdict: Word | None = Field(
+        None, description="The verdict on the peak against that of the baseline; None for the baseline itself."
+    )
     difference: Estimate | None = Field(
         None,
-        description="Relative difference of the most tps within the tested numbers, by the study's rule over blocks.",
+        description="The relative difference of the largest tps within the tested numbers of clients, by the "
+        "rule of the study.",
     )
-    claims: int = Field(description="Number of peaks that share the error of each look.")
+    claims: int = Field(description="The number of peaks that share the error of each look.")
 
 
 class Cliff(Record):
     """A size of the data beyond which the throughput of an arm falls by 20% or more while the size doubles."""
 
     scale: Bounds
-    change: float = Field(description="Relative change of tps from there to twice the size.")
+    change: float = Field(description="The relative change of tps from this size to twice this size.")
     reads: list[str] | None = Field(
-        description="Which reads per transaction begin to rise there, `buffers read` or `device reads`; empty: none, "
-        "so the cause is another; None: reads are not known."
+        description="The kinds of reads per transaction that begin to rise there: `buffers read` or `device "
+        "reads`. Empty if none rises, so that the cause is another one; None if reads are not known."
     )
 
 
@@ -66,20 +81,28 @@ class SizeCurve(Record):
     """The throughput of an arm over six or more sizes of its data."""
 
     arm: str
-    load_points: list[int] = Field(description="Indexes into load_points, by scale.")
+    load_points: list[int] = Field(description="The indexes of the load points in load_points, by scale.")
     scales: list[int]
-    blocks: int = Field(description="Blocks, or deployments, without a failed trial of the arm at these load points.")
-    left_out: int = Field(description="Blocks with a failed trial: the line is drawn without them.")
+    blocks: int = Field(
+        description="The number of blocks, or deployments, in which no trial of the arm at these load points failed."
+    )
+    left_out: int = Field(description="The number of blocks with a failed trial, which the line does not use.")
     line: list[tuple[float, float]] = Field(
-        description="Scale and tps of the broken line at its ends, knots and sizes; empty: too few blocks, or the "
-        "regime changes."
+        description="Scale and tps of the broken line at its ends, its knots and the tested sizes; empty if "
+        "there are too few blocks, or if the regime changes."
     )
     cliffs: list[Cliff]
-    between: list[int] = Field(description="Scales that would narrow the first cliff, by bisection; empty: none.")
+    between: list[int] = Field(
+        description="Further scales that would locate the first cliff more precisely, by bisection; empty if "
+        "there are none."
+    )
     verdict: Word | None = Field(
-        None, description="Of the cliff's size against the baseline's: better is larger. None: not both have one."
+        None,
+        description="The verdict on the size of the cliff against that of the baseline, where a larger size is "
+        "better; None if one of the two has no cliff.",
     )
     difference: Estimate | None = Field(
-        None, description="Relative difference of the size of the steepest fall, by the study's rule over blocks."
+        None,
+        description="The relative difference of the size at which the throughput falls most, by the rule of the study.",
     )
-    claims: int = Field(description="Number of cliffs that share the error of each look.")
+    claims: int = Field(description="The number of cliffs that share the error of each look.")

@@ -20,11 +20,14 @@ class TaskLoad(PointKind, Record):
 
     apps: int
     tasks: int
-    arrival: str = Field(description="`at-once`, or tasks a second: `50` at equal distances, `poisson:50` at random.")
-    pool: int = Field(description="Connections at most.")
-    pool_timeout_s: float = Field(description="A task that waits longer for a connection has failed.")
+    arrival: str = Field(
+        description="When tasks arrive: `at-once`, or a number of tasks per second, `50` at equal distances or "
+        "`poisson:50` at random."
+    )
+    pool: int = Field(description="The largest number of connections.")
+    pool_timeout_s: float = Field(description="The time in seconds after which a task without a connection has failed.")
     threads_in_table: int
-    rows: int = Field(description="Of each thread in the table.")
+    rows: int = Field(description="The number of rows of each thread_id in the table.")
 
     @property
     def label(self) -> str:

@@ -68,12 +68,15 @@ class Phase(Record):
 
     duration_s: Amount = Field(
         le=LONGEST_S,
-        description="Its length; of interleaved trials without the others' slices: the mean time a client was active.",
+        description="The length of the phase in seconds. In interleaved trials it is the mean time for which a "
+        "client was active, without the slices of other arms.",
     )
-    transactions: Count = Field(description="Committed transactions.")
-    failures: dict[str, Count] = Field(description="Failed transactions by SQLSTATE or kind.")
-    tps: Amount = Field(description="Committed transactions per second of the phase: the goodput.")
-    latency_us: Latency | None = Field(description="None when nothing was committed.")
+    transactions: Count = Field(description="The number of committed transactions.")
+    failures: dict[str, Count] = Field(description="The number of failed transactions by SQLSTATE or kind.")
+    tps: Amount = Field(description="The goodput: committed transactions per second of the phase.")
+    latency_us: Latency | None = Field(
+        description="The latencies of committed transactions; None if nothing was committed."
+    )
     service_us: ServiceTime | None = added(
         None, "With a rate, beside latency_us, which then is the response time; None for trials older than this."
     )
@@ -91,18 +94,18 @@ class TransactionKind(Record):
     its end."""
 
     name: str
-    transactions: Count = Field(description="Those that ended as they were to.")
-    failures: dict[str, Count] = Field(description="By SQLSTATE or kind.")
+    transactions: Count = Field(description="The number of transactions that ended as intended.")
+    failures: dict[str, Count] = Field(description="The number of failed transactions by SQLSTATE or kind.")
     latency_us: Latency | None = Field(
-        description="None when none ended, or where a machine of a fleet has no histogram."
+        description="The latencies; None if no transaction ended, or if a machine of a fleet has no histogram."
     )
 
 
 class ClientWarning(Record):
     """A warning of the engine about its own measurement."""
 
-    kind: str = Field(description="`client-busy`, `schedule-lag` or `output-slow`.")
-    message: str = Field(description="One sentence.")
+    kind: str = Field(description="The kind of the warning: `client-busy`, `schedule-lag` or `output-slow`.")
+    message: str = Field(description="The warning as a sentence.")
 
 
 class ClientUse(Record):
@@ -110,14 +113,16 @@ class ClientUse(Record):
 
     cpu_user_s: Amount
     cpu_system_s: Amount
-    busiest_thread_share: float = Field(description="CPU time of the busiest thread / wall time.")
+    busiest_thread_share: float = Field(description="The CPU time of the busiest thread divided by the wall time.")
     cpu_per_transaction_us: float | None = Field(
         None,
-        description="CPU time of the load threads by transaction; None: nothing was measured, or the trial is older "
-        "than the engine's self-check.",
+        description="The CPU time of the load threads for each transaction; None if nothing was measured, or if "
+        "the trial is older than the self-check of the engine.",
     )
     warnings: list[ClientWarning] = Field(
-        [], description="Why the client may have been a limit; empty too for trials older than the engine's self-check."
+        [],
+        description="The reasons for which the engine may have been the bottleneck. It is also empty for trials "
+        "that are older than the self-check of the engine.",
     )
 
 
@@ -126,7 +131,7 @@ class FailureSpan(Record):
     second."""
 
     phase: Literal["warmup", "measure"]
-    kind: str = Field(description="SQLSTATE or kind.")
+    kind: str = Field(description="The SQLSTATE or kind of the failure.")
     first_s: Count = Field(description="The first second of the phase with such a failure.")
     last_s: Count
     failures: Count
@@ -138,7 +143,11 @@ class TaskTimes(Record):
     mean: float
     min: float
     max: float
-    median: float | None = Field(None, description="Of the response exact, else to three digits; None: not known.")
+    median: float | None = Field(
+        None,
+        description="The median, which is exact for response times and has three digits otherwise; None if it is "
+        "not known.",
+    )
     p95: float | None = None
 
 
@@ -148,16 +157,28 @@ class TaskSummary(Record):
     planned: int
     completed: int
     failed: int
-    failures: dict[str, int] = Field(description="By SQLSTATE or kind; `pool-timeout`: no connection in time.")
-    unfinished: int = Field(description="Neither, after an interrupt.")
-    response_us: TaskTimes | None = Field(description="From the arrival to the end; None where none was completed.")
-    queue_us: TaskTimes | None = Field(description="From the arrival until it had a connection.")
-    service_us: TaskTimes | None = Field(description="From then to the end.")
-    timeout_waited_us: TaskTimes | None = Field(description="Of those that got no connection; None: all got one.")
-    failed_after_us: float | None = Field(description="Mean time from the arrival to the failure; None: none failed.")
-    under_5_s: int = Field(description="Completed in less than five seconds.")
+    failures: dict[str, int] = Field(
+        description="The number of failed tasks by SQLSTATE or kind. `pool-timeout` means that a task got no "
+        "connection in time."
+    )
+    unfinished: int = Field(
+        description="The number of tasks that neither completed nor failed, because of an interrupt."
+    )
+    response_us: TaskTimes | None = Field(
+        description="The time from the arrival to the end; None if no task completed."
+    )
+    queue_us: TaskTimes | None = Field(description="The time from the arrival to the connection.")
+    service_us: TaskTimes | None = Field(description="The time from the connection to the end.")
+    timeout_waited_us: TaskTimes | None = Field(
+        description="The waiting time of tasks that got no connection; None if all got one."
+    )
+    failed_after_us: float | None = Field(
+        description="The mean time from the arrival to the failure; None if no task failed."
+    )
+    under_5_s: int = Field(description="The number of tasks that completed in less than five seconds.")
     classes: dict[str, int] = Field(
-        description="Completed tasks by response time: up_to_0.1_s, longer but up_to_1_s, but up_to_10_s, longer."
+        description="The number of completed tasks by response time. Each task is in one class: up_to_0.1_s, "
+        "up_to_1_s, up_to_10_s or longer."
     )
 
     @property
@@ -178,12 +199,17 @@ class TaskSummary(Record):
 class JobSummary(Record):
     """The effects of a job on its server. The time of the job is the latency of the measured part."""
 
-    wal_bytes: Amount | None = Field(description="WAL written meanwhile; None: the role may not ask.")
-    size_before_bytes: Amount = Field(description="Of the database on disk, before the job.")
-    size_bytes: Amount | None = Field(description="After it; None: not known.")
+    wal_bytes: Amount | None = Field(
+        description="The WAL that was written during the job; None if the role is not allowed to ask for it."
+    )
+    size_before_bytes: Amount = Field(description="The size of the database on disk before the job.")
+    size_bytes: Amount | None = Field(
+        description="The size of the database on disk after the job; None if it is not known."
+    )
     peak_memory_bytes: Amount | None = Field(
-        description="The most memory that all processes of the server had together, shared memory counted once (PSS), "
-        "looked at four times a second; None: not a server on a Linux that the lab can look into."
+        description="The largest memory of all processes of the server together, read four times a second, with "
+        "shared memory counted once (PSS). None if the server is not on a Linux machine whose "
+        "processes pgtrial can read."
     )
     beside: Phase | None = added(
         None, "The load beside the job, from the job's start until the load has caught up; None: none, or it has not."
@@ -193,22 +219,28 @@ class JobSummary(Record):
 class Probe(Record):
     """One open-loop run of a search for the capacity, at a rate of its own."""
 
-    rate: float = Field(description="Transactions per second, as asked.")
-    duration_s: Amount = Field(description="Length of the part that counts, seconds.")
-    tps: Amount = Field(description="Committed transactions per second.")
+    rate: float = Field(description="The intended rate, in transactions per second.")
+    duration_s: Amount = Field(description="The length of the part that counts, in seconds.")
+    tps: Amount = Field(description="The committed transactions per second.")
     transactions: Amount = Field(
-        description="Committed and failed ones, and those that waited longer than the limit at the end."
+        description="The number of transactions that committed or failed, or that had waited longer than the "
+        "limit at the end."
     )
     slower: Amount = Field(
-        description="Those that took longer than the limit from their scheduled start; failed and waiting ones, too."
+        description="The number of transactions that took longer than the limit from their scheduled start, "
+        "including those that failed or still waited."
     )
     failed: Count
-    waiting: Count = Field(description="At the end: transactions past their scheduled start that no client had begun.")
-    at_percentile_us: float | None = Field(
-        description="The response time at the percentile of the promise; None: it falls on one without."
+    waiting: Count = Field(
+        description="The number of transactions at the end whose scheduled start had passed and that no client "
+        "had begun."
     )
-    lag_p99_us: float | None = Field(description="p99 of the delay between scheduled and actual start.")
-    kept: bool = Field(description="Whether the promise was kept.")
+    at_percentile_us: float | None = Field(
+        description="The response time at the percentile of the promise; None if the transaction at this place "
+        "has no response time."
+    )
+    lag_p99_us: float | None = Field(description="The 99th percentile of the delay between scheduled and actual start.")
+    kept: bool = Field(description="True if the promise was kept.")
 
 
 PLAN_NODE = re.compile(r"\S|\s*->")
@@ -218,11 +250,11 @@ PLAN_NODE = re.compile(r"\S|\s*->")
 class LoadStatement(Record):
     """A statement that a load sends, and its plan on the arm's server after the load."""
 
-    text: str = Field(description="As it was sent, with its values or with `$1`.")
+    text: str = Field(description="The text as it was sent, with its values or with `$1`.")
     plan: list[str] = Field(
         [],
-        description="Lines of EXPLAIN without costs, of the plan that the server takes; of `chosen: unknown` the "
-        "generic plan. Empty: EXPLAIN does not know the statement, or refused it.",
+        description="The lines of EXPLAIN, without costs, for the plan that the server uses, or for the generic "
+        "plan if `chosen` is `unknown`. Empty if EXPLAIN does not accept the statement.",
     )
     chosen: Literal["literals", "custom", "generic", "unknown"] | None = added(
         None,
@@ -243,7 +275,7 @@ class StatementRows(Record):
     """The calls and rows of a statement of the load, warm-up included, by the server's pg_stat_statements."""
 
     calls: Count
-    rows: Count = Field(description="Rows that it returned or changed, in all calls together.")
+    rows: Count = Field(description="The number of rows that the statement returned or changed in all calls together.")
 
 
 class Trial(Record):
@@ -258,14 +290,20 @@ class Trial(Record):
     place: DrawnPlace = None
     layout: DrawnLayout = None
     status: Literal["completed", "failed"]
-    reason: str | None = Field(None, description="Why it failed, one sentence.")
-    started: Moment
-    ended: Moment = Field(description="By the clock as it was at the start, though it was set meanwhile.")
-    phases_s: dict[str, float] = Field(
-        description="Wall time of restore, start, statistics, warm, load, collect, stop; with a pack of check and "
-        "measure."
+    reason: str | None = Field(
+        None, description="The reason for which the trial failed, as a sentence; None if it did not fail."
     )
-    checkpoint_s: float | None = Field(None, description="Duration of the lab's CHECKPOINT at half of the warm-up.")
+    started: Moment
+    ended: Moment = Field(
+        description="The time of the end by the clock as it was at the start, even if the clock was set in between."
+    )
+    phases_s: dict[str, float] = Field(
+        description="The wall time in seconds of restore, start, statistics, warm, load, collect and stop; for a "
+        "pack also of check and measure."
+    )
+    checkpoint_s: float | None = Field(
+        None, description="The time that the CHECKPOINT in the middle of the warm-up took, in seconds."
+    )
     warmup: Phase | None = None
     measured: Phase | None = None
     capacity: float | None = added(
@@ -285,9 +323,9 @@ class Trial(Record):
     client: ClientUse | None = None
     server_deltas: dict[str, dict[str, Amount]] = Field(
         {},
-        description="Counter changes over the measured part by view: database, wal, checkpointer, bgwriter, "
-        "io, tables (rows), maintenance (of autovacuum), host (of the lab's own machine) and sampler (what "
-        "observing itself took).",
+        description="The changes of counters over the measured part, by view: database, wal, checkpointer, "
+        "bgwriter, io, tables (rows), maintenance (autovacuum), host (the machine of pgtrial) and "
+        "sampler (the cost of observing).",
     )
     shared_deltas: dict[str, dict[str, Amount]] = added(
         {},
@@ -314,12 +352,12 @@ class Trial(Record):
         0, "So many times a session of the load was looked at for its last statement; 0: they are those of the scripts."
     )
     relations_before: dict[str, dict[str, float]] = Field(
-        {}, description="As relations, before the load; empty for trials older than this record."
+        {}, description="The values of `relations` before the load; empty for trials that are older than this record."
     )
     relations: dict[str, dict[str, float]] = Field(
         {},
-        description="After the run, per table: bytes_table, bytes_indexes, live_tuples, dead_tuples, and toast_tables: "
-        "how many tables of this name have one for long values.",
+        description="The tables after the run. Each has bytes_table, bytes_indexes, live_tuples, dead_tuples and "
+        "toast_tables, which is the number of tables of this name that have a TOAST table.",
     )
     huge_pages: dict[str, dict[str, int]] = added(
         {}, "Of an arm with huge pages: the kernel's counters `before`, `during` and `after` the trial."
@@ -333,7 +371,9 @@ class Trial(Record):
         "the trial has failed.",
     )
     not_permitted: list[str] = added([], "What the arm's server does not permit the lab, and the trial did without.")
-    notes: list[str] = Field([], description="What a reader should know, e.g. a checkpoint inside the measured part.")
+    notes: list[str] = Field(
+        [], description="Sentences that a reader should know, such as one on a checkpoint in the measured part."
+    )
     machines: list[MachineShare] = added([], "Of a load made by a fleet: each machine's part.")
     program: str | None = added(None, "What the arm's client program says that it is: `psycopg 3.2.1`.")
     failure_spans: list[FailureSpan] = added([], "When transactions failed, by kind, in the order of time.")
@@ -364,12 +404,19 @@ class SliceRow(Record):
     """
 
     phase: Literal["warmup", "measure"]
-    round: int = Field(description="Number of the round, from 0 at the start of the load: each arm has a slice in it.")
+    round: int = Field(
+        description="The number of the round, counted from 0 at the start of the load. Each arm has one slice in it."
+    )
     planned_begin_s: float
     planned_end_s: float
-    begin_s: float | None = Field(description="When the first client was active; None: none was.")
-    end_s: float | None = Field(description="When the last client was active: what overran the slice is counted in it.")
-    client_s: float = Field(description="How long clients were active, the sum over the clients.")
+    begin_s: float | None = Field(
+        description="The time at which the first client became active; None if no client did."
+    )
+    end_s: float | None = Field(
+        description="The time at which the last client stopped being active. It includes transactions that took "
+        "longer than the slice."
+    )
+    client_s: float = Field(description="The sum over all clients of the time for which they were active, in seconds.")
     transactions: int
     failures: int
     mean_us: float | None
@@ -399,15 +446,17 @@ class Segment(Record):
 
     start_s: int
     end_s: int
-    tps: float = Field(description="Median second.")
-    committed: int = Field(description="Transactions committed up to the end: the work done when the level changed.")
+    tps: float = Field(description="The median tps of the seconds.")
+    committed: int = Field(
+        description="The number of transactions committed up to the end, which is the work done when the level changed."
+    )
 
 
 class Regime(Record):
     """The levels that one trial went through."""
 
     shape: Shape
-    settled: bool = Field(description="Whether the last level is one that the trial kept.")
+    settled: bool = Field(description="True if the trial kept its last level.")
     segments: list[Segment]
 
 

@@ -13,12 +13,16 @@ from pgtrial.model.records import Record, added
 class ServerHost(Record):
     """The host of a server as the study names it. No name is resolved and no host is contacted to find it out."""
 
-    label: str = Field(description="`this machine`, `user@host` as ssh takes it, or how a given server is named.")
-    by: Literal["this machine", "ssh", "dsn"] = Field(description="How the lab comes by it.")
-    address: str | None = Field(
-        None, description="Where the load reaches it, as far as the study says; of a socket its directory."
+    label: str = Field(
+        description="The name of the host: `this machine`, `user@host` for ssh, or the name of a given server."
     )
-    data: str | None = Field(None, description="By ssh: the folder on the host in which all of pgtrial is.")
+    by: Literal["this machine", "ssh", "dsn"] = Field(description="The way by which pgtrial got the server.")
+    address: str | None = Field(
+        None,
+        description="The address at which the load reaches the server, as far as the study file has it; for a "
+        "socket its directory.",
+    )
+    data: str | None = Field(None, description="With ssh: the folder on the host that holds everything of pgtrial.")
     looked_at: str | None = added(
         None, "Of a given server: the login by which its host is looked at; nothing is made there."
     )
@@ -29,7 +33,7 @@ class MachineShare(Record):
     them."""
 
     machine: str
-    address: str = Field(description="Where the fleet reaches it.")
+    address: str = Field(description="The address at which the fleet reaches the machine.")
     with_lab: bool | None = added(
         None, "Whether the lab's own machine has it, or it is that; None for trials older than this record."
     )
@@ -41,14 +45,24 @@ class MachineShare(Record):
     tps: float | None = None
     cpu_user_s: float | None = None
     cpu_system_s: float | None = None
-    busiest_thread_share: float | None = Field(None, description="CPU time of its busiest thread / wall time.")
-    lag_p99_us: float | None = Field(None, description="With a rate: from the scheduled to the actual start.")
-    status: int | None = Field(None, description="Exit status of its engine.")
-    began_at: float | None = Field(None, description="When its first phase began, Unix seconds of its own clock.")
-    clock_offset_us: float = Field(description="Its clock less the lab's, measured before the load.")
-    offset_error_us: float = Field(description="By how much the offset may be wrong: half a round trip.")
+    busiest_thread_share: float | None = Field(
+        None, description="The CPU time of the busiest thread divided by the wall time."
+    )
+    lag_p99_us: float | None = Field(
+        None, description="With a rate: the 99th percentile of the delay from scheduled to actual start."
+    )
+    status: int | None = Field(None, description="The exit status of the engine on the machine.")
+    began_at: float | None = Field(
+        None, description="The time at which the first phase began, in Unix seconds of the machine's own clock."
+    )
+    clock_offset_us: float = Field(
+        description="The difference of the machine's clock from that of pgtrial's machine, measured before the load."
+    )
+    offset_error_us: float = Field(description="The possible error of the offset, which is half a round trip.")
     start_skew_us: float | None = Field(
-        None, description="From the instant at which all were to begin until it did, by the lab's clock."
+        None,
+        description="The delay from the planned common start to the start of the machine, by the clock of "
+        "pgtrial's machine.",
     )
 
 
@@ -56,22 +70,28 @@ class ServerPlace(Record):
     """The host of an arm's server, and the network path from the lab to it. None means that a value is not known."""
 
     arm: str
-    host: str = Field(description="As the study names it; several deployments with commas.")
+    host: str = Field(description="The host, as the study names it. Several deployments are separated by commas.")
     by: Literal["this machine", "ssh", "dsn"]
     address: str | None
     looked_at: str | None = added(None, "Of a given server: the login by which its host was looked at.")
-    system: str | None = Field(description="Distribution and kernel.")
-    with_lab: bool | None = Field(description="Whether it is the lab's own machine.")
-    path: str | None = Field(description="unix socket, loopback, own address, network.")
-    interface: str | None = Field(description="The lab's network device of the route.")
+    system: str | None = Field(description="The distribution and the kernel.")
+    with_lab: bool | None = Field(description="True if it is the machine of pgtrial itself.")
+    path: str | None = Field(description="The kind of network path: unix socket, loopback, own address or network.")
+    interface: str | None = Field(description="The network device of pgtrial's machine on the route.")
     mtu: int | None
     tls: str | None
-    trials: int = Field(description="Trials before which the round trip was measured.")
-    round_trip_us: float | None = Field(description="Of a SELECT 1: the median over these trials of each one's median.")
+    trials: int = Field(description="The number of trials before which the round trip was measured.")
+    round_trip_us: float | None = Field(
+        description="The round trip of a SELECT 1: the median over these trials, of the median in each."
+    )
     round_trip_lowest_us: float | None
     round_trip_highest_us: float | None
-    bandwidth_mb_s: float | None = Field(description="From the server to the lab, 10^6 bytes, measured once.")
-    clock_offset_us: float | None = Field(description="The host's clock less the lab's.")
+    bandwidth_mb_s: float | None = Field(
+        description="The bandwidth from the server to pgtrial's machine in 10^6 bytes per second, measured once."
+    )
+    clock_offset_us: float | None = Field(
+        description="The difference of the host's clock from that of pgtrial's machine."
+    )
     clock_offset_error_us: float | None
 
 
@@ -83,24 +103,34 @@ class MachinePart(Record):
     address: str | None
     with_lab: bool | None = added(None, "Whether the lab's own machine has it, or it is that.")
     trials: int
-    lost: int = Field(description="Trials in which it was lost.")
-    clients: int | None = Field(description="At most, at one time.")
+    lost: int = Field(description="The number of trials in which the machine was lost.")
+    clients: int | None = Field(description="The largest number of clients at one time.")
     transactions: int
-    share: float | None = Field(description="Of all transactions of these trials.")
-    tps: float | None = Field(description="Of the median trial; its load points are mixed.")
+    share: float | None = Field(description="The share of all transactions of these trials.")
+    tps: float | None = Field(description="The tps of the median trial. Different load points are mixed.")
     speed: float | None = Field(
-        description="Transactions per second and client, by those of the trial's median machine: the median over the "
-        "trials. None where it was alone."
+        description="The transactions per second and client, divided by those of the median machine of the "
+        "trial: the median over the trials. None if the machine was alone."
     )
     slower_by: float | None = Field(
-        description="Of a slow machine: how far its speed is below the others' median, as a share; None: it is not."
+        description="For a slow machine, the share by which its speed is below the median of the other machines; "
+        "None for other machines."
     )
     cpu_per_transaction_us: float | None
-    busiest_thread_share: float | None = Field(description="Of the trial in which it was highest.")
-    lag_p99_us: float | None = Field(description="Of the trial in which it was highest; None in a closed loop.")
-    start_skew_us: float | None = Field(description="How much later than planned it began, the furthest from nought.")
-    clock_offset_us: float | None = Field(description="Its clock less the lab's: the median over the trials.")
-    offset_error_us: float | None = Field(description="The largest of these trials.")
+    busiest_thread_share: float | None = Field(
+        description="The CPU time of the busiest thread divided by the wall time, in the trial in which it was highest."
+    )
+    lag_p99_us: float | None = Field(
+        description="The 99th percentile of the delay from scheduled to actual start, in the trial in which it "
+        "was highest; None without a rate."
+    )
+    start_skew_us: float | None = Field(
+        description="The delay of the start after the planned time, in the trial in which it differed most from zero."
+    )
+    clock_offset_us: float | None = Field(
+        description="The difference of the machine's clock from that of pgtrial's machine: the median over the trials."
+    )
+    offset_error_us: float | None = Field(description="The largest possible error of the offset in these trials.")
 
 
 class MachineWay(Record):
@@ -109,8 +139,8 @@ class MachineWay(Record):
 
     machine: str
     arm: str
-    trials: int = Field(description="Trials before which it was measured.")
-    round_trip_us: float = Field(description="The median over these trials of each one's median.")
+    trials: int = Field(description="The number of trials before which the path was measured.")
+    round_trip_us: float = Field(description="The round trip: the median over these trials, of the median in each.")
     round_trip_lowest_us: float
     round_trip_highest_us: float
 
@@ -118,10 +148,14 @@ class MachineWay(Record):
 class WhereItRan(Record):
     """The machines on which a study ran and what each of them did, if there is more than one."""
 
-    lab: str | None = Field(description="System of the lab's machine; None: not known.")
-    load: Literal["lab", "fleet"] = Field(description="What made the load.")
+    lab: str | None = Field(description="The system of pgtrial's machine; None if it is not known.")
+    load: Literal["lab", "fleet"] = Field(
+        description="The maker of the load: pgtrial's own machine (`lab`) or a `fleet`."
+    )
     servers: list[ServerPlace]
-    machines: list[MachinePart] = Field([], description="Of the fleet, in the order in which they first took part.")
+    machines: list[MachinePart] = Field(
+        [], description="The machines of the fleet, in the order in which they first took part."
+    )
     ways: list[MachineWay] = added(
         [], "From each machine of the fleet to each server; empty: by Unix sockets, or not known."
     )

@@ -88,25 +88,33 @@ class Defaults(Record):
 class Pack(Record):
     """The content of pack.toml."""
 
-    description: str = Field(min_length=1, description="What the workload is, in one sentence.")
-    transaction: str = Field(min_length=1, description="What a transaction is, for the report.")
-    scale: str = Field(min_length=1, description="What one unit of scale is, for people.")
-    mb_per_scale: float = Field(0, ge=0, description="Megabytes of one unit of scale, about; 0: unknown.")
-    server: int = Field(OLDEST, ge=OLDEST, description="The oldest major version of PostgreSQL that it runs on.")
-    extensions: list[str] = Field([], description="Extensions that it needs; the lab creates them.")
+    description: str = Field(min_length=1, description="A description of the workload, in one sentence.")
+    transaction: str = Field(min_length=1, description="A description of a transaction, for the report.")
+    scale: str = Field(min_length=1, description="A description of one unit of scale, for people.")
+    mb_per_scale: float = Field(
+        0,
+        ge=0,
+        description="The approximate size in megabytes of the data for one unit of scale; 0 if it is not known.",
+    )
+    server: int = Field(OLDEST, ge=OLDEST, description="The oldest major version of PostgreSQL on which the pack runs.")
+    extensions: list[str] = Field([], description="The extensions that the pack needs. pgtrial creates them.")
     hold: str | None = Field(
         None,
         pattern=r"^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$",
-        description="A setting of PostgreSQL, `queue.hold_snapshot`: of an arm in which it is on, the lab runs "
-        "hold.sql in a session of its own that stays open during the load.",
+        description="The name of a setting, such as `queue.hold_snapshot`. In arms in which it is on, hold.sql "
+        "runs in a session of its own that stays open during the load.",
     )
-    defaults: Defaults = Field(Defaults(), description="scale, clients, protocol and max_tries of a study.")
-    variables: Variables = Field({}, description="`{ batch = 50 }`; default: pack.toml's.")
-    scripts: dict[str, Weight] = Field({}, description="Weight of each script, by its file.")
+    defaults: Defaults = Field(
+        Defaults(), description="The defaults of scale, clients, protocol and max_tries for studies with this pack."
+    )
+    variables: Variables = Field({}, description="The variables of the scripts with their defaults.")
+    scripts: dict[str, Weight] = Field({}, description="The weight of each script, by its file.")
     mixes: dict[str, dict[str, Weight]] = Field(
-        {}, description="In place of scripts: several such tables, of which the first one is the default."
+        {},
+        description="Several tables of scripts with their weights, in place of `scripts`. The first one is the "
+        "default.",
     )
-    quality: Quality | None = Field(None, description="What measure.sql finds out.")
+    quality: Quality | None = Field(None, description="The quality that measure.sql determines.")
 
     @model_validator(mode="after")
     def _weights(self) -> Pack:
