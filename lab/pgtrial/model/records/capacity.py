@@ -13,7 +13,9 @@ class CapacityLoad(Record):
     percentile: str
     limit_s: float
     failures: float = Field(description="The share of transactions that is allowed to fail.")
-    at_most: float | None = added(None, "The highest rate that is tried, transactions per second; None: no limit.")
+    at_most: float | None = added(
+        None, "The highest rate that is tried, in transactions per second; None if there is no limit."
+    )
 
     @property
     def label(self) -> str:

@@ -69,8 +69,8 @@ class BlockRatio(Record):
     )
     cut: list[str] = added(
         [],
-        "Arms whose value in it is only known to be at least as bad: it cannot show that they are better than the "
-        "other arm, or equal to it.",
+        "The arms whose value in the block is only a bound: the true value may be worse. The block cannot "
+        "show that such an arm is better than the other arm, or equal to it.",
     )
     counted: bool = Field(
         description="True if this block and all blocks before it are complete. The ratio of another block is "
@@ -136,7 +136,7 @@ class Claim(Record):
         description="True if the whole interval lies within the margin, whatever the verdict is."
     )
     not_worse: bool = added(
-        False, "Of a one-sided study: whether a loss of the margin or more is excluded, whatever the verdict."
+        False, "In a one-sided study, true if a loss of the margin or more is excluded, whatever the verdict is."
     )
     blocks: int = Field(
         description="The number of blocks on which the interval rests: those of the last look that has the verdict."
@@ -174,18 +174,20 @@ class Claim(Record):
     )
     more_s: float | None = Field(None, description="The time that these blocks would take, in seconds.")
     more_chance: float | None = added(
-        None, "Probability that they decide, if the difference is as estimated; None: unknown, or too few blocks."
+        None,
+        "The probability that these blocks decide, if the difference is as estimated; None if it is not "
+        "known, or if there are too few blocks.",
     )
     established_margin: float | None = Field(
         None, description="The margin within which the arms are established to be equivalent."
     )
     looks: list[LookReading] = Field([])
     ratios: list[BlockRatio] = Field([])
-    unit: Unit = added("block", "What the numbers of blocks in this claim, its looks and ratios count.")
+    unit: Unit = added("block", "The unit of the numbers of blocks in this claim, its looks and its ratios.")
     regime: When | Side | None = added(
-        None, "Of which regime, or of which side of a cliff, a part speaks; None: whole trials."
+        None, "The regime, or the side of a cliff, that a part of a claim is about; None for whole trials."
     )
-    parts: list[Claim] = added([], "The claims by regime if it changes, or by side of a cliff.")
+    parts: list[Claim] = added([], "The claims by regime if the regime changes, or by side of a cliff.")
 
     @property
     def read(self) -> list[Claim]:

@@ -25,7 +25,9 @@ class Facts(Record):
     format: int = FORMAT
     arm: str
     deployment: int | None = added(
-        None, "Which of the arm's deployments, from 0, in facts/ARM/NUMBER.json; None: it has no others."
+        None,
+        "The number of the arm's deployment, counted from 0, in facts/ARM/NUMBER.json; None if the arm has a "
+        "single one.",
     )
     collected: str
     facts: dict[str, dict[str, Any]] = Field(
@@ -33,7 +35,9 @@ class Facts(Record):
         "os, storage, network, server, settings, defaults, sources, client and probes. An unknown "
         "value is null."
     )
-    changed: list[FactChange] = added([], "What had changed whenever the study went on, the earliest first.")
+    changed: list[FactChange] = added(
+        [], "The facts that had changed when the study went on, the earliest change first."
+    )
 
 
 class Finding(Record):

@@ -12,7 +12,7 @@ class EarlierGate(Record):
 
     created: Moment
     status: int = Field(ge=0, le=3, description="The exit status of the earlier gate.")
-    stopped: bool = added(False, "Whether it was stopped after some blocks, and not gone on with.")
+    stopped: bool = added(False, "True if it was stopped after some blocks and never continued.")
 
 
 class GateRecord(Record):
@@ -20,4 +20,4 @@ class GateRecord(Record):
 
     status: int = Field(ge=0, le=3, description="The exit status.")
     outcome: str = Field(description="The sentence that was printed.")
-    earlier: list[EarlierGate] = added([], "The gates of the same set-ups before this one, the oldest first.")
+    earlier: list[EarlierGate] = added([], "The earlier gates of the same set-ups, the oldest one first.")

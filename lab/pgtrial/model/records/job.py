@@ -40,8 +40,8 @@ class JobLoad(PointKind, Record):
     reports_progress: ClassVar[bool] = True
 
     limit_s: float = Field(description="The time in seconds after which a job has failed.")
-    command: str | None = added(None, "The program with its options; None: a file of SQL.")
-    beside: BesideLoad | None = added(None, "The load that runs beside it; None: it is alone.")
+    command: str | None = added(None, "The program with its options; None if the job is an SQL file.")
+    beside: BesideLoad | None = added(None, "The load that runs beside the job; None if the job runs alone.")
 
     @property
     def measure(self) -> Measure:

@@ -30,27 +30,34 @@ class LoadPoint(Record):
         description="The scale of the tables of pgbench, a pack or a suite. Scales of suites can have decimals. "
         "It is 1 for tests of sysbench and replays."
     )
-    sysbench: bool = added(False, "Whether it is a test of sysbench.")
-    tables: int | None = added(None, "Tables of a test of sysbench; None: its own.")
-    table_size: int | None = added(None, "Rows of each of them; None: the test's own.")
-    tasks: TaskLoad | None = added(None, "Of the workload app-tasks: what runs.")
+    sysbench: bool = added(False, "True if the workload is a test of sysbench.")
+    tables: int | None = added(None, "The number of tables of a test of sysbench; None for the default of the test.")
+    table_size: int | None = added(
+        None, "The number of rows of each of these tables; None for the default of the test."
+    )
+    tasks: TaskLoad | None = added(None, "The tasks, if the workload is app-tasks.")
     mix: dict[str, Weight] = added(
-        {}, "Of scripts with weights: how often each is chosen; the workload is all of them."
+        {}, "The weights of scripts, if they have weights. The workload is then all scripts together."
     )
-    of_arms: dict[str, str] = added({}, "Where arms run scripts of their own: by arm, the name of its script.")
-    data: str | None = added(None, "The user's own data, for people; None: tables that pgtrial makes.")
+    of_arms: dict[str, str] = added({}, "The name of each arm's script, by arm, if arms have scripts of their own.")
+    data: str | None = added(None, "A description of the user's own data; None if pgtrial makes the tables.")
     without_tables: bool = added(
-        False, "Of scripts that name none of pgbench's tables, on a server that pgtrial makes: it has no tables."
+        False,
+        "True if the server has none of pgbench's tables, because no script names one and pgtrial makes the server.",
     )
-    pack: PackLoad | None = added(None, "Of a workload that is a pack: what runs.")
-    replay: ReplayLoad | None = added(None, "Of a replay: what runs.")
-    suite: SuiteLoad | None = added(None, "Of a suite: what runs.")
-    job: JobLoad | None = added(None, "Of a job: what runs; the workload is the name of its file or program.")
-    programs: bool = added(False, "Whether the load is what the arms' client programs do.")
+    pack: PackLoad | None = added(None, "The pack, if the workload is one.")
+    replay: ReplayLoad | None = added(None, "The replay, if the workload is one.")
+    suite: SuiteLoad | None = added(None, "The suite, if the workload is one.")
+    job: JobLoad | None = added(
+        None, "The job, if the workload is one. The workload is then the name of its file or program."
+    )
+    programs: bool = added(False, "True if the client programs of the arms make the load.")
     clients: int = Field(description="The number of clients; for tasks and replays, the largest number of connections.")
     protocol: str
-    rate: float | None = added(None, "Transactions per second; None: a closed loop.")
-    capacity: CapacityLoad | None = added(None, "Where the highest rate is looked for: the promise that it keeps.")
+    rate: float | None = added(None, "The rate in transactions per second; None if each client runs as fast as it can.")
+    capacity: CapacityLoad | None = added(
+        None, "The promise for which the highest rate is looked for, in a study of capacity."
+    )
 
     def __hash__(self) -> int:
         """Load points are keys of dictionaries, and dictionaries have no hash of their own."""

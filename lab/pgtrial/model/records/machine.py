@@ -21,8 +21,10 @@ class Planted(Record):
         description="The number of rows that the server counts in each transaction, so that the arm is slower by "
         "that share.",
     )
-    low: float | None = added(None, "Lower end of the share that this work takes, with 95% by the calibration.")
-    high: float | None = added(None, "Upper end of that share.")
+    low: float | None = added(
+        None, "The lower end of the 95% interval of the share that this work takes, from the calibration."
+    )
+    high: float | None = added(None, "The upper end of that interval.")
 
 
 class Selftest(Record):
@@ -54,7 +56,9 @@ class Found(Record):
     )
     studies: list[StudyRun]
     gap: Estimate | None = added(
-        None, "Measured / planted - 1, with a 95% interval of both; None: the calibration has no interval."
+        None,
+        "The measured share divided by the planted one, minus 1, with a 95% interval of both; None if the "
+        "calibration has no interval.",
     )
 
     @property
@@ -109,13 +113,12 @@ class Certificate(Record):
     )
     reach: list[Reach]
     same: list[StudyRun] = Field(description="The studies of equal arms (A/A studies).")
-    alike: Estimate | None = added(
-        None, "Difference of the two arms that are alike, with a 95% interval of all blocks."
-    )
+    alike: Estimate | None = added(None, "The difference of the two equal arms, with a 95% interval over all blocks.")
     relabelled: int = added(
-        0, "Orders drawn anew for the recorded blocks, in certificates of November 2026 and before."
+        0,
+        "The number of random orders drawn again for the recorded blocks, in certificates of November 2026 and before.",
     )
-    relabelled_false: int = added(0, "Of these, orders under which the rule calls the arms different.")
+    relabelled_false: int = added(0, "The number of these orders under which the rule calls the arms different.")
     planted: list[Found]
 
     @property
@@ -156,11 +159,15 @@ class Conditions(Record):
         description="The length of the measured part of a trial in seconds; 0 if it ends with the tasks of the "
         "load point.",
     )
-    slice_s: float | None = added(None, "Length of the slices in which trials alternate; None: each runs by itself.")
-    metric: str | None = added(None, "The declared metric of the primary claims; None: the measure of the load.")
+    slice_s: float | None = added(
+        None, "The length in seconds of the slices in which trials alternate; None if each trial runs by itself."
+    )
+    metric: str | None = added(
+        None, "The declared metric of the primary claims; None for the usual measure of the load."
+    )
     own: str | None = added(
         None,
-        "SHA-256 of the study's own scripts, client programs, data and given servers; None: all are pgtrial's.",
+        "The SHA-256 of the study's own scripts, client programs, data and given servers; None if it has none.",
     )
 
 
@@ -182,9 +189,12 @@ class Noise(Record):
     )
     within: Amount | None = added(
         None,
-        "Of it, what comes from the seconds of its trials; None: they do not alternate, or the study has not ended.",
+        "The part of the noise that comes from the seconds within trials; None if the trials do not "
+        "alternate, or if the study has not ended.",
     )
-    overhead_s: Amount | None = added(None, "Of a block's wall time, what is not load, seconds; None: not known.")
+    overhead_s: Amount | None = added(
+        None, "The part of a block's wall time that is not load, in seconds; None if it is not known."
+    )
 
 
 class NoiseRecord(Record):

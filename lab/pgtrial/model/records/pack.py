@@ -26,7 +26,7 @@ class Quality(Record):
         description="The difference up to which the medians of two arms count as equal, in the unit of the quality.",
     )
     at_least: float | None = added(
-        None, "The worst value with which an arm gets a verdict: the least, or where less is better the most."
+        None, "The worst quality with which an arm gets a verdict: the least value, or the largest if less is better."
     )
 
     def reaches(self, value: float) -> bool:
@@ -44,15 +44,17 @@ class PackLoad(Record):
     """The pack of a load point: its scripts with their weights, its variables, and what it measures."""
 
     name: str
-    mix: str | None = added(None, "Which of the pack's mixes; None: it has but one.")
+    mix: str | None = added(None, "The name of the pack's mix; None if the pack has only one.")
     scripts: dict[str, Weight] = Field(description="The weight of each script, by its file in the pack.")
     variables: dict[str, str] = Field(description="The values of the pack's variables, without `scale`.")
     transaction: str = Field(description="A description of a transaction.")
     mb_per_scale: float = Field(
         description="The approximate size in megabytes of the data for one unit of scale; 0 if it is not known."
     )
-    hold: str | None = added(None, "The setting of PostgreSQL that has the lab run hold.sql during the load.")
-    quality: Quality | None = added(None, "What measure.sql finds out; None: there is no such file.")
+    hold: str | None = added(
+        None, "The name of the PostgreSQL setting by which an arm asks for hold.sql during the load."
+    )
+    quality: Quality | None = added(None, "The quality that measure.sql determines; None if the pack has no such file.")
 
     def __hash__(self) -> int:
         """Load points are keys of dictionaries, and dictionaries have no hash of their own."""

@@ -41,9 +41,11 @@ class Interleaving(Record):
         description="The length of a slice in seconds. The measured part of each trial is a whole number of slices."
     )
     shared_server: bool = Field(False, description="True if all arms are sessions of one server with other settings.")
-    transactions: int = added(5, "How many median transactions of the slowest arm a slice is to hold.")
+    transactions: int = added(5, "The number of median transactions of the slowest arm that a slice must hold.")
     longer: dict[int, float] = added(
-        {}, "By load point the length where slice_s was too short for that, as its first warm-up found; for all arms."
+        {},
+        "The length of slices for all arms, by load point, where the first warm-up found slice_s to be too "
+        "short for that.",
     )
 
     def slice_at(self, point: int) -> float:
@@ -136,7 +138,9 @@ class Spending(Record):
 
     end: int = Field(description="The number of blocks in the plan when it was made. An extension does not change it.")
     kept: float = Field(description="The part of the error that is kept for looks after the end of the plan.")
-    worse: float = added(0.5, "The part of the error on the side of worse, larger where the study is one-sided.")
+    worse: float = added(
+        0.5, "The part of the error that is spent on the side of worse. It is larger in one-sided studies."
+    )
 
     @property
     def one_sided(self) -> bool:
@@ -191,14 +195,22 @@ class Plan(Record):
         description="The planned looks up to max_blocks, as numbers of blocks. If max_blocks is too small for a "
         "look, the first look beyond it."
     )
-    spending: Spending | None = added(None, "Of the rule P9; None: the study was planned for the rule P8.")
-    metrics: list[str] = added([], "What claims compare, the first the primary ones; empty: the measure of the load.")
-    prices: dict[str, float] = added({}, "Per arm the price of an hour, in hundredths of its currency.")
+    spending: Spending | None = added(
+        None, "How the looks of the rule P9 share the error; None if the study was planned for the rule P8."
+    )
+    metrics: list[str] = added(
+        [],
+        "The metrics that claims compare. The first one is that of the primary claims. Empty for the usual "
+        "measure of the load.",
+    )
+    prices: dict[str, float] = added({}, "The price of an hour by arm, in hundredths of its currency.")
     margin: float
     stop_early: bool
-    drop_decided: bool = added(False, "Whether an arm leaves at the look at which all its claims are decided.")
-    studies: int = added(1, "How many studies share the error of 5%, this one among them.")
-    families: int = added(1, "How many families of claims share the error of 5%; 1: each errs in 5% by itself.")
+    drop_decided: bool = added(False, "True if an arm leaves at the look at which all its claims are decided.")
+    studies: int = added(1, "The number of studies that share the error of 5%, this one included.")
+    families: int = added(
+        1, "The number of families of claims that share the error of 5%; 1 if each family errs in 5% by itself."
+    )
     allow_busy_client: bool = Field(
         False, description="True if trials in which the load engine was the bottleneck may decide."
     )
@@ -211,25 +223,30 @@ class Plan(Record):
     scope: str = Field(description="The scope of the verdict, e.g. `this host, data directory swapped every trial`.")
     statistics: Literal["drawn", "same", "once"] = added(
         "once",
-        "The planner's statistics of fresh copies: drawn by ANALYZE for each trial, the same in all arms, or once when "
-        "the template was loaded, as in all studies that are older than this.",
+        "The planner's statistics of fresh copies: drawn by ANALYZE for each trial, the same in all arms, or "
+        "made once when the template was loaded, as in all studies that are older than this key.",
     )
     deployments: int = added(
         1,
-        "Given servers of one product that each arm names. With several, all trials of a block run on "
-        "those of one number, their place.",
+        "The number of given servers of one product that each arm names. If there are several, all trials of "
+        "a block run on those with the same number.",
     )
     hosts: dict[str, list[ServerHost]] = added(
-        {}, "Per arm where its server is, one for each deployment; empty where all are on the lab's machine."
+        {},
+        "The hosts of the servers by arm, one for each deployment; empty if all servers are on the machine of pgtrial.",
     )
     scripts: dict[str, str] = Field({}, description="The SHA-256 of each script of the study, by its name.")
-    interleaving: Interleaving | None = added(None, "How trials alternate; None: each runs by itself.")
-    lengths: Lengths | None = added(None, "How the lengths of trials were chosen; None: the study gives them.")
+    interleaving: Interleaving | None = added(None, "How trials alternate; None if each trial runs by itself.")
+    lengths: Lengths | None = added(None, "How the lengths of trials were chosen; None if the study file gives them.")
     earlier: list[EarlierTry] = added(
-        [], "Studies of the same question in the same results directory, the oldest first."
+        [], "Studies of the same question in the same results directory, the oldest one first."
     )
-    left: dict[str, int] = added({}, "Arms that have left: after how many blocks, all their claims being decided.")
-    extensions: list[Extension] = added([], "How the study went on after its end, in order.")
+    left: dict[str, int] = added(
+        {},
+        "The arms that have left because all their claims were decided, each with the number of blocks after "
+        "which it left.",
+    )
+    extensions: list[Extension] = added([], "The extensions by which the study went on after its end, in order.")
     trials: list[PlannedTrial]
 
     @property

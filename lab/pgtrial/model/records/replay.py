@@ -102,18 +102,22 @@ class TemplateResult(Record):
     text: str = Field(description="The text with `$1` in the place of values, cut after 200 characters.")
     statements: int
     rows: int = Field(description="The number of rows that the statements returned or changed.")
-    rows_hash: str | None = added(None, "Of the values of all returned rows, in any order; None: not asked for.")
+    rows_hash: str | None = added(
+        None, "A hash of the values of all returned rows, in any order; None if hashes were not asked for."
+    )
     failures: dict[str, int] = Field({}, description="The errors that were not recorded, by SQLSTATE.")
     missing: int = Field(0, description="The number of recorded errors that did not occur.")
-    expected: dict[str, int] = added({}, "By SQLSTATE, errors as recorded.")
-    missing_failures: dict[str, int] = added({}, "By SQLSTATE, recorded errors that did not occur.")
+    expected: dict[str, int] = added({}, "The errors that occurred as recorded, by SQLSTATE.")
+    missing_failures: dict[str, int] = added({}, "The recorded errors that did not occur, by SQLSTATE.")
     consequences: dict[str, int] = added(
         {},
-        "Later statements, of any template, of transactions that an error of this one ended, by the SQLSTATE of that "
-        "error: they failed with 25P02, which was not recorded.",
+        "The later statements of any template that failed with 25P02, which was not recorded, because an "
+        "error of this template had aborted their transaction; by the SQLSTATE of that error.",
     )
     missing_consequences: dict[str, int] = added(
-        {}, "The same of recorded errors that did not occur: 25P02 was recorded for these statements."
+        {},
+        "The later statements for which 25P02 was recorded and did not occur, because an error of this "
+        "template did not occur; by the SQLSTATE of that error.",
     )
     time_us: StatementTimes | None = Field(
         description="The times of the statements without unexpected errors; None if all statements failed."
@@ -154,7 +158,7 @@ class StatementPlan(Record):
     arm: str
     template: int
     plan: list[str] = Field(description="The lines of the plan; empty if EXPLAIN rejects the statement.")
-    refusal: str | None = added(None, "Why there is no plan, in the server's words.")
+    refusal: str | None = added(None, "The server's message if there is no plan.")
 
 
 class StatementPlans(Record):

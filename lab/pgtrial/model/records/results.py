@@ -43,14 +43,16 @@ class Level(Record):
     )
     tps_high: float | None
     tps_before: Spread | None = added(
-        None, "Where the regime changes: the level before. There is no tps then, for it would average across."
+        None,
+        "The tps before the regime changes, if it does. `tps` is then None, because an average across the "
+        "change describes neither level.",
     )
-    tps_after: Spread | None = added(None, "The level after it, where one was kept.")
+    tps_after: Spread | None = added(None, "The tps after the change, if the trials kept a level then.")
     latency_us: dict[str, Spread | None] = Field(
         description="The mean, p50, p90, p95, p99 and p99.9 of the trials. A percentile is None if a trial has "
         "fewer than 100 slower transactions."
     )
-    quality: Spread | None = added(None, "Of a pack that measures one: the quality of the answers, e.g. the recall.")
+    quality: Spread | None = added(None, "The quality of the answers, such as the recall, if a pack measures one.")
 
 
 class StatementErrors(Record):
@@ -86,7 +88,9 @@ class Failures(Record):
     share: float = Field(description="The share of failures: failed / (failed + committed) transactions.")
     by_kind: dict[str, int] = Field(description="The failed transactions by SQLSTATE or kind.")
     aborted_clients: int
-    statements: list[StatementErrors] = added([], "Of a replay: the statements with errors, the newest kinds first.")
+    statements: list[StatementErrors] = added(
+        [], "The statements of a replay with errors. Those with errors that were not recorded come first."
+    )
 
 
 class Steadiness(Record):
@@ -262,7 +266,7 @@ class MetricClaim(Record):
     )
     claims: int = Field(description="The number of claims that share the error of each look.")
     blocks: int
-    withheld: str | None = added(None, "Why a secondary claim does not stand.")
+    withheld: str | None = added(None, "The reason for which a secondary claim does not stand.")
 
 
 class CurvePoint(Record):
@@ -350,7 +354,9 @@ class QueryClaim(Record):
     claims: int = Field(description="The number of claims that share the error of each look.")
     blocks: int
     more_blocks: int | None = added(
-        None, "Of an undecided query: blocks more that would decide it, as a forecast; None: unknown."
+        None,
+        "For an undecided query, a forecast of the number of further blocks that would decide it; None if it "
+        "is not known.",
     )
 
     @property
@@ -405,35 +411,57 @@ class StudyResult(Record):
     by_load_point: list[Claim]
     levels: list[Level]
     failures: list[Failures]
-    failure_claims: list[FailureClaim] = added([], "Of each comparison in which a transaction failed.")
+    failure_claims: list[FailureClaim] = added(
+        [], "The claims on failures, for each comparison in which a transaction failed."
+    )
     failures_lead: list[str] = Field(
         description="The arms whose failures are so many or so different that the report shows them first."
     )
     failed_trials: list[FailedTrial]
     steadiness: list[Steadiness] = Field(description="Slow trends in the trials whose regime does not change.")
     regimes: list[CellRegimes] = added(
-        [], "Load points at which some trial did not keep one level; empty: none did, or none was long enough."
+        [], "The load points at which a trial did not keep one level; empty if all did, or if no trial was long enough."
     )
     looks: list[PlannedLook]
-    left: dict[str, int] = added({}, "Arms that have left, all their claims being decided: after how many blocks.")
-    deployments: int = added(1, "Given servers of one product that each arm names.")
-    interruptions: list[Interruption] = added([], "Trials that a person ended; run again, and counted nowhere else.")
-    costs: list[Cost] = added([], "What a committed transaction cost; empty: not known.")
-    plans: list[PlanDifference] = added([], "Statements of the load whose plans differ between arms.")
-    moved: list[str] = added([], "Which costs moved with a decided difference, in words.")
-    carry_over: list[CarryOver] = added([], "Of an interleaved study: what arms leave behind for the next slice.")
-    carry_over_shifts: list[CarryOverShift] = added([], "Of an interleaved study: what that does to each comparison.")
+    left: dict[str, int] = added(
+        {},
+        "The arms that have left because all their claims were decided, each with the number of blocks after "
+        "which it left.",
+    )
+    deployments: int = added(1, "The number of given servers of one product that each arm names.")
+    interruptions: list[Interruption] = added(
+        [], "The trials that a person interrupted. They were run again, and count nowhere else."
+    )
+    costs: list[Cost] = added([], "The costs of a committed transaction; empty if they are not known.")
+    plans: list[PlanDifference] = added([], "The statements of the load whose plans differ between arms.")
+    moved: list[str] = added([], "The costs that differ by a decided amount, in words.")
+    carry_over: list[CarryOver] = added(
+        [], "The effect of each arm's slices on the next slice, in an interleaved study."
+    )
+    carry_over_shifts: list[CarryOverShift] = added(
+        [], "The effect of carry-over on each comparison, in an interleaved study."
+    )
 
-    criteria: list[Criterion] = added([], "Of a study on tasks: the table of criteria.")
-    curve: list[CurvePoint] = added([], "At a rate: the percentiles that stand. They describe, and are no verdicts.")
-    metrics: list[MetricClaim] = added([], "Of a study that declares metrics: the claims on them.")
-    statements: list[StatementClaim] = added([], "Of a replay: the templates that take a share of the time.")
-    queries: list[QueryClaim] = added([], "Of a suite: the geometric mean, then each query.")
+    criteria: list[Criterion] = added([], "The table of criteria, in a study of tasks.")
+    curve: list[CurvePoint] = added(
+        [], "The percentiles at a rate that have enough transactions. They are a description and have no verdicts."
+    )
+    metrics: list[MetricClaim] = added([], "The claims on the metrics that the study declares.")
+    statements: list[StatementClaim] = added(
+        [], "The claims on statement templates that take a share of the time, in a study of a replay."
+    )
+    queries: list[QueryClaim] = added(
+        [], "The claim on the geometric mean and then those on each query, in a study of a suite."
+    )
 
-    scaling: list[Scaling] = added([], "Of six or more numbers of clients: the scalability law of each arm.")
-    cliffs: list[SizeCurve] = added([], "Of six or more scales: where the throughput of each arm falls.")
+    scaling: list[Scaling] = added([], "The scalability law of each arm, if there are six or more numbers of clients.")
+    cliffs: list[SizeCurve] = added(
+        [], "The sizes at which the throughput of each arm falls, if there are six or more scales."
+    )
 
-    where: WhereItRan | None = added(None, "Which machine did what; None: everything ran on the lab's machine.")
+    where: WhereItRan | None = added(
+        None, "The machines and what each of them did; None if everything ran on the machine of pgtrial."
+    )
 
     @model_validator(mode="before")
     @classmethod

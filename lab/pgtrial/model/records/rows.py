@@ -26,8 +26,10 @@ class TableRows(Record):
         False, description="True if the load changes the table on a given server, where the changes of trials stay."
     )
     unread: str | None = added(
-        None, "Why the rows were not read, as the server says it; None: they were read, or the record is older."
+        None, "The server's message if the rows could not be read; None if they were read, or if the record is older."
     )
     has_policies: bool = added(
-        False, "Whether policies of row-level security may hide rows from the load's role: those it sees were read."
+        False,
+        "True if policies of row-level security may hide rows from the role of the load. The rows that this "
+        "role sees were read.",
     )

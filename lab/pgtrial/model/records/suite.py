@@ -105,8 +105,10 @@ class QueryResult(Record):
     times_us: list[float] = Field(
         description="The times of the runs without an error, from sending to the answer, in the order of the runs."
     )
-    over_limit: int = added(0, "Runs that were cancelled at the limit; they have it as their time.")
-    failures: dict[str, int] = added({}, "By SQLSTATE, runs that ended with an error, and have no time.")
+    over_limit: int = added(
+        0, "The number of runs that were cancelled at the limit. They have the limit as their time."
+    )
+    failures: dict[str, int] = added({}, "The number of runs that ended with an error and have no time, by SQLSTATE.")
     message: str | None = added(None, "The first error, in the server's words.")
     answers: list[QueryAnswer] = Field([], description="The different answers that the runs returned.")
 

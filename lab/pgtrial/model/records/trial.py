@@ -78,14 +78,22 @@ class Phase(Record):
         description="The latencies of committed transactions; None if nothing was committed."
     )
     service_us: ServiceTime | None = added(
-        None, "With a rate, beside latency_us, which then is the response time; None for trials older than this."
+        None,
+        "The time from the actual start to the end, at a rate; latency_us is then the response time. None "
+        "for trials that are older than this field.",
     )
-    with_failures_us: Percentiles | None = added(None, "Of the measured part; None: nothing failed, or not known.")
+    with_failures_us: Percentiles | None = added(
+        None,
+        "The percentiles in which failed transactions count too, for the measured part; None if nothing "
+        "failed, or if they are not known.",
+    )
     retries: Count | None = added(
-        None, "Tries of transactions after the first one; None: the trial is older than this."
+        None, "The number of tries of transactions after the first one; None for trials that are older than this field."
     )
     statement_errors: Count | None = added(
-        None, "Of sysbench's tests: statements that failed, whether or not the test's script went on; None: not known."
+        None,
+        "For tests of sysbench, the number of statements that failed, whether or not the script of the test "
+        "went on; None if it is not known.",
     )
 
 
@@ -212,7 +220,9 @@ class JobSummary(Record):
         "processes pgtrial can read."
     )
     beside: Phase | None = added(
-        None, "The load beside the job, from the job's start until the load has caught up; None: none, or it has not."
+        None,
+        "The measurements of the load beside the job, from the start of the job until the load has caught "
+        "up; None if there was no such load, or if it did not catch up.",
     )
 
 
@@ -258,16 +268,21 @@ class LoadStatement(Record):
     )
     chosen: Literal["literals", "custom", "generic", "unknown"] | None = added(
         None,
-        "How the server plans it: with the values in its text; anew for the values of each execution (custom plan); "
-        "once for all values (generic plan); unknown: the values of its parameters are not known. None: the trial is "
-        "older than this, and the plan is the generic one for NULLs.",
+        "The way in which the server plans the statement: with the values in its text; for the values of "
+        "each execution (custom plan); once for all values (generic plan); or unknown, if the values of its "
+        "parameters are not known. None if the trial is older than this field, and the plan is the generic "
+        "one for NULLs.",
     )
     hides_statements: bool = added(
-        False, "Whether it calls functions or fires triggers, whose statements have plans that EXPLAIN does not show."
+        False,
+        "True if the statement calls functions or fires triggers, whose statements have plans that EXPLAIN "
+        "does not show.",
     )
-    not_chosen: list[str] = added([], "Of a custom or generic plan: the plan of the other kind.")
+    not_chosen: list[str] = added([], "The plan of the other kind, if `chosen` is a custom or a generic plan.")
     planning_ms: float | None = added(
-        None, "The shortest time in which the server made a custom plan of it after the load; None: it made none."
+        None,
+        "The shortest time in which the server made a custom plan of the statement after the load; None if "
+        "it made none.",
     )
 
 
@@ -307,17 +322,24 @@ class Trial(Record):
     warmup: Phase | None = None
     measured: Phase | None = None
     capacity: float | None = added(
-        None, "Of a study of capacity: the highest rate that keeps the promise, 1/s; `measured` is its nearest probe."
+        None,
+        "The highest rate that keeps the promise, in transactions per second, in a study of capacity. "
+        "`measured` is the probe that is nearest to it.",
     )
-    probes: list[Probe] = added([], "Of a study of capacity: its probes, in the order of time.")
-    tasks: TaskSummary | None = added(None, "Of the workload app-tasks.")
-    kinds: list[TransactionKind] = added([], "Of the workload order-entry: each of its transactions.")
-    replay: ReplaySummary | None = added(None, "Of a replay: what became of its statements.")
-    job: JobSummary | None = added(None, "Of a job.")
-    suite: SuiteSummary | None = added(None, "Of a suite: what became of its queries.")
-    quality: float | None = added(None, "What measure.sql of a pack found after the load, e.g. the recall.")
+    probes: list[Probe] = added([], "The probes in the order of time, in a study of capacity.")
+    tasks: TaskSummary | None = added(None, "The outcome of the tasks, if the workload is app-tasks.")
+    kinds: list[TransactionKind] = added(
+        [], "The measurements of each kind of transaction, if the workload is order-entry."
+    )
+    replay: ReplaySummary | None = added(None, "The outcome of the statements of a replay.")
+    job: JobSummary | None = added(None, "The outcome of a job.")
+    suite: SuiteSummary | None = added(None, "The outcome of the queries of a suite.")
+    quality: float | None = added(
+        None, "The number that measure.sql of a pack returned after the load, such as the recall."
+    )
     table_created_s: float | None = added(
-        None, "How long the workload's table took to be made, once for all trials on the same data."
+        None,
+        "The time that it took to make the table of the workload, once for all trials on the same data, in seconds.",
     )
     aborted_clients: Count = 0
     client: ClientUse | None = None
@@ -329,27 +351,30 @@ class Trial(Record):
     )
     shared_deltas: dict[str, dict[str, Amount]] = added(
         {},
-        "As server_deltas, where all arms are sessions of one server: of all arms together, in the trial of the arm "
-        "that began first.",
+        "The changes of counters, like server_deltas, for all arms together if they are sessions of one "
+        "server. They are in the trial of the arm that began first.",
     )
     statements: dict[str, LoadStatement] = added(
-        {}, "Of the trials of the first block: statements of the load, by their text without values."
+        {}, "The statements of the load by their text without values, in the trials of the first block."
     )
     plan_nodes: dict[str, list[str]] = added(
         {},
-        "Of trials whose planner statistics were drawn: by statement, as in statements, the nodes of the plan that it "
-        "had in this trial.",
+        "The nodes of the plan of each statement in this trial, by the key in `statements`, if the planner's "
+        "statistics were drawn for the trial.",
     )
     statements_left_out: bool = added(
-        False, "Whether the load sends further statements, or may do so: they are many, or a short run has found them."
+        False,
+        "True if the load sends further statements, or may do so, because they are many or were found by a short run.",
     )
     statement_rows: dict[str, StatementRows] = added(
         {},
-        "Of servers with pg_stat_statements: calls and rows of the statements that took longest, by the first 100 "
-        "characters of their texts without values.",
+        "Calls and rows of the statements that took longest, by the first 100 characters of their texts "
+        "without values, on servers with pg_stat_statements.",
     )
     sessions_seen: Count = added(
-        0, "So many times a session of the load was looked at for its last statement; 0: they are those of the scripts."
+        0,
+        "The number of times at which the last statement of a session of the load was read; 0 if the "
+        "statements are those of the scripts.",
     )
     relations_before: dict[str, dict[str, float]] = Field(
         {}, description="The values of `relations` before the load; empty for trials that are older than this record."
@@ -360,27 +385,31 @@ class Trial(Record):
         "toast_tables, which is the number of tables of this name that have a TOAST table.",
     )
     huge_pages: dict[str, dict[str, int]] = added(
-        {}, "Of an arm with huge pages: the kernel's counters `before`, `during` and `after` the trial."
+        {}, "The kernel's counters `before`, `during` and `after` the trial, for an arm with huge pages."
     )
     round_trip_us: float | None = added(
-        None, "Median of 20 round trips (SELECT 1) before the load; None for trials older than this record."
+        None, "The median of 20 round trips (SELECT 1) before the load; None for trials that are older than this field."
     )
     start_failures: list[str] = added(
         [],
-        "What the server said at each attempt at which it did not start. After one the second succeeded; after two "
-        "the trial has failed.",
+        "The server's messages for each attempt at which it did not start. If there is one, the second "
+        "attempt succeeded; if there are two, the trial has failed.",
     )
-    not_permitted: list[str] = added([], "What the arm's server does not permit the lab, and the trial did without.")
+    not_permitted: list[str] = added(
+        [], "The actions that the arm's server did not permit to pgtrial, and that the trial left out."
+    )
     notes: list[str] = Field(
         [], description="Sentences that a reader should know, such as one on a checkpoint in the measured part."
     )
-    machines: list[MachineShare] = added([], "Of a load made by a fleet: each machine's part.")
-    program: str | None = added(None, "What the arm's client program says that it is: `psycopg 3.2.1`.")
-    failure_spans: list[FailureSpan] = added([], "When transactions failed, by kind, in the order of time.")
+    machines: list[MachineShare] = added([], "The share of each machine, if a fleet made the load.")
+    program: str | None = added(None, "The name and version that the arm's client program reports: `psycopg 3.2.1`.")
+    failure_spans: list[FailureSpan] = added(
+        [], "The times at which transactions failed, by kind, in the order of time."
+    )
     server_log_tail: list[str] = added(
         [],
-        "What the server's log said during the load of PANIC, FATAL and processes that ended: the last "
-        "lines, no statements.",
+        "The last lines of the server's log during the load about PANIC, FATAL and processes that ended. "
+        "They contain no statements.",
     )
 
     @property

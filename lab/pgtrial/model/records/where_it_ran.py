@@ -23,9 +23,7 @@ class ServerHost(Record):
         "socket its directory.",
     )
     data: str | None = Field(None, description="With ssh: the folder on the host that holds everything of pgtrial.")
-    looked_at: str | None = added(
-        None, "Of a given server: the login by which its host is looked at; nothing is made there."
-    )
+    looked_at: str | None = added(None, "The login by which the host of a given server is read. Nothing is made there.")
 
 
 class MachineShare(Record):
@@ -35,10 +33,12 @@ class MachineShare(Record):
     machine: str
     address: str = Field(description="The address at which the fleet reaches the machine.")
     with_lab: bool | None = added(
-        None, "Whether the lab's own machine has it, or it is that; None for trials older than this record."
+        None, "True if the machine is that of pgtrial, or runs on it; None for trials that are older than this field."
     )
     round_trip_us: float | None = added(
-        None, "From it to the server, before the load: median of 7 TCP connects; None: a Unix socket, or older."
+        None,
+        "The median of 7 TCP connects from the machine to the server, before the load; None for a Unix "
+        "socket and for older trials.",
     )
     clients: int | None = None
     transactions: int | None = None
@@ -73,7 +73,7 @@ class ServerPlace(Record):
     host: str = Field(description="The host, as the study names it. Several deployments are separated by commas.")
     by: Literal["this machine", "ssh", "dsn"]
     address: str | None
-    looked_at: str | None = added(None, "Of a given server: the login by which its host was looked at.")
+    looked_at: str | None = added(None, "The login by which the host of a given server was read.")
     system: str | None = Field(description="The distribution and the kernel.")
     with_lab: bool | None = Field(description="True if it is the machine of pgtrial itself.")
     path: str | None = Field(description="The kind of network path: unix socket, loopback, own address or network.")
@@ -101,7 +101,7 @@ class MachinePart(Record):
 
     machine: str
     address: str | None
-    with_lab: bool | None = added(None, "Whether the lab's own machine has it, or it is that.")
+    with_lab: bool | None = added(None, "True if the machine is that of pgtrial, or runs on it.")
     trials: int
     lost: int = Field(description="The number of trials in which the machine was lost.")
     clients: int | None = Field(description="The largest number of clients at one time.")
@@ -157,5 +157,7 @@ class WhereItRan(Record):
         [], description="The machines of the fleet, in the order in which they first took part."
     )
     ways: list[MachineWay] = added(
-        [], "From each machine of the fleet to each server; empty: by Unix sockets, or not known."
+        [],
+        "The network path from each machine of the fleet to each server; empty if clients used Unix sockets, "
+        "or if it is not known.",
     )
