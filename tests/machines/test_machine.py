@@ -95,6 +95,22 @@ def test_directories_are_made_with_their_mode_and_removed_with_what_is_in_them(h
     assert not host.exists(tmp_path / ODD)
 
 
+def test_commands_run_at_the_same_time_and_each_says_how_it_ended(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    wait, wake = ["cat", tmp_path / "pipe"], ["sh", "-c", 'echo x > "$1"; exit 3', "sh", tmp_path / "pipe"]
+    wanted = [(0, "x\n", ""), (3, "", ""), (137, "", "no\n")]
+    ended = LOCAL.run_at_once([wait, wake, ["sh", "-c", "echo no >&2; kill -9 $$"]])
+    assert [(done.status, done.stdout, done.stderr) for done in ended] == wanted
+
+
+def test_where_one_of_several_commands_cannot_start_none_goes_on(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(HostError, match="no-such-program is not installed here"):
+        LOCAL.run_at_once([["cat", tmp_path / "pipe"], ["no-such-program"]])
+    with pytest.raises(OSError, match="No such device"):  # nobody reads from it
+        os.open(tmp_path / "pipe", os.O_WRONLY | os.O_NONBLOCK)
+
+
 def test_a_pattern_finds_what_a_shell_finds(host, tmp_path):
     home = tmp_path / "it's here"
     home.mkdir()

@@ -14,13 +14,18 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, ClassVar, Protocol
 
 from pgtrial.model.errors import PgtrialError
 from pgtrial.model.records import Record
+
+_REMOVED_AT_ONCE = 16
+"""The number of files of a tree that are removed at the same time."""
 
 TOOLS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The directories of system tools, also for users whose PATH leaves out those of the administrator."""
@@ -121,6 +126,11 @@ class Machine(Protocol):
         Without `text_in` its standard input is empty. Raises HostError only if it cannot be started or does not end in
         time, and HostLost.
         """
+
+    def run_at_once(self, commands: Sequence[Command], user: str | None = None) -> list[Done]:
+        """Runs commands that do not depend on each other, at the same time where the machine can, and returns how each
+        ended. Raises what `run` raises."""
+        return [self.run(command, user=user) for command in commands]
 
     def looked(self, command: Command, user: str | None = None) -> Done:
         """Runs a command that changes nothing, so that it can be repeated."""
@@ -229,8 +239,32 @@ class Local(Machine):
             raise HostError(f"{words[0]} cannot be run: {error.strerror}") from None
         if as_user and (failed := _NOT_EXECUTED.match(done.stderr)):
             raise HostError(f"{words[0]} cannot be run: {failed[1]}")
-        status = done.returncode if done.returncode >= 0 else 128 - done.returncode
-        return Done(status, done.stdout, done.stderr)
+        return Done(_status(done.returncode), done.stdout, done.stderr)
+
+    def run_at_once(self, commands: Sequence[Command], user: str | None = None) -> list[Done]:
+        running: list[subprocess.Popen[str]] = []
+        try:
+            for command in commands:
+                running.append(
+                    subprocess.Popen(
+                        [*_as(user), *map(str, command)],
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE,
+                        text=True,
+                        errors="replace",
+                        cwd="/",
+                        env=_environment() if user is None else _environment_of_servers(),
+                    )
+                )
+            ended = [(process, *process.communicate()) for process in running]
+        except FileNotFoundError as error:
+            raise HostError(f"{error.filename} is not installed here; install the package that holds it") from None
+        finally:
+            for process in running:
+                with process:
+                    process.kill()  # nothing where it has ended
+        return [Done(_status(process.returncode), output, errors) for process, output, errors in ended]
 
     def begin(self, command: Command, output: IO[bytes] | int, user: str | None = None) -> subprocess.Popen[bytes]:
         """Starts a child process that goes on, in a session of its own, so that Ctrl-C in the terminal reaches only the
@@ -297,6 +331,10 @@ class Local(Machine):
         path.rmdir()
 
     def remove_tree(self, path: Path) -> None:
+        # where removing a file waits for the disk or the kernel, a thousand files in turn take seconds of each trial
+        with suppress(OSError), ThreadPoolExecutor(_REMOVED_AT_ONCE) as pool:
+            for _, _, files, descriptor in os.fwalk(path, topdown=False):
+                list(pool.map(partial(_remove_file, descriptor), files))
         shutil.rmtree(path, ignore_errors=True)
 
     def unlink(self, path: Path) -> None:
@@ -354,6 +392,17 @@ def wait_or_kill(process: subprocess.Popen[Any], timeout_s: float) -> int:
 
 
 _OWN_VARIABLES = ("PG", "OPENBLAS_", "POLARS_")
+
+
+def _status(returncode: int) -> int:
+    """Returns the exit status of a process as shells have it, where a signal is 128 and its number."""
+    return returncode if returncode >= 0 else 128 - returncode
+
+
+def _remove_file(directory: int, name: str) -> None:
+    """Removes a file of an open directory if that is possible."""
+    with suppress(OSError):
+        os.unlink(name, dir_fd=directory)
 
 
 def _environment() -> dict[str, str]:

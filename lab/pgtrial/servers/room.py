@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from pgtrial.machines.journal import HostJournal
@@ -106,12 +107,15 @@ def servers_account(machine: Machine) -> str | None:
 
 _COPY = """
 if cp --reflink=auto --help >/dev/null 2>&1
-then exec cp --reflink=auto --sparse=never -a "$1" "$2"
-else exec cp -Rp "$1" "$2"
+then exec cp --reflink=auto --sparse=never -a "$@"
+else exec cp -Rp "$@"
 fi
 """
-"""The script that copies a directory. GNU's cp shares blocks if the file system can; other cp programs copy them. WAL
-files keep the blocks that they have in advance."""
+"""The script that copies files and directories to the last of its arguments. GNU's cp shares blocks if the file system
+can; other cp programs copy them. WAL files keep the blocks that they have in advance."""
+
+_MAKE = 'chmod "$1" "$3" && mkdir -m "$2" "$3/base"'
+"""The script that gives a cluster's directory its mode, and makes the directory of its databases."""
 
 _FULL = ("No space left", "quota exceeded")
 
@@ -125,20 +129,38 @@ def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool =
     """
     machine = room.machine
     room.private_directory(destination)
-    done = room.run(["sh", "-c", _COPY, "sh", f"{source}/.", destination])
-    if done.status != 0:
+    if failed := [done for done in _copied(room, source, destination) if done.status != 0]:
         free = machine.free_bytes(destination.parent) / 1e6
         machine.remove_tree(destination)
-        if is_full(done.stderr):
+        if any(is_full(done.stderr) for done in failed):
             raise ArmError(
                 f"the disk is full: copying {source} to {destination.parent} failed with {free:,.0f} MB free; "
                 f"free some space, lower the scale, or {room.larger}"
             )
         # cp prints the same message for each file
-        words = " ".join(done.stderr.splitlines()[:1])
+        words = " ".join(failed[0].stderr.splitlines()[:1])
         raise ArmError(f"cannot copy {source} to {destination}: {words}; check the permissions and the disk")
     if flush:
         machine.tool(["sync"])
+
+
+def _copied(room: Room, source: Path, destination: Path) -> list[Done]:
+    """Copies a directory into one that is there, and returns how each copying process ended.
+
+    A cluster on this machine is copied by one process for each database and one for the rest: two processors make its
+    thousand files in half the time.
+    """
+    bases = source / "base"
+    if room.machine is not LOCAL or not bases.is_dir():
+        return [room.run(["sh", "-c", _COPY, "sh", f"{source}/.", destination])]
+    modes = [f"{stat.S_IMODE(path.stat().st_mode):o}" for path in (source, bases)]
+    made = room.run(["sh", "-c", _MAKE, "sh", *modes, destination])
+    if made.status != 0:
+        return [made]
+    parts = [([path for path in source.iterdir() if path != bases], destination)]
+    parts += [([database], destination / "base") for database in bases.iterdir()]
+    commands: list[Command] = [["sh", "-c", _COPY, "sh", *paths, to] for paths, to in parts if paths]
+    return room.machine.run_at_once(commands, room.account)
 
 
 def is_full(complaint: str) -> bool:

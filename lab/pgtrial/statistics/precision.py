@@ -52,6 +52,10 @@ _LONGER = 4.0
 """The largest ratio of the best length to the length of the measured trials. In longer trials, slower noise may come
 in."""
 
+_SLOWER = 1.2
+"""How much more than the least time a study of a small difference may take, so that one of a large difference is over
+sooner."""
+
 _SAME_SHAPE = 100
 """The number of blocks from which all plans have the same bounds, to within 0.01, since their looks are at the same
 shares of the plan."""
@@ -127,17 +131,21 @@ def spread_at(noise: Noise, duration_s: float) -> float:
 
 
 def best_length(noise: Noise, lengths_s: Sequence[int], trials: int, fixed_s: float) -> int:
-    """Returns the length of trials with which a study takes the least time; the shortest if the parts of the noise are
-    unknown.
+    """Returns the shortest length of trials with which a study takes hardly more than the least time; the shortest of
+    all if the parts of the noise are unknown.
 
     A block takes `fixed_s` seconds for starts, warm-ups and stops, and `trials` measured parts: c + k d seconds. The
-    blocks that a verdict takes grow with the variance, so its time with (b^2 + w^2 / d) (c + k d), which is least at d
-    = (w / b) sqrt(c / k) (Kalibera and Jones 2013, Rigorous benchmarking in reasonable time, ISMM).
+    blocks that a small difference takes grow with the variance, so the time of its verdict with (b^2 + w^2 / d) (c + k
+    d), which is least at d = (w / b) sqrt(c / k) (Kalibera and Jones 2013, Rigorous benchmarking in reasonable time,
+    ISMM). A large difference takes the fewest blocks of a verdict at any length, so its time grows with c + k d. The
+    minimum is flat: trials that are half as long or less often cost a small difference less than `_SLOWER` of its time,
+    and a large one is known in half of it.
     """
     known = [length_s for length_s in lengths_s if length_s <= _LONGER * noise.conditions.duration_s] or lengths_s[:1]
     if noise.within is None:
         return known[0]
-    return min(known, key=lambda length_s: spread_at(noise, length_s) ** 2 * (fixed_s + trials * length_s))
+    times = [spread_at(noise, length_s) ** 2 * (fixed_s + trials * length_s) for length_s in known]
+    return next(length_s for length_s, time_s in zip(known, times, strict=True) if time_s <= _SLOWER * min(times))
 
 
 def _smallest(look: Look, level: float, sd: float, promise: _Promise) -> float:
