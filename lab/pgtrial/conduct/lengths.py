@@ -267,9 +267,9 @@ def _fitting(design: Design, known: _Known, blocks: int) -> TrialLengths | None:
     """Returns the lengths of trials with which this many blocks fit into the budget; None if none do. A number of
     blocks that the study itself gives may exceed the budget.
 
-    The measured part takes its usual share of a block's time as nearly as steps allow, or as much as fits into the
-    budget if that is less. It is longer than the usual share if declared percentiles need more transactions, or if the
-    noise record says that a study then takes less time.
+    The measured part takes its usual share of a block's time, or as much as fits into the budget if that is less. It is
+    longer than the usual share if declared percentiles need more transactions, or if the noise record says that a study
+    then takes less time.
     """
     given_warmup, given_duration = design.load.given_s
     trials, overhead_s, steps = known.trials, known.overhead_s, known.steps
@@ -281,8 +281,7 @@ def _fitting(design: Design, known: _Known, blocks: int) -> TrialLengths | None:
     duration_s, from_noise = given_duration, False
     if duration_s is None:
         fair_s = MEASURED_SHARE / (1 - MEASURED_SHARE) * (overhead_s / trials + warmup_s)
-        nearest_s = steps.duration_s * round(fair_s / steps.duration_s)
-        duration_s = max(steps.least_duration_s, _up(max(nearest_s, least_duration(design)), steps.duration_s))
+        duration_s = max(steps.least_duration_s, _up(max(fair_s, least_duration(design)), steps.duration_s))
         if known.noise is not None and duration_s + warmup_s < most_load_s:
             possible = range(round(duration_s), math.floor(most_load_s - warmup_s) + 1, round(steps.duration_s))
             best_s = best_length(known.noise, possible, trials, overhead_s + trials * warmup_s)
