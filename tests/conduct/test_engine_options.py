@@ -15,7 +15,7 @@ POINT = LoadPoint(workload="tpcb-like", scale=50, clients=8, protocol="simple")
 def test_a_built_in_workload_is_named():
     load = LoadSection(warmup=0.5, duration=3, threads=16)
     assert " ".join(engine_options(load, POINT, 42, None)) == (
-        "-n -b tpcb-like -M simple -c 8 -j 8 -T 3 --warmup 0.5 --random-seed 42"
+        "-n -b tpcb-like --time-after-connecting -M simple -c 8 -j 8 -T 3 --warmup 0.5 --random-seed 42"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 
 from tests.engine.guarded import ADDRESS
@@ -41,14 +42,21 @@ class FakeServer:
     """A server that listens on `port` of the loopback address and sends prepared answers.
 
     `reply` returns the answer to an execution, up to ReadyForQuery; `parsed` returns the answer to Parse. After an
-    error the server ignores the client's messages up to Sync. `version` is the server version that it reports.
+    error the server ignores the client's messages up to Sync. `version` is the server version that it reports, and
+    `greets_after_s` the time in seconds that a client waits until its session begins.
     """
 
     def __init__(
-        self, reply: Callable[[], bytes], parsed: Callable[[], bytes] = lambda: message(b"1"), version: str = "18.6"
+        self,
+        reply: Callable[[], bytes],
+        parsed: Callable[[], bytes] = lambda: message(b"1"),
+        version: str = "18.6",
+        *,
+        greets_after_s: float = 0,
     ) -> None:
         self._reply, self._parsed = reply, parsed
         self._version = version.encode()
+        self._greets_after_s = greets_after_s
         self._listener = socket.create_server((ADDRESS, 0))
         self.port = self._listener.getsockname()[1]
 
@@ -72,6 +80,7 @@ class FakeServer:
         with client, client.makefile("rb") as stream:
             try:
                 stream.read(struct.unpack("!I", stream.read(4))[0] - 4)
+                time.sleep(self._greets_after_s)
                 parameters = b"".join(
                     message(b"S", name + b"\0" + text + b"\0")
                     for name, text in ((b"server_version", self._version), (b"client_encoding", b"UTF8"))

@@ -147,7 +147,7 @@ def test_a_load_beside_a_job_is_run_at_its_rate_until_it_is_ended(folder):
     assert Design(spec).metrics == ["time", "p99"]
     assert beside_options(spec.load, few, few.job.beside, 7, script=folder / "orders.sql", lengths=(5, 130)) == [
         *("-n", "-f", f"{folder}/orders.sql@1", "-s", "3", "-M", "prepared", "-c", "4", "-j", "1"),
-        *("-R", "200", "-T", "130", "--warmup", "5", "--random-seed", "7"),
+        *("-R", "200", "-T", "130", "--warmup", "5", "--time-after-connecting", "--random-seed", "7"),
     ]
     thawed = thaw(freeze(spec)).with_scripts(spec.scripts)
     assert load_points(thawed) == load_points(spec)

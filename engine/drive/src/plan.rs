@@ -35,6 +35,9 @@ pub struct Plan {
     pub format: ResultFormat,
     /// The duration of the load before the measured part. Its transactions are counted separately.
     pub warmup: Duration,
+    /// True if the time of the load runs while the clients connect, as in pgbench. Used without warm-up, planned start
+    /// and slices.
+    pub time_includes_connecting: bool,
     /// True if an error that ends one client ends the run.
     pub exit_on_abort: bool,
     pub seeds: Seeds,
@@ -194,6 +197,7 @@ impl Plan {
             describes: true,
             format: ResultFormat::Text,
             warmup: Duration::ZERO,
+            time_includes_connecting: false,
             exit_on_abort: false,
             seeds,
             is_command: false,

@@ -82,7 +82,9 @@ pub fn start<'run, R: Runtime<'run>>(
         }
     };
     let start = planned.map_or_else(|| inbox.now(), |at| at.by(&inbox.runtime.clocks()));
-    let schedule = Schedule::new(start, plan.warmup, plan.duration(), plan.slices);
+    let spent = if plan.time_includes_connecting { Duration::from_secs_f64(connect_s) } else { Duration::ZERO };
+    let left = plan.duration().map(|time| time.saturating_sub(spent));
+    let schedule = Schedule::new(start, plan.warmup, left, plan.slices);
     for sender in starts {
         sender.send(schedule).map_err(|_| RunError::died())?;
     }

@@ -45,6 +45,8 @@ pub struct Extras {
     pub is_command: bool,
     /// True if the load has no server.
     pub is_alone: bool,
+    /// True if the time of a closed loop runs while its clients connect.
+    pub time_includes_connecting: bool,
 }
 
 /// A start that is agreed upon with others.
@@ -108,6 +110,7 @@ impl Extras {
             is_rich: draw.happens(0.5),
             is_command: draw.happens(0.05),
             is_alone: draw.happens(0.02),
+            time_includes_connecting: draw.happens(0.5),
         }
     }
 }

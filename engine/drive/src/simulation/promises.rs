@@ -1,6 +1,7 @@
 //! The promises of every run, in all modes: the engine's counts are compared with the truth.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::programs::LONGEST_SLEEP;
 use super::scenario::{Kind, Scenario};
@@ -251,6 +252,14 @@ impl Judge<'_> {
         }
     }
 
+    /// Returns the length of the measured part, if it is limited: without the time of the connecting that counts as
+    /// part of it.
+    fn time(&self, outcome: &Outcome) -> Option<Duration> {
+        let counts = self.scenario.extras.time_includes_connecting;
+        let spent = if counts { Duration::from_secs_f64(outcome.connect_s) } else { Duration::ZERO };
+        self.scenario.time().map(|time| time.saturating_sub(spent))
+    }
+
     /// Checks that no more transactions ran than the options allow, that no transaction began after the end of the
     /// load, and that the run ends with its last transaction.
     fn judge_limits(&mut self, outcome: &Outcome) {
@@ -269,7 +278,7 @@ impl Judge<'_> {
             Kind::Staged(StagedPlan { events: Some(_), .. }) if engine.truth.clients.is_empty() => {}
             _ => {}
         }
-        let Some(time) = self.scenario.time() else { return };
+        let Some(time) = self.time(outcome) else { return };
         if self.engine.truth.starts.is_empty() {
             return;
         }
@@ -297,7 +306,7 @@ impl Judge<'_> {
             Kind::Staged(StagedPlan { interval_ns: Some(interval_ns), .. }) => interval_ns,
             _ => return,
         };
-        let Some(time) = self.scenario.time() else { return };
+        let Some(time) = self.time(outcome) else { return };
         let turns = self.scenario.slices.map_or(1, |slices| slices.of) as f64;
         let share = self.engine.clients as f64 / self.scenario.clients as f64;
         let expected = nanos(self.scenario.warmup + time) as f64 / turns / interval_ns * share;
@@ -309,7 +318,8 @@ impl Judge<'_> {
         let spread = 6.0 * expected.sqrt() + 6.0;
         self.promise(done as f64 <= expected + spread, || format!("{done} transactions at a rate for {expected}"));
         let faults = &self.scenario.faults;
-        let is_idle = expected / nanos(time) as f64 * faults.service.1 as f64 * 100.0 < self.engine.clients as f64;
+        let is_idle =
+            expected / nanos(time).max(1) as f64 * faults.service.1 as f64 * 100.0 < self.engine.clients as f64;
         let is_whole = self.is_quiet() && is_idle && !self.engine.ends.was_alarmed && !self.engine.ends.was_interrupted;
         let is_limited = matches!(
             self.scenario.kind,

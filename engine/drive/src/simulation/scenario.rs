@@ -226,6 +226,10 @@ impl Scenario {
         (self.faults.is_deaf, self.faults.fails_at) = (extras.is_deaf, extras.fails_at);
         extras.is_command &= is_staged;
         extras.is_alone &= is_staged;
+        extras.time_includes_connecting &= matches!(self.kind, Kind::Closed { .. })
+            && extras.start.is_none()
+            && self.slices.is_none()
+            && self.warmup.is_zero();
     }
 
     /// Returns true if transactions have scheduled starts.
@@ -306,6 +310,7 @@ impl Scenario {
         plan.mode = self.mode;
         plan.describes = self.describes;
         plan.warmup = self.warmup;
+        plan.time_includes_connecting = self.extras.time_includes_connecting;
         plan.slices = self.slices;
         plan.exit_on_abort = self.exit_on_abort;
         plan

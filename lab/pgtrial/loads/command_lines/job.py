@@ -46,4 +46,4 @@ def beside_options(
     threads = min(beside.clients, load.threads or max(1, min(math.ceil(beside.clients / 16), Each().cpus)))
     options = ["-n", *scripts, "-M", beside.protocol, "-c", str(beside.clients), "-j", str(threads)]
     options += ["-R", f"{beside.rate:.10g}", "-T", f"{math.ceil(longest_s)}", "--warmup", f"{warmup_s:g}"]
-    return [*options, "--random-seed", str(seed)]
+    return [*options, "--time-after-connecting", "--random-seed", str(seed)]

@@ -20,7 +20,9 @@ class PgbenchLine(CommandLine):
         drawn = [f"--values={name}={path}" for name, path in asked.values.items()]
         scripts = scripts_of(asked.point, asked.script)
         turns = asked.turn.options(asked.seed)
-        return ["-n", *scripts, *drawn, *closed_loop(asked, self.threads(asked)), *turns]
+        # trials have their whole measured time, however long the clients take to connect
+        loop = ["--time-after-connecting", *closed_loop(asked, self.threads(asked))]
+        return ["-n", *scripts, *drawn, *loop, *turns]
 
 
 class OrderEntryLine(UnlistedLine):

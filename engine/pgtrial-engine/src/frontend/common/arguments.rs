@@ -45,6 +45,8 @@ pub struct LoadSettings {
     pub no_describe: bool,
     pub script: ScriptOptions,
     pub warmup: Duration,
+    /// True if the time of the load runs while the clients connect. Always false for order entry.
+    pub time_includes_connecting: bool,
     pub reconnect: bool,
     /// The mean time between the starts of two transactions, nanoseconds.
     pub interval_ns: Option<f64>,

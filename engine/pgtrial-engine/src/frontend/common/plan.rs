@@ -116,6 +116,7 @@ impl RunOptions {
             mode: settings.mode,
             describes: !settings.no_describe,
             warmup: settings.warmup,
+            time_includes_connecting: settings.time_includes_connecting,
             exit_on_abort: settings.exit_on_abort,
             ..Plan::new(Some(target), share.part, seeds, load)
         })

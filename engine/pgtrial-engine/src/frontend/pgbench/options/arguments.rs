@@ -22,6 +22,8 @@ pub struct Arguments {
     pub reads_stdin: bool,
     /// True if the commands of the scripts are listed, and nothing is run.
     pub lists_commands: bool,
+    /// True if the time of the load begins when all clients are connected, and not before they connect.
+    pub time_after_connecting: bool,
     pub uses_additions: bool,
 }
 

@@ -49,7 +49,7 @@ fn benchmark(
         scripts::add_builtin(&mut arguments, "tpcb-like")?;
     }
     let Arguments { mut run, scale, no_vacuum, vacuum_all, sources, needs_tables, lists_commands, .. } = arguments;
-    let Arguments { reads_stdin, uses_additions, .. } = arguments;
+    let Arguments { reads_stdin, uses_additions, time_after_connecting, .. } = arguments;
     if run.load.settings.start == Some(StartAt::Told) && reads_stdin {
         return Err(Failure::error("--start-at=- cannot be combined with --file=-: both read standard input"));
     }
@@ -62,6 +62,9 @@ fn benchmark(
     }
     run.server = with_database(run.server, positional)?;
     check_mode(given, OptionMode::Benchmarking, "benchmarking")?;
+    // A warm-up and a planned start, which slices have too, say when the measured time begins.
+    let settings = &mut run.load.settings;
+    settings.time_includes_connecting = !time_after_connecting && settings.warmup.is_zero() && settings.start.is_none();
     let run = run.settle(share)?;
     Ok(Benchmark { run, sources, needs_tables, lists_commands, scale, no_vacuum, vacuum_all, uses_additions })
 }
@@ -179,6 +182,13 @@ mod tests {
         assert_eq!(options.run.server.host.as_deref(), Some("elsewhere"));
         assert!(benchmark("--cont").run.load.settings.script.continue_on_error);
         assert_eq!(benchmark("--wait 2.5").run.load.settings.wait_for_server, Some(Duration::from_millis(2500)));
+    }
+
+    #[test]
+    fn the_time_includes_the_connecting_unless_options_say_when_it_begins() {
+        let includes = |line: &str| benchmark(line).run.load.settings.time_includes_connecting;
+        assert!(includes("-T 5") && includes("-T 5 --warmup 0"));
+        assert!(!includes("-T 5 --time-after-connecting") && !includes("-T 5 --warmup 1") && !includes("--start-at=-"));
     }
 
     #[test]

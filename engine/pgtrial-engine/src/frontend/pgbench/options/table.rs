@@ -185,6 +185,10 @@ pub const OPTIONS: &[PgbenchOption] = &[
          ahead; with \"-\" at the one that is read as a line from\n\
          standard input when all clients are connected"),
     PgbenchOption::part(&rows::TASKS, Added(OptionMode::Benchmarking), "tasks of each application, each one transaction"),
+    PgbenchOption::switch("--time-after-connecting", Added(OptionMode::Benchmarking),
+        "begin the time of -T when all clients are connected, as with\n\
+         --warmup and --start-at, and not before they connect",
+        |o| &mut o.time_after_connecting),
     PgbenchOption::value("--values=VARNAME=FILE", Added(OptionMode::Benchmarking),
         "give the variable a random line of FILE at the beginning of\neach transaction",
         |o, v| Ok(scripts::add_values(o, v.text)?)),
