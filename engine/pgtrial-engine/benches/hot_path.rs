@@ -10,6 +10,7 @@ use wire::Rows;
 use wire::frame::{Flow, Reader};
 use wire::order::Form;
 use wire::reply::{Exchange, Receiving};
+use wire::session_mark::SessionMark;
 use wire::statement::{Hole, QueryMode, RequestEnd, ResultFormat, Statement};
 use wire::usual::UsualReplies;
 use wire::value::Value;
@@ -30,8 +31,8 @@ fn encode(c: &mut Criterion) {
             message.clear();
             let values = [Value::Int(black_box(1_234_567))];
             select.encode(
-                QueryMode::Prepared,
-                true,
+                SessionMark::NONE,
+                (QueryMode::Prepared, true),
                 &values,
                 RequestEnd { format: ResultFormat::Text, describes: true, syncs: true },
                 &mut message,

@@ -15,6 +15,7 @@ use crate::opening::{OpenError, Opening};
 use crate::order::{Form, Order};
 use crate::reply::{Exchange, Receiving, Reply};
 use crate::results::{Answered, ResultSet, Rows};
+use crate::session_mark::SessionMark;
 use crate::socket::Socket;
 use crate::startup::ServerInfo;
 use crate::statement::{QueryMode, RequestEnd, ResultFormat, SHORT_ROOM, Statement, Tail};
@@ -64,6 +65,7 @@ pub struct Connection<T = Socket> {
     stream: Stream<T>,
     /// The last request and its reply.
     exchange: Exchange,
+    mark: SessionMark,
     /// True if requests are collected until the pipeline's end.
     in_pipeline: bool,
     /// True if the poll reports that the socket can be written.
@@ -89,6 +91,7 @@ impl<T: Transport> Connection<T> {
         Ok(Self {
             stream,
             exchange: Exchange::telling(opening.user().tell),
+            mark: SessionMark::draw(),
             in_pipeline: false,
             watches_write: true,
             opening: Some(Box::new(opening)),
@@ -172,7 +175,7 @@ impl<T: Transport> Connection<T> {
     ) -> Result<Sent, ConnectionError> {
         let parsed = mode == QueryMode::Prepared && self.exchange.request.has_parsed(statement.id);
         if parsed && !self.in_pipeline && rows != Rows::Kept {
-            if let Some(messages) = statement.encode_short(values, &scratch.tail, &mut scratch.short) {
+            if let Some(messages) = statement.encode_short(self.mark, values, &scratch.tail, &mut scratch.short) {
                 self.exchange.expect_of(statement.id, rows, Form::of_execution(scratch.describes));
                 self.exchange.request.forget_text();
                 return Ok(self.stream.send(messages)?);
@@ -195,14 +198,15 @@ impl<T: Transport> Connection<T> {
         // The columns' names of rows that are kept are needed.
         let describes = scratch.describes || rows == Rows::Kept;
         let format = scratch.format;
+        let end = |syncs| RequestEnd { format, describes, syncs };
         let messages = &mut scratch.long;
         messages.clear();
         if self.in_pipeline {
-            statement.encode(mode, parsed, values, RequestEnd { format, describes, syncs: false }, messages);
+            statement.encode(self.mark, (mode, parsed), values, end(false), messages);
             self.exchange.expect_execution(describes);
             return Ok(self.add_to_pipeline(statement, mode, parsed, messages));
         }
-        statement.encode(mode, parsed, values, RequestEnd { format, describes, syncs: true }, messages);
+        statement.encode(self.mark, (mode, parsed), values, end(true), messages);
         let form = match mode {
             QueryMode::Simple => Form::Text,
             QueryMode::Extended | QueryMode::Prepared => Form::of_execution(describes),
@@ -261,7 +265,9 @@ impl<T: Transport> Connection<T> {
     pub fn send_prepare(&mut self, statement: &Statement) -> Result<Sent, ConnectionError> {
         self.exchange.request.expect_parse(statement.id);
         self.exchange.expect(Rows::Handed, Order::of_preparation());
-        self.send_text(&[statement.parse_message(), &statement.describe_message(), &SYNC].concat())
+        self.send_text(
+            &[&statement.parse_message(self.mark)[..], &statement.describe_message(self.mark), &SYNC].concat(),
+        )
     }
 
     /// Asks the server to parse those of `statements` that are new to it; `None` if there are none.
@@ -269,7 +275,7 @@ impl<T: Transport> Connection<T> {
         let mut messages = Vec::new();
         for statement in statements {
             if !self.exchange.request.has_parsed(statement.id) {
-                messages.extend_from_slice(statement.parse_message());
+                messages.extend_from_slice(&statement.parse_message(self.mark));
                 self.exchange.request.expect_parse(statement.id);
             }
         }

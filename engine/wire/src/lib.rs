@@ -20,6 +20,7 @@ mod request;
 mod results;
 pub mod session;
 mod session_kind;
+pub mod session_mark;
 mod socket;
 mod startup;
 pub mod statement;

@@ -62,6 +62,7 @@ pub fn parse_and_execute(text: &[u8], describes: bool, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session_mark::SessionMark;
     use crate::statement::{QueryMode, RequestEnd, ResultFormat, Statement};
 
     #[test]
@@ -71,7 +72,7 @@ mod tests {
             let (mut found, mut expected) = (Vec::new(), Vec::new());
             parse_and_execute(b"SELECT 'x'", describes, &mut found);
             let end = RequestEnd { format: ResultFormat::Text, describes, syncs: true };
-            statement.encode(QueryMode::Extended, false, &[], end, &mut expected);
+            statement.encode(SessionMark::NONE, (QueryMode::Extended, false), &[], end, &mut expected);
             assert_eq!(found, expected);
         }
     }

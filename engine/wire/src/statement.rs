@@ -2,6 +2,7 @@
 
 use crate::frame;
 use crate::messages::{self, BINARY_RESULTS, DESCRIBE_PORTAL, EXECUTE, SYNC, TAIL, TEXT_RESULTS};
+use crate::session_mark::SessionMark;
 use crate::value::{SHORT_PARAMETER, Value, short_parameter, write_parameter};
 
 /// The way in which statements are sent, as with pgbench's `--protocol`.
@@ -91,6 +92,12 @@ impl Tail {
     }
 }
 
+/// The places of a statement's name in the messages Parse, Bind and Describe: behind the message's kind and length and,
+/// in Bind, the end of the unnamed portal's name or, in Describe, the kind of object.
+const NAME_IN_PARSE: usize = 5;
+const NAME_IN_BIND: usize = 6;
+const NAME_IN_DESCRIBE: usize = 6;
+
 /// Room for the messages of one execution with up to six short values, bytes.
 pub const SHORT_ROOM: usize = BindHead::LONGEST + 6 * SHORT_PARAMETER + TAIL;
 
@@ -110,6 +117,8 @@ pub struct Statement {
     pub id: usize,
     /// The name under which the statement is prepared.
     name: String,
+    /// True if each session puts its mark into the name.
+    is_marked: bool,
     /// The text around the holes; one more than there are holes.
     pieces: Vec<Vec<u8>>,
     holes: Vec<Hole>,
@@ -132,7 +141,7 @@ impl Statement {
     ///
     /// # Panics
     /// If there is not exactly one more piece than holes.
-    pub fn typed(id: usize, name: &str, pieces: Vec<Vec<u8>>, holes: Vec<Hole>, types: &[u32]) -> Self {
+    fn typed(id: usize, name: &str, pieces: Vec<Vec<u8>>, holes: Vec<Hole>, types: &[u32]) -> Self {
         assert_eq!(pieces.len(), holes.len() + 1, "one piece of text more than holes");
         let mut text = pieces[0].clone();
         for (number, piece) in pieces[1..].iter().enumerate() {
@@ -142,6 +151,7 @@ impl Statement {
         Self {
             id,
             name: name.to_owned(),
+            is_marked: false,
             parse: messages::parse(name, &text, types),
             bind: BindHead::new(name, holes.len()),
             parse_unnamed: messages::parse("", &text, types),
@@ -151,12 +161,21 @@ impl Statement {
         }
     }
 
+    /// Makes a statement whose parameters have these types, and which each session prepares under a name of its own.
+    ///
+    /// # Panics
+    /// If there is not exactly one more piece than holes.
+    pub fn of_session(id: usize, pieces: Vec<Vec<u8>>, holes: Vec<Hole>, types: &[u32]) -> Self {
+        Self { is_marked: true, ..Self::typed(id, &SessionMark::NONE.name(id), pieces, holes, types) }
+    }
+
     /// Makes a statement whose text has `$1` to `$parameters` in it already; value number i is that of `$(i + 1)`. It
     /// is not for the simple mode, which would send the text without values.
     pub fn with_parameters(id: usize, name: &str, text: &[u8], parameters: usize) -> Self {
         Self {
             id,
             name: name.to_owned(),
+            is_marked: false,
             parse: messages::parse(name, text, &[]),
             bind: BindHead::new(name, parameters),
             parse_unnamed: messages::parse("", text, &[]),
@@ -193,22 +212,38 @@ impl Statement {
         hole.map(|hole| hole.name.as_str())
     }
 
-    /// Returns the message that asks the server to prepare the statement.
-    pub fn parse_message(&self) -> &[u8] {
-        &self.parse
+    /// Returns the message that asks the server to prepare the statement in the session with this mark.
+    pub fn parse_message(&self, mark: SessionMark) -> Vec<u8> {
+        let mut message = self.parse.clone();
+        if self.is_marked {
+            mark.write(NAME_IN_PARSE, &mut message);
+        }
+        message
     }
 
-    /// Returns the message that asks the server to describe the prepared statement.
-    pub(crate) fn describe_message(&self) -> Vec<u8> {
-        messages::describe(&self.name)
+    /// Returns the message that asks the server to describe the statement that the session with this mark has prepared.
+    pub(crate) fn describe_message(&self, mark: SessionMark) -> Vec<u8> {
+        let mut message = messages::describe(&self.name);
+        if self.is_marked {
+            mark.write(NAME_IN_DESCRIBE, &mut message);
+        }
+        message
     }
 
-    /// Appends the messages of one execution. A session that has `parsed` the statement in prepared mode gets no Parse.
-    pub fn encode(&self, mode: QueryMode, parsed: bool, values: &[Value], end: RequestEnd, out: &mut Vec<u8>) {
+    /// Appends the messages of one execution in the session with this mark. A session that has `parsed` the statement
+    /// in prepared mode gets no Parse.
+    pub fn encode(
+        &self,
+        mark: SessionMark,
+        (mode, parsed): (QueryMode, bool),
+        values: &[Value],
+        end: RequestEnd,
+        out: &mut Vec<u8>,
+    ) {
         let bind = match mode {
             QueryMode::Prepared if parsed => &self.bind,
             QueryMode::Prepared => {
-                out.extend_from_slice(&self.parse);
+                out.extend_from_slice(&self.parse_message(mark));
                 &self.bind
             }
             QueryMode::Extended => {
@@ -220,6 +255,9 @@ impl Statement {
         let start = out.len();
         out.extend_from_slice(&bind.bytes);
         out.truncate(start + bind.length);
+        if self.is_marked && mode == QueryMode::Prepared {
+            mark.write(NAME_IN_BIND, &mut out[start..]);
+        }
         for hole in &self.holes {
             write_parameter(&values[hole.slot], out);
         }
@@ -231,8 +269,17 @@ impl Statement {
     /// Writes one execution of the parsed statement, up to Sync, into `room`, if its values are few and short numbers,
     /// as nearly always. The same bytes as [`Statement::encode`]; copies of constant size cost a third less there.
     #[inline(always)]
-    pub fn encode_short<'a>(&self, values: &[Value], tail: &Tail, room: &'a mut [u8; SHORT_ROOM]) -> Option<&'a [u8]> {
+    pub fn encode_short<'a>(
+        &self,
+        mark: SessionMark,
+        values: &[Value],
+        tail: &Tail,
+        room: &'a mut [u8; SHORT_ROOM],
+    ) -> Option<&'a [u8]> {
         room[..BindHead::LONGEST].copy_from_slice(&self.bind.bytes);
+        if self.is_marked {
+            mark.write(NAME_IN_BIND, room);
+        }
         let mut at = self.bind.length;
         for hole in &self.holes {
             let (parameter, length) = short_parameter(&values[hole.slot])?;
@@ -297,6 +344,7 @@ mod tests {
     use bytes::BytesMut;
     use postgres_protocol::{IsNull, message::frontend};
 
+    const NONE: SessionMark = SessionMark::NONE;
     const SYNC_ONLY: RequestEnd = RequestEnd { format: ResultFormat::Text, describes: false, syncs: true };
 
     fn hole(slot: usize, name: &str) -> Hole {
@@ -362,7 +410,7 @@ mod tests {
             (QueryMode::Extended, false, true, ""),
         ] {
             let mut out = Vec::new();
-            select().encode(mode, prepared, &values, SYNC_ONLY, &mut out);
+            select().encode(NONE, (mode, prepared), &values, SYNC_ONLY, &mut out);
             assert_eq!(out, reference(parse, name, &[Some("-42"), Some("7")]));
         }
     }
@@ -371,7 +419,7 @@ mod tests {
     fn results_are_asked_for_in_binary_format() {
         let mut out = Vec::new();
         let end = RequestEnd { format: ResultFormat::Binary, ..SYNC_ONLY };
-        select().encode(QueryMode::Prepared, true, &[Value::Int(7), Value::Int(-42)], end, &mut out);
+        select().encode(NONE, (QueryMode::Prepared, true), &[Value::Int(7), Value::Int(-42)], end, &mut out);
         assert_eq!(out, reference_in(&[1], false, "P0_1", &[Some("-42"), Some("7")]));
     }
 
@@ -382,7 +430,7 @@ mod tests {
         let values = [Value::Text((*b"x").into()), Value::Unset];
         for (mode, name) in [(QueryMode::Extended, ""), (QueryMode::Prepared, "P1")] {
             let (mut found, mut expected) = (Vec::new(), BytesMut::new());
-            statement.encode(mode, false, &values, SYNC_ONLY, &mut found);
+            statement.encode(NONE, (mode, false), &values, SYNC_ONLY, &mut found);
             frontend::parse(name, text, [], &mut expected).unwrap();
             let parsed = expected.len();
             assert_eq!(found[..parsed], expected[..]);
@@ -400,29 +448,49 @@ mod tests {
                 for format in [ResultFormat::Text, ResultFormat::Binary] {
                     let (mut whole, tail) = (Vec::new(), Tail::new(describes, format));
                     let end = RequestEnd { format, describes, syncs: true };
-                    select().encode(QueryMode::Prepared, true, &values, end, &mut whole);
-                    let written = select().encode_short(&values, &tail, &mut room).map(<[u8]>::to_vec);
+                    select().encode(NONE, (QueryMode::Prepared, true), &values, end, &mut whole);
+                    let written = select().encode_short(NONE, &values, &tail, &mut room).map(<[u8]>::to_vec);
                     assert_eq!(written, is_short.then_some(whole));
                 }
             }
         }
         let tail = Tail::new(true, ResultFormat::Text);
-        assert_eq!(select().encode_short(&[Value::Unset, Value::Int(1)], &tail, &mut room), None);
+        assert_eq!(select().encode_short(NONE, &[Value::Unset, Value::Int(1)], &tail, &mut room), None);
         let many = Statement::new(0, "P0_1", vec![Vec::new(); 10], vec![hole(0, "a"); 9]);
-        assert_eq!(many.encode_short(&[Value::Int(12_345_678)], &tail, &mut room), None);
+        assert_eq!(many.encode_short(NONE, &[Value::Int(12_345_678)], &tail, &mut room), None);
+    }
+
+    #[test]
+    fn each_session_prepares_and_executes_a_statement_under_its_own_name() {
+        let statement = Statement::of_session(12, vec![b"SELECT ".to_vec(), b"".to_vec()], vec![hole(0, "")], &[20]);
+        let (mark, tail, values) = (SessionMark(*b"abcdefgh"), Tail::new(false, ResultFormat::Text), [Value::Int(7)]);
+        let (mut parsed, mut bound) = (BytesMut::new(), Vec::new());
+        frontend::parse("sabcdefgh_12", "SELECT $1", [20], &mut parsed).unwrap();
+        assert_eq!(statement.parse_message(mark), parsed);
+        let mut described = BytesMut::new();
+        frontend::describe(b'S', "sabcdefgh_12", &mut described).unwrap();
+        assert_eq!(statement.describe_message(mark), described);
+        statement.encode(mark, (QueryMode::Prepared, false), &values, SYNC_ONLY, &mut bound);
+        let expected = reference(false, "sabcdefgh_12", &[Some("7")]);
+        assert_eq!(bound, [&parsed[..], &expected].concat());
+        let mut room = [0; SHORT_ROOM];
+        assert_eq!(statement.encode_short(mark, &values, &tail, &mut room), Some(&expected[..]));
+        let mut unnamed = Vec::new();
+        statement.encode(mark, (QueryMode::Extended, false), &values, SYNC_ONLY, &mut unnamed);
+        assert!(unnamed.ends_with(&reference(false, "", &[Some("7")])));
     }
 
     #[test]
     fn null_is_a_parameter_of_no_length() {
         let mut out = Vec::new();
-        select().encode(QueryMode::Prepared, true, &[Value::Unset, Value::Unset], SYNC_ONLY, &mut out);
+        select().encode(NONE, (QueryMode::Prepared, true), &[Value::Unset, Value::Unset], SYNC_ONLY, &mut out);
         assert_eq!(out, reference(false, "P0_1", &[None, None]));
     }
 
     #[test]
     fn simple_mode_writes_values_into_the_text() {
         let mut out = Vec::new();
-        select().encode(QueryMode::Simple, false, &[Value::Int(7), Value::Int(3)], SYNC_ONLY, &mut out);
+        select().encode(NONE, (QueryMode::Simple, false), &[Value::Int(7), Value::Int(3)], SYNC_ONLY, &mut out);
         let mut expected = BytesMut::new();
         frontend::query("SELECT a FROM t WHERE i = 3 AND j = 7;", &mut expected).unwrap();
         assert_eq!(out, expected.to_vec());
@@ -433,7 +501,7 @@ mod tests {
         let encoded = |(describes, syncs)| {
             let end = RequestEnd { format: ResultFormat::Text, describes, syncs };
             let mut out = Vec::new();
-            select().encode(QueryMode::Prepared, true, &[Value::Int(1), Value::Int(2)], end, &mut out);
+            select().encode(NONE, (QueryMode::Prepared, true), &[Value::Int(1), Value::Int(2)], end, &mut out);
             frame::messages(&out).map(|(kind, _)| kind as char).collect::<String>()
         };
         let ends = [(false, true), (true, true), (false, false), (true, false)];

@@ -21,7 +21,7 @@ impl Prepared {
         let pieces: Vec<Vec<u8>> = text.split(|byte| *byte == b'?').map(<[u8]>::to_vec).collect();
         let holes = pieces.len() - 1;
         let named = (0..holes).map(|slot| Hole { slot, name: (slot + 1).to_string() }).collect();
-        let statement = Statement::typed(number, &format!("sbstmt{number}"), pieces, named, types);
+        let statement = Statement::of_session(number, pieces, named, types);
         Self { statement, text: text.to_vec(), holes }
     }
 }

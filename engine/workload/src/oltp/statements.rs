@@ -72,5 +72,5 @@ pub fn compile(id: usize, mode: QueryMode, text: &str, slots: &[StatementSlot]) 
     }
     let holes = slots.iter().map(|slot| Hole { slot: slot.place(), name: String::new() }).collect();
     let types: Vec<u32> = slots.iter().map(|slot| if slot.is_text() { VARCHAR } else { BIGINT }).collect();
-    Statement::typed(id, &format!("s{id}"), pieces, holes, &types)
+    Statement::of_session(id, pieces, holes, &types)
 }

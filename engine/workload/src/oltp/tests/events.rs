@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::{Query, client, event, number, queries, shapes, switch, text_of};
 use crate::settings::OptionValue;
+use wire::session_mark::SessionMark;
 
 /// Checks the statements against those of sysbench 1.0.20, in its order, as a server logged them.
 #[test]
@@ -43,7 +44,7 @@ fn an_event_of_reads_and_writes_is_sysbenchs() {
     assert_eq!(parsed[28], "INSERT INTO sbtest3 (id, k, c, pad) VALUES ($1, $2, $3, $4)");
     // BIGINT and VARCHAR, as sysbench declares them.
     let types = [0, 4, 0, 0, 0, 20, 0, 0, 0, 20, 0, 0, 4, 19, 0, 0, 4, 19];
-    assert!(event.statements[28].parse_message().ends_with(&types));
+    assert!(event.statements[28].parse_message(SessionMark::NONE).ends_with(&types));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::*;
 use crate::program::{Action, ActionResult, Management, Program, StagedRequest};
 use crate::settings::OptionValue;
 use ground::random::Random;
+use wire::session_mark::SessionMark;
 use wire::statement::Statement;
 use wire::value::Value;
 use wire::{Answered, Rows};
@@ -51,7 +52,7 @@ fn client(event: &Arc<OltpEvent>, number: usize) -> OltpClient {
 }
 
 fn text_of(statement: &Statement) -> String {
-    let parse = statement.parse_message();
+    let parse = statement.parse_message(SessionMark::NONE);
     let text = parse[5..].split(|byte| *byte == 0).nth(1).unwrap();
     String::from_utf8(text.to_vec()).unwrap()
 }
