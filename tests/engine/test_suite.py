@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,44 @@ def test_each_query_runs_as_often_as_asked_for(target: Target, files: dict[str, 
     measured_us = sum(query["time_us"] for query in queries[6:])
     assert done["measure"]["duration_s"] == pytest.approx(measured_us / 1e6, rel=1e-3)
     assert done["measure"]["latency_us"]["mean"] == pytest.approx(measured_us / 18, rel=1e-3)
+
+
+def test_a_query_finds_nothing_that_another_has_left_in_its_session(target: Target, tmp_path: Path) -> None:
+    leaving = {
+        "role": "set role pg_monitor; select 1",
+        "table": "create temp table kept as select 1",
+        "statement": "prepare kept as select 1; execute kept",
+        "cursor": "declare kept cursor with hold for select 1; fetch kept",
+        "lock": "select pg_advisory_lock(7)",
+    }
+    looking = {
+        "user": "select 1 where current_user = session_user",
+        "locks": "select 1 from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()",
+        "session": "select pg_backend_pid()",
+    }
+    for name, text in (leaving | looking).items():
+        (tmp_path / f"{name}.sql").write_text(text)
+    status, events, errors = run(target, *(f"-f{path}" for path in tmp_path.iterdir()), "--runs=3", "--random-seed=1")
+    assert (status, errors) == (0, "")
+    queries = of_kind(events, "query")
+    assert [query["message"] for query in queries if query["sqlstate"]] == []
+    assert {query["rows"] for query in queries if query["query"] == "user"} == {1}
+    assert {query["rows"] for query in queries if query["query"] == "locks"} == {0}
+    assert len({query["rows_hash"] for query in queries if query["query"] == "session"}) == 1
+
+
+def test_the_role_of_the_session_is_that_of_its_user_after_each_query(target: Target, tmp_path: Path) -> None:
+    (tmp_path / "role.sql").write_text("select 1 where current_user = 'pg_monitor'")
+    with target.connect_as_user() as connection:
+        connection.execute("create role watcher login; grant pg_monitor to watcher")
+        connection.execute("alter role watcher set role = pg_monitor")
+        try:
+            watcher = replace(target, user="watcher")
+            status, events, errors = run(watcher, "-f", str(tmp_path / "role.sql"), "--runs=3")
+        finally:
+            connection.execute("drop role watcher")
+    assert (status, errors) == (0, "")
+    assert [query["rows"] for query in of_kind(events, "query")] == [1, 1, 1]
 
 
 def test_a_seed_gives_the_order(target: Target, files: dict[str, str]) -> None:

@@ -243,7 +243,7 @@ impl Runner<'_> {
     }
 }
 
-/// Sends a query and reads its answer. A transaction that it leaves open is rolled back, and settings are put back.
+/// Sends a query and reads its answer, then puts back what the query has changed in its session.
 fn execute(session: &mut Session, text: &[u8], limit: Duration) -> Ended {
     let began = Instant::now();
     let reply = session.ask_until(began + limit, |connection| connection.send_query(text, Rows::Hashed));
@@ -265,10 +265,20 @@ fn execute(session: &mut Session, text: &[u8], limit: Duration) -> Ended {
             }
         },
     };
-    let is_open = reply.status != b'I';
-    let is_usable =
-        !was_cancelled && (!is_open || session.query("ROLLBACK").is_ok()) && session.query("RESET ALL").is_ok();
+    let is_usable = !was_cancelled && put_back(session, reply.status).is_ok();
     Ended { took, outcome, over_limit: was_cancelled, is_usable }
+}
+
+/// Puts back what a query may have changed in its session: an open transaction, settings and the role, temporary tables,
+/// prepared statements, cursors and advisory locks. The next query thus finds what it would find in a new session,
+/// except that it need not read the catalogs again.
+fn put_back(session: &mut Session, status: u8) -> Result<(), ConnectionError> {
+    if status != b'I' {
+        session.query("ROLLBACK")?;
+    }
+    session.query("DISCARD ALL")?;
+    // DISCARD ALL makes the session's user the current one, also where the session began with another role.
+    session.query("RESET ROLE").map(drop)
 }
 
 fn refused(error: ServerError) -> QueryFailure {
