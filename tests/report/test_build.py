@@ -226,7 +226,7 @@ def test_what_the_client_used_is_told_where_the_engine_told_it(reports):
 def test_at_a_rate_the_tables_are_about_response_times(reports):
     text = _text(reports, "rated", "report.md")
     assert "select-only, scale 20, 8 clients, 1,000/s" in text
-    assert "the baseline's mean response time by the arm's" in text
+    assert "the mean response time of the baseline divided by that of the arm" in text
     assert "ln(mean response time of the baseline / mean response time)" in text
     assert "Little's law" not in text
     console = Console(width=120)
@@ -252,7 +252,7 @@ class TestRegimes:
         assert "flat: 8" in regimes
         trials = text.split("## All trials")[1]
         assert re.search(r"\| off \| completed \| [34],\d{3} then [\d,]+ \|", trials)
-        assert "Trials that did not keep one level" in trials
+        assert "The trials that did not keep one level" in trials
 
     def test_the_timeline_marks_levels_and_their_ends(self, studies):
         (figure,) = draw("timeline", read_data(studies("collapsing")))
@@ -323,7 +323,7 @@ def test_a_verdict_of_a_version_that_drew_no_curve_follows_from_its_trials(tmp_p
     study = write_study(tmp_path / "s", plan, run(plan, noisy({}, base=RATE)), Audit(findings=[]), "At a rate?")
     build_report(study)
     text = (study.path / "report.md").read_text()
-    assert "Response times against the baseline's, percentile by percentile" in text
+    assert "Response times compared with those of the baseline, percentile by percentile" in text
     assert "off against on by the declared metrics" in text
     path = study.path / "verdict.json"
     stored = json.loads(path.read_text())
@@ -396,7 +396,7 @@ def test_a_study_of_deployments_is_told_in_deployments(tmp_path, number, words, 
     assert "deployments" in ratios.heads
     assert (looks.heads[0], [row[0] for row in looks.rows]) == ("deployments", [str(number)])
     assert (blocks.heads[0], len(blocks.rows)) == ("deployment", number)
-    assert "what differs between them the audit says" in facts_tables(data)[0].caption
+    assert "The findings of the audit tell what differs between them" in facts_tables(data)[0].caption
     assert (
         f"{number} of each arm, one pair for each block; the verdict counts pairs of them"
         in dict(design(data)).values()

@@ -50,7 +50,7 @@ def test_the_table_has_the_values_of_both_arms_and_the_difference_of_values():
     assert rows["WAL per transaction"][:3] == ["1,000 bytes", "700 bytes", "-30%"]
     assert rows["WAL per transaction"][4] == "better"
     assert rows["p50 response time"][4].startswith("equivalent")
-    assert "2 claims in all: they share the error of each look" in table.caption
+    assert "2 claims in all. They share the error of each look" in table.caption
 
 
 def test_a_study_without_metrics_has_no_table():
@@ -130,13 +130,15 @@ def test_without_a_bounded_interval_the_curve_is_drawn_without_a_band():
 
 def test_leading_words_name_what_lies_right_of_zero():
     leads = {section.topic.key: section.lead for section in sections(data_of("p99"), short=True)}
-    assert leads["ratio"].endswith("Right of zero the arm has more of p99 than the baseline.")
+    assert leads["ratio"].endswith("On the right of zero, the arm has more of p99 than the baseline.")
     assert leads["latency"].startswith("Marks are the median trial")
     leads = {section.topic.key: section.lead for section in sections(data_of("response"), short=True)}
-    assert leads["ratio"].endswith("Right of zero the arm is faster than the baseline.")
+    assert leads["ratio"].endswith("On the right of zero, the arm is faster than the baseline.")
 
 
-@pytest.mark.parametrize(("metric", "words"), [("p99", "they are not part of it."), ("wal per transaction", "effect.")])
+@pytest.mark.parametrize(
+    ("metric", "words"), [("p99", "they are not part of it."), ("wal per transaction", "with the speed.")]
+)
 def test_declared_costs_are_not_said_to_be_no_part_of_the_verdict(metric, words):
     data = data_of(metric)
     data = replace(data, timelines={trial.index: timeline(trial) for trial in data.trials})

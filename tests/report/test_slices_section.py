@@ -32,7 +32,12 @@ def test_the_page_and_the_markdown_have_the_section_with_its_tables(reports):
     for file in ("report.html", "report.md"):
         text = (reports("interleaved").path / file).read_text()
         assert ("The arms took turns in short slices of time" in text) == (file == "report.html")
-        for caption in ("Precision over time: ", "Carry-over: speed", "What carry-over does", "Slices of one block"):
+        for caption in (
+            "The precision over time: ",
+            "Carry-over: the speed",
+            "The effect of carry-over",
+            "The slices of one block",
+        ):
             assert caption in text
 
 

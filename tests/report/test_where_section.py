@@ -76,7 +76,7 @@ def test_each_piece_is_told_with_its_machine(spread_out: StudyDirectory) -> None
         ["the server of off", "pg@freebsd (ssh)", "FreeBSD, 14.3", "10.0.0.12"],
     ]
     assert ways.rows[1] == ["off", "network", "eth0", "9000", "none", "180", "180 to 180", "8", "1,170", "+3.00 ± 0.05"]
-    assert "The load did not take these ways" in ways.caption
+    assert "The load did not use these paths" in ways.caption
     assert (from_fleet.heads, from_fleet.marked) == (["machine", "the lab's own", "to on", "to off"], {2})
     assert from_fleet.rows[1:] == [
         ["10.0.0.22", "no", "60 (60 to 60)", "140 (140 to 140)"],

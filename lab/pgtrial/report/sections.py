@@ -74,14 +74,14 @@ def _lead_of_differences(data: StudyData) -> str:
     is_speed = metric is None or METRICS[metric].kind == "speed"
     right = "is faster" if is_speed else f"has more of {metric}"
     return (
-        "Bars are 95% intervals, the shaded band is the margin within which arms count as equivalent. "
-        f"Right of zero the arm {right} than the baseline."
+        "Bars are 95% intervals. The shaded band is the margin, within which arms count as equivalent. "
+        f"On the right of zero, the arm {right} than the baseline."
     )
 
 
 def _lead_of_costs(data: StudyData) -> str:
     """Costs that a study declares are part of its verdict."""
-    lead = "What a committed transaction took, and how far it moved with the effect."
+    lead = "The cost of a committed transaction on each arm, and how far it differs together with the speed."
     if any(METRICS[name].kind == "cost" for name in data.plan.metrics):
         return lead
     return f"{lead} These costs explain the verdict; they are not part of it."
@@ -97,14 +97,14 @@ _TOPICS = (
     Topic(
         "tps",
         "Throughput",
-        "Median trial per arm with its interval; small dots are single trials.",
+        "The median trial of each arm with its interval. Small dots are single trials.",
         [tps_charts, size_charts],
         [results.level_table],
     ),
     Topic(
         "job",
         "The job",
-        "What the job took on each arm, the median trial, and what it did to the server.",
+        "The time of the job on each arm, in the median trial, and the effects of the job on the server.",
         tables=[jobs.job_table],
         folded=False,
     ),
@@ -119,8 +119,9 @@ _TOPICS = (
     Topic(
         "sweeps",
         "Over clients and sizes",
-        "How the throughput of each arm goes with the number of clients or the size of the data: curves over the "
-        "median trials, with 95% bands. Arms are compared at each number in the table of differences.",
+        "How the throughput of each arm changes with the number of clients or the size of the data: "
+        "curves through the median trials, with 95% bands. The table of differences compares the arms at "
+        "each number.",
         [scaling_charts, cliff_charts],
         [sweeps.law_table, sweeps.cliff_table],
         folded=False,
@@ -128,17 +129,17 @@ _TOPICS = (
     Topic(
         "capacity",
         "Capacity",
-        "Each mark is a probe of some seconds at one rate, with its response time at the percentile of the promise, "
-        "from the scheduled start. The dashed line is the limit. Vertical lines are the capacities, bands their 95% "
-        "intervals.",
+        "Each mark is a probe, which is a run of some seconds at one rate. Its height is the response "
+        "time from the scheduled start at the percentile of the promise. The dashed line is the limit. "
+        "Vertical lines are the capacities, and bands are their 95% intervals.",
         [capacity_charts],
         [capacity.capacity_tables],
     ),
     Topic(
         "criteria",
         "Criteria",
-        "What an application sees: each criterion with its winner, if there is one. Nothing is dropped: tasks that "
-        "failed are failures, and never done.",
+        "What an application sees. Each criterion has a winner if there is a verdict. No task is left "
+        "out: a task that failed counts as a failure and never as completed.",
         [task_charts],
         [tasks.criteria_tables],
         folded=False,
@@ -146,14 +147,15 @@ _TOPICS = (
     Topic(
         "statements",
         "Statements",
-        "What became of the statements of the replay, by template: statements that differ in their values alone.",
+        "The outcome of the statements of the replay, by template. A template stands for all statements "
+        "that differ only in their values.",
         tables=[statements.statement_tables, statements.error_tables, statements.plan_tables],
         folded=False,
     ),
     Topic(
         "queries",
         "Queries",
-        "What each query of the suite takes on both arms. Where it got slower or faster, its plans follow below.",
+        "The time of each query of the suite on both arms. If a query became slower or faster, its plans follow below.",
         tables=[queries.query_tables],
         folded=False,
     ),
@@ -167,23 +169,24 @@ _TOPICS = (
     Topic(
         "plans",
         "Plans",
-        "Whether the arms execute the statements of the load in the same way: for settings of the planner that is the "
-        "answer.",
+        "Whether the arms execute the statements of the load by the same plans. For settings of the "
+        "planner this is the explanation of a difference.",
         tables=[plans.load_plan_tables],
     ),
     Topic(
         "regimes",
         "Regimes",
-        "Trials whose speed went from one level to another while it was measured. An average across such a change is "
-        "the speed of nothing, so the time before it (the burst) and after it (the sustained level) are read apart.",
+        "Trials whose speed changed from one level to another while it was measured. An average across "
+        "such a change describes neither level, so the time before it (the burst) and the time after it "
+        "(the sustained level) are compared separately.",
         tables=[results.regime_table],
         folded=False,
     ),
     Topic(
         "published",
         "Beside the published figures",
-        "The published study ran on another machine with other versions: compare how far its arms are apart, not its "
-        "numbers.",
+        "The published study ran on another machine with other versions. Compare the differences between "
+        "its arms, and not its numbers.",
         [published_charts],
         [published.published_tables],
         folded=False,
@@ -191,30 +194,31 @@ _TOPICS = (
     Topic(
         "latency",
         "Latency",
-        "Marks are the median trial, bars reach from the lowest to the highest trial; logarithmic scale.",
+        "Marks are the median trial. Bars reach from the lowest to the highest trial. The scale is logarithmic.",
         [latency_charts, curve_charts],
         [results.latency_table, metrics.curve_table, tasks.transaction_tables],
     ),
     Topic(
         "timeline",
         "Every second of every trial",
-        "Thin lines are single trials, the thick line is the median of each arm; the shaded part is the warm-up.",
+        "Thin lines are single trials, and the thick line is the median of each arm. The shaded part is the warm-up.",
         [timelines],
     ),
     Topic(
         "provider",
         "What the provider measured",
-        "Metrics of the provider's own monitoring over the time of a trial, the mean of an arm's trials: each value is "
-        "a mean over a minute or more.",
+        "Metrics of the provider's monitoring over the time of a trial, as the mean over the trials of "
+        "an arm. Each value is a mean over a minute or more.",
         [provider_charts],
         [servers.provider_table],
     ),
     Topic(
         "server",
         "What the server did",
-        "Active sessions by what they waited for, the mean of an arm's trials; one scale for all arms at a load point. "
-        "A session that waits for nothing is on a CPU, or in the queue for one. Where the server runs on the lab's own "
-        "machine, what that machine did follows: all of it, the client too.",
+        "Active sessions by the event for which they waited, as the mean over the trials of an arm, with "
+        "one scale for all arms at a load point. A session that waits for nothing runs on a CPU or waits "
+        "for one. If the server runs on the machine of pgtrial, the activity of this machine follows, "
+        "which includes that of the client.",
         [wait_charts, work_charts],
         [servers.server_tables],
     ),
@@ -228,16 +232,17 @@ _TOPICS = (
     Topic(
         "blocks",
         "Block by block",
-        "The unit of analysis. The shape says which arm the coin put first; the band is the interval. "
-        "Hollow: provisional.",
+        "Each mark is one unit of the analysis. Its shape tells which arm ran first, and the band is the "
+        "interval. Hollow marks are provisional.",
         [block_charts],
         [results.block_table],
     ),
     Topic(
         "slices",
         "Slices",
-        "The arms took turns in short slices of time, in random order within each round. The first chart is what the "
-        "blocks reached in time. In the others marks are slices as they really were, dotted lines the planned borders.",
+        "The arms took turns in short slices of time, in random order within each round. The first chart "
+        "shows how the precision grew with time. In the others, marks are the slices as they were "
+        "measured, and dotted lines are the planned borders.",
         [slice_charts],
         [slices.slice_tables],
         folded=False,
@@ -245,23 +250,24 @@ _TOPICS = (
     Topic(
         "where",
         "Where it ran",
-        "Which machine did what, and how the load came to the servers. The way is a part of what a client sees: it is "
-        "fair only where it is the same for all arms.",
+        "The machines of the study, and the network paths from the load to the servers. The path is part "
+        "of what a client measures: a comparison is fair only if it is the same for all arms.",
         tables=[where.where_tables],
         folded=False,
     ),
     Topic(
         "facts",
         "What was compared",
-        "Facts collected inside each running arm.",
+        "Facts that were collected on each arm while its server ran.",
         tables=[where.facts_tables],
         folded=False,
     ),
     Topic(
         CERTIFICATE,
         "What this machine can tell",
-        "From the self-test of this machine: how long it takes to find a difference, how many studies of two arms that "
-        "are alike got a verdict, and how many studies found a difference that was planted.",
+        "The result of the self-test of this machine: how long it takes to find a difference, how many "
+        "studies of two equal arms got a verdict, and how many studies found a difference that was built "
+        "in.",
         tables=[certificate.certificate_tables],
     ),
     Topic("failures", "Failures", "", tables=[trials.failure_tables], folded=False),

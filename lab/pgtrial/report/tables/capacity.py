@@ -44,8 +44,8 @@ def _levels(data: StudyData) -> Table[Level]:
 def _probes(data: StudyData) -> Table[tuple[Trial, int, Probe]]:
     rows = [(trial, place, probe) for trial in data.trials for place, probe in enumerate(trial.probes, 1)]
     return Table(
-        "Every probe: an open-loop run at a rate. Waiting are transactions whose scheduled start was past at the end "
-        "and that no client had begun.",
+        "All probes, which are runs at one rate. The column of waiting transactions counts those whose "
+        "scheduled start had passed at the end and that no client had begun.",
         rows,
         [
             number("trial", lambda row: row[0].index + 1),

@@ -80,7 +80,7 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
             folded=folded,
         ),
         of_studies(
-            f"Two arms that are alike: {_same(certificate)}{_alike(certificate)}.",
+            f"Two equal arms: {_same(certificate)}{_alike(certificate)}.",
             certificate.same,
         ),
         *(

@@ -14,7 +14,7 @@ from pgtrial.report.tables.results import digits, milliseconds
 from pgtrial.statistics.describe import median_interval
 
 _MB = 1e6
-_BESIDE = " Beside: response times of the load beside the job, from its start until the load has caught up."
+_BESIDE = " Response times are those of the load beside the job, from its start until the load has caught up."
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ def job_table(data: StudyData) -> Table[_Row]:
     ]
     beside = _beside(rows)
     return Table(
-        "The job on each arm: its time with a distribution-free interval of at least 95%, and of the median trial the "
-        "WAL that was written meanwhile, by how much the database grew on disk, its size then, and the most memory "
-        "that all processes of the server had together, shared memory counted once (looked at four times a second)."
-        + (_BESIDE if beside else ""),
+        "The job on each arm: its time, with a distribution-free interval of at least 95%. The other "
+        "columns are those of the median trial: the WAL that was written during the job, the growth of "
+        "the database on disk, its size after the job, and the largest memory of all processes of the "
+        "server together, with shared memory counted once (read four times a second)." + (_BESIDE if beside else ""),
         rows,
         [
             Column("load point", lambda row: row.point),

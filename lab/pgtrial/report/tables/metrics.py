@@ -26,9 +26,10 @@ def curve_table(data: StudyData) -> Table[CurvePoint]:
     points = data.result.curve
     claims = points[0].claims if points else 0
     return Table(
-        "Response times against the baseline's, percentile by percentile: the difference of the values (-20%: four "
-        f"fifths). {claims} percentiles share the error of each look, so that their intervals hold together. They "
-        "describe where the arms differ; a verdict is given on declared metrics alone.",
+        "Response times compared with those of the baseline, percentile by percentile. The difference is "
+        f"that of the values: -20% means four fifths of the time. {claims} percentiles share the error of each "
+        "look, so that their intervals hold together. They describe where the arms differ; verdicts are "
+        "given on declared metrics only.",
         points,
         [
             Column("arms", lambda point: f"{point.arm} / {point.baseline}"),
@@ -46,8 +47,9 @@ def _of_arm(data: StudyData, rows: list[MetricClaim]) -> Table[MetricClaim]:
     rate = rate_unit(data.plan.load_points)
     others = [row for row in rows if not row.primary]
     shared = (
-        f" Others are secondary, {plural(others[0].claims, 'claim')} in all: they share the error of each look evenly, "
-        f"hold together, and are decided after {units.fewest(others[0].claims)} {units.unit}s at the earliest."
+        f" The others are secondary claims, {plural(others[0].claims, 'claim')} in all. They share "
+        "the error of each look evenly, so that "
+        f"they hold together, and are decided after {units.fewest(others[0].claims)} {units.unit}s at the earliest."
         if others
         else ""
     )

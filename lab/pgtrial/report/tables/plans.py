@@ -59,13 +59,13 @@ _PLANS = (
     "Plans of the statements of the load, by EXPLAIN after the loads of the first block, on the server of each arm."
 )
 _KINDS = (
-    "Of a prepared statement the plan that the server takes from the sixth execution on, for values that the load "
-    "draws: custom, a plan for the values of each execution, or generic, one plan for all values. Planning is the "
-    "shortest time that a custom plan took on the server at rest. Unknown: the values of the load are not known, and "
-    "the plan is the generic one."
+    "For a prepared statement, the plan that the server uses from the sixth execution on, for values "
+    "that the load draws: custom is a plan for the values of each execution, and generic is one plan "
+    "for all values. Planning is the shortest time that a custom plan took on the idle server. "
+    "Unknown means that the values of the load are not known, and the plan is the generic one."
 )
 _FORMER_KIND = (
-    "Of a statement with parameters the generic plan for NULLs: the trials are of a version that took no other."
+    "For a statement with parameters, the generic plan for NULLs, because a former version of pgtrial ran the trials."
 )
 
 

@@ -84,16 +84,24 @@ def _compared(plan: Plan) -> str:
 
 
 _COMPARED: dict[str, str] = {
-    "mean response time": "Speed of each arm against the baseline at the given rate: the baseline's mean response time "
-    "by the arm's (+25%: the arm takes four fifths of the time).",
-    "time of the job": "Speed of each arm against the baseline: the baseline's time of the job by the arm's (+25%: the "
-    "arm takes four fifths of the time).",
-    "mean response time of tasks": "Speed of each arm against the baseline: the baseline's mean response time of all "
-    "tasks by the arm's (+25%: the arm takes four fifths of the time). A task that failed counts with the time until "
-    "it did.",
-    "geometric mean of query times": "Speed of each arm against the baseline: the baseline's geometric mean of the "
-    "times of all queries by the arm's (+25%: the arm takes four fifths of the time). A query that failed counts with "
-    "its limit.",
+    "mean response time": (
+        "The speed of each arm relative to the baseline at the given rate: the mean response time of the "
+        "baseline divided by that of the arm (+25% means that the arm takes four fifths of the time)."
+    ),
+    "time of the job": (
+        "The speed of each arm relative to the baseline: the time of the job on the baseline divided by "
+        "that on the arm (+25% means that the arm takes four fifths of the time)."
+    ),
+    "mean response time of tasks": (
+        "The speed of each arm relative to the baseline: the mean response time of all tasks on the "
+        "baseline divided by that on the arm (+25% means that the arm takes four fifths of the time). A "
+        "task that failed counts with the time until it failed."
+    ),
+    "geometric mean of query times": (
+        "The speed of each arm relative to the baseline: the geometric mean of the times of all queries "
+        "on the baseline divided by that on the arm (+25% means that the arm takes four fifths of the "
+        "time). A query that failed counts with its limit."
+    ),
 }
 
 
@@ -195,15 +203,16 @@ def _meaning(plan: Plan) -> str:
 
 
 _MEANING: dict[Measure, str] = {
-    "goodput": "Under a closed loop as here, latency repeats the throughput comparison (Little's law) and is no second "
-    "finding.",
+    "goodput": (
+        "Without a rate, as here, latency repeats the comparison of throughput (Little's law) and is no second result."
+    ),
     "mean response time": "It counts from the moment for which the rate had scheduled a transaction; the verdict is "
     "about its mean.",
     "time of the job": "It is the time of the whole job.",
     "mean response time of tasks": "It counts from the arrival of a task, its wait for a connection included; tasks "
     "that failed are not in it.",
-    "geometric mean of query times": "It is of all runs of all queries; the verdict is about the geometric mean over "
-    "queries.",
+    "geometric mean of query times": "It is that of all runs of all queries; the verdict is about the geometric mean "
+    "over queries.",
 }
 
 
@@ -231,9 +240,10 @@ def digits(value: float, most: int = 3) -> str:
 def regime_table(data: StudyData) -> Table[CellRegimes]:
     """Classes of the trials, the levels on both sides of the change and when it came."""
     return Table(
-        "Levels that the trials kept, each the median second, and when they changed: the median trial, in brackets the "
-        "lowest and highest. Where more than one in four trials of an arm change, it is read by regime and no average "
-        "across the change is given. Credits are spent by work, so the committed transactions stand beside the time.",
+        "The levels that the trials kept, each as the median second, and the time of the change: the "
+        "median trial, and in brackets the lowest and highest trial. If more than one in four trials of "
+        "an arm change, no average across the change is given. Burst credits are used up by work, so the "
+        "number of committed transactions stands next to the time.",
         data.result.regimes,
         [
             Column("load point", lambda cell: data.labels[cell.load_point]),
@@ -262,7 +272,8 @@ def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]
     """Returns the table of the trials that did not keep one level."""
     trials = [(cell, trial) for cell in data.result.regimes for trial in cell.not_flat]
     return Table(
-        f"Trials that did not keep one level: {rate_unit(data.plan.load_points)} of each level, and where it ended.",
+        f"The trials that did not keep one level: {rate_unit(data.plan.load_points)} of each level, and the "
+        "time at which it ended.",
         sorted(trials, key=lambda row: row[1].index),
         [
             number("trial", lambda row: row[1].index + 1),

@@ -38,7 +38,7 @@ def _scripts(data: StudyData) -> list[Table[Any]]:
     if not of_arms:
         return []
     texts = [data.spec.scripts[name].rstrip().splitlines() for name in of_arms.values()]
-    caption = "What clients do in a transaction, line by line: " + "; ".join(
+    caption = "The statements of a transaction, line by line: " + "; ".join(
         f"{arm} runs {name}" for arm, name in of_arms.items()
     )
     return [side_by_side(f"{caption}.", list(of_arms), texts), *_plans(data)]

@@ -61,8 +61,9 @@ def wait_table(data: StudyData) -> Table[Load]:
         return lambda row: row[2].get(event, 0.0)
 
     return Table(
-        "Mean number of active sessions in the measured part, and what they waited for: clients and their parallel "
-        "workers, from samples of pg_stat_activity; the largest wait events of the study.",
+        "The mean number of active sessions in the measured part, by the event for which they waited: "
+        "clients and their parallel workers, from samples of pg_stat_activity. The table has the largest "
+        "wait events of the study.",
         [(point, arm, load) for point, arm in data.cells if (load := measured_load(data, point, arm)) is not None],
         [
             Column("load point", lambda row: row[0].label),
@@ -85,8 +86,9 @@ def sampler_table(data: StudyData) -> Table[tuple[str, list[Trial]]]:
         return median(shares) if shares else None
 
     return Table(
-        "What the sampler took of the measured part, in the median trial: shares of one CPU by the lab and by its "
-        "session on the server, and the share of the time in which its statements ran or waited to run.",
+        "The cost of observing in the measured part, in the median trial: the shares of one CPU that "
+        "pgtrial and its session on the server used, and the share of the time in which its statements "
+        "ran or waited to run.",
         [row for row in sampled if row[1]],
         [
             Column("arm", lambda row: row[0]),
@@ -124,8 +126,9 @@ def host_table(data: StudyData) -> Table[Host]:
     hosts = [(point, arm, {source: means(point, arm, source) for source in sources}) for point, arm in data.cells]
     machine = "The lab's own machine" if data.result.where is None else "The server's host"
     return Table(
-        f"{machine} in the measured part, the mean of an arm's trials: CPUs by what they did, the device of "
-        "the data, memory that was to be written, and the share of the time in which some process waited.",
+        f"{machine} in the measured part, as the mean over the trials of an arm: the use of the CPUs, the "
+        "device of the data, the memory that had still to be written, and the share of the time in which "
+        "a process had to wait.",
         [row for row in hosts if row[2]["cpu"] or row[2]["device"] or row[2]["pressure"] or dirty(row) is not None],
         [
             Column("load point", lambda row: row[0].label),
@@ -162,8 +165,9 @@ class Statement:
 def statement_table(data: StudyData) -> Table[Statement]:
     """Returns the table of the statements that took longest."""
     return Table(
-        f"The {_SHOWN} statements that took longest on the server, warm-up included, by pg_stat_statements of this "
-        "database: the sum of an arm's trials; shares of the time are among the 50 longest of each trial.",
+        f"The {_SHOWN} statements that took longest on the server, including the warm-up, by "
+        "pg_stat_statements of this database, as the sum over the trials of an arm. A share of the time "
+        "is that among the 50 longest statements of each trial.",
         [statement for point, arm in data.cells for statement in _statements(data, point, arm)],
         [
             Column("load point", lambda statement: statement.point.label),
@@ -211,8 +215,8 @@ def provider_table(data: StudyData) -> Table[Metric]:
         (point, {arm: provider_means(data, point, arm) for arm in data.plan.arms}) for point in data.plan.load_points
     ]
     return Table(
-        "Mean of the provider's own values that lie wholly within the measured part, over all trials of an arm. A "
-        "trial shorter than two of the provider's minutes may have none.",
+        "The mean of the provider's values that lie entirely within the measured part, over all trials "
+        "of an arm. A trial that is shorter than two minutes of the provider may have none.",
         [(metric, point, means) for point, means in points for metric in metrics],
         [
             Column("metric", lambda row: row[0]),
@@ -233,11 +237,12 @@ def cost_table(data: StudyData) -> Table[Cost]:
         return "mean of the ratios" if cost.load_point is None else data.labels[cost.load_point]
 
     return Table(
-        "By committed transaction: the median trial with a distribution-free interval of at least 95%; then the "
-        "cost against the baseline's within blocks, estimated by the verdict's rule, with its interval. Clearly: the "
-        "interval lies beyond the margin. Each cost is a family of its own, so that among many one may stand out by "
-        "chance more often than in 5% of studies. CPU of the machine, context switches, device and network are of all "
-        "that ran on the lab's own machine; what no arm has more than next to none of is left out.",
+        "The cost of a committed transaction: the median trial with a distribution-free interval of at "
+        "least 95%, and then the cost relative to the baseline within blocks, estimated by the rule of "
+        "the verdict, with its interval. Clearly means that the interval lies beyond the margin. Each "
+        "cost is a family by itself, so among many costs one may stand out by chance more often than in "
+        "5% of studies. CPU of the machine, context switches, device and network include everything that "
+        "ran on the machine of pgtrial. Costs that are almost zero on all arms are left out.",
         data.result.costs,
         [
             Column("cost", lambda cost: f"{cost.what}, {cost.unit}" if cost.unit else cost.what),

@@ -47,9 +47,9 @@ def comparison(claim: Claim) -> str:
 def _precision_table(data: StudyData) -> Table[tuple[Claim, Reached]]:
     unit = data.unit
     return Table(
-        f"Precision over time: the exact 95% interval of the primary claim after each {unit}, which is no promise for "
-        "all rows together, and at planned looks the sequential one, on which verdicts rest. Time is that of trials "
-        "with their preparation.",
+        f"The precision over time: the exact 95% interval of the primary claim after each {unit}, which is "
+        "no guarantee for all rows together, and at planned looks the sequential interval, on which "
+        "verdicts rest. The time is that of the trials with their preparation.",
         data.reached,
         [
             Column("arms", lambda row: comparison(row[0])),
@@ -67,7 +67,8 @@ def _precision_table(data: StudyData) -> Table[tuple[Claim, Reached]]:
 
 def _carry_over_table(data: StudyData) -> Table[CarryOver]:
     return Table(
-        "Carry-over: speed of an arm in slices after another arm's, against its speed among its own slices alone.",
+        "Carry-over: the speed of an arm in slices that follow another arm's slice, relative to its "
+        "speed among its own slices only.",
         data.result.carry_over,
         [
             Column("load point", lambda row: data.labels[row.load_point]),
@@ -82,7 +83,7 @@ def _carry_over_table(data: StudyData) -> Table[CarryOver]:
 
 def _shift_table(data: StudyData) -> Table[CarryOverShift]:
     return Table(
-        "What carry-over does to the comparisons: an equal loss of both arms leaves their ratio as it is.",
+        "The effect of carry-over on the comparisons. An equal loss of both arms does not change their ratio.",
         data.result.carry_over_shifts,
         [
             Column("load point", lambda row: "mean" if row.load_point is None else data.labels[row.load_point]),
@@ -97,8 +98,9 @@ def _shift_table(data: StudyData) -> Table[CarryOverShift]:
 def _block_table(data: StudyData) -> Table[tuple[Trial, SliceRow]]:
     rows = [row for point in data.plan.load_points for row in middle_block(data, point)]
     return Table(
-        "Slices of one block, seconds since the start of its load: as planned, and from the first client that was "
-        "active to the last. Transactions that overrun a slice are counted in it, with their time.",
+        "The slices of one block, in seconds since the start of its load: as planned, and from the first "
+        "to the last moment at which a client was active. Transactions that take longer than a slice are "
+        "counted in it, with their time.",
         rows,
         [
             number("block", lambda row: row[0].block + 1),

@@ -84,10 +84,10 @@ def error_tables(data: StudyData) -> list[Table[tuple[str, StatementErrors]]]:
     """
     return [
         Table(
-            "Errors of statements beside the recorded ones, over all trials of an arm: those that are new, those that "
-            "occurred as recorded, and recorded ones that are gone. Later statements of a transaction that an error "
-            f"has ended fail with {IN_FAILED_TRANSACTION}: they are counted with that error, and are the last row of "
-            "an arm.",
+            "Errors of statements in comparison with the recorded ones, over all trials of an arm: new ones, "
+            "those that occurred as recorded, and recorded ones that are gone. After an error, later "
+            f"statements of the same transaction fail with {IN_FAILED_TRANSACTION}. They are counted "
+            "with that error, and are the last row of an arm.",
             [(failures.arm, errors) for failures in data.result.failures for errors in failures.statements],
             [
                 Column("arm", lambda row: row[0]),

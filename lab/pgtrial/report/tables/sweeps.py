@@ -94,9 +94,10 @@ def cliff_table(data: StudyData) -> Table[_Row]:
     points = data.plan.load_points
     rows = [row for curve in data.result.cliffs for row in _rows(curve)]
     return Table(
-        "Cliffs over the size of the data: from there on throughput falls by 20% or more while the size doubles. Reads "
-        "per transaction that begin to rise at the same size confirm a cache that the data outgrow. The difference to "
-        "the baseline's is that of the sizes of the first fall, over blocks; positive is larger.",
+        "Cliffs over the size of the data: beyond such a size the throughput falls by 20% or more while "
+        "the size doubles. If reads per transaction begin to rise at the same size, the data outgrow a "
+        "cache there. The difference from the baseline is that of the sizes of the first fall, over "
+        "blocks; a positive one means that the arm holds more data.",
         rows,
         [
             Column("load", lambda row: sweep_label(points, row.curve)),

@@ -139,8 +139,9 @@ def _parts(data: StudyData) -> Table[Sequence[str]]:
         longest = f"{max(time.max for time in waited) / 1e6:.4g} s" if waited else NONE
         rows.append([arm, "waited in vain", _of_median(waited, "mean"), NONE, NONE, longest])
     caption = (
-        "Where the time of completed tasks went, the median trial: waiting for a connection of the application's pool, "
-        "and with it. Waited in vain: tasks that got none in time, of all trials."
+        "The time of completed tasks in the median trial: waiting for a connection of the application's "
+        "pool, and with the connection. Waited in vain: tasks of all trials that got no connection in "
+        "time."
     )
     known = [row for row in rows if row[2] != NONE]
     return Table(caption, known, by_place("arm", "time", "mean", "median", "p95", "longest", right=(2, 3, 4, 5)))
@@ -152,9 +153,9 @@ def _of_median(times: Sequence[TaskTimes], figure: str) -> str:
 
 
 _BY_KIND = (
-    "Transactions by kind at {point}: the median over an arm's completed trials. A minute is one of the arm's own. "
-    "New-orders that the specification has rolled back are a kind of their own; new-order transactions a minute are "
-    "both rows together."
+    "Transactions by kind at {point}: the median over the completed trials of an arm. A minute is one of "
+    "the arm's own time. New-orders that are rolled back, as the specification demands, are a kind "
+    "of their own; the new-order transactions per minute are those of both rows together."
 )
 
 

@@ -69,7 +69,7 @@ def _remarks(trial: Trial) -> str:
 def failure_tables(data: StudyData) -> list[Table[Any]]:
     """Failures by arm and by trial, then the trials that failed or whose server went, in their own words."""
     failures = Table(
-        "Failures over all trials. Failed transactions do not count.",
+        "Failures over all trials. Failed transactions are not part of the throughput.",
         data.result.failures,
         [
             Column("arm", lambda entry: entry.arm),
@@ -95,7 +95,7 @@ def failure_tables(data: StudyData) -> list[Table[Any]]:
     )
     lossy = [trial for trial in data.trials if trial.status == "failed" or trial.server_log_tail]
     spans = Table(
-        "When transactions failed, in trials that failed or whose server had something to say.",
+        "The times at which transactions failed, in trials that failed or whose server's log has messages.",
         [
             (trial.index + 1, trial.arm, _PARTS[span.phase], span.kind, _seconds(span), f"{span.failures:,}")
             for trial in lossy
@@ -104,7 +104,7 @@ def failure_tables(data: StudyData) -> list[Table[Any]]:
         by_place("trial", "arm", "part", "SQLSTATE or kind", "second", "failed", right=[0, 5]),
     )
     log = Table(
-        "What the server's log said last during the load.",
+        "The last messages in the server's log during the load.",
         [(trial.index + 1, trial.arm, line) for trial in data.trials for line in trial.server_log_tail],
         by_place("trial", "arm", "line", right=[0]),
     )
@@ -122,7 +122,7 @@ def _interrupted(data: StudyData) -> Table[tuple[Interruption, InterruptedTrial]
         return _median([trial.measured.tps for trial in alike if trial.measured])
 
     return Table(
-        "Interrupted trials. Each was run again, and counts nowhere else.",
+        "Interrupted trials. Each of them ran again, and does not count anywhere else.",
         [(interruption, trial) for interruption in data.result.interruptions for trial in interruption.trials],
         [
             number("trial", lambda row: row[1].index + 1),
@@ -153,7 +153,7 @@ def phase_table(data: StudyData) -> Table[str]:
         return lambda arm: _median([t.phases_s[name] for t in data.trials if t.arm == arm and name in t.phases_s])
 
     return Table(
-        "Median wall time of a trial's phases, seconds.",
+        "The median wall time of the phases of a trial, in seconds.",
         data.plan.arms,
         [
             Column("arm", lambda arm: arm),
@@ -182,9 +182,11 @@ def client_table(data: StudyData) -> Table[Sequence[str]]:
             rows.append([point.label, arm, *cells])
     heads = ("load point", "arm", "client us per transaction", "busiest thread", "highest", "trials with a warning")
     return Table(
-        "The client: CPU time of its load threads by transaction, microseconds, and of the busiest of them by wall "
-        "time, in the median and the highest trial. In the trials of the last column the engine warned that it was a "
-        "limit itself; with more than one in eight for an arm, the comparison is withheld unless the study allows it.",
+        "The load engine: the CPU time of its load threads for each transaction, in microseconds, and "
+        "that of the busiest thread divided by the wall time, in the median and in the highest trial. "
+        "The last column counts the trials in which the engine warned that it was itself a bottleneck. "
+        "If that is more than one in eight for an arm, the comparison is withheld unless the study "
+        "allows it.",
         rows,
         by_place(*heads, right=range(2, 6)),
     )

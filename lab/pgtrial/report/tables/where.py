@@ -49,15 +49,18 @@ def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
         )
         for group, rows in shared.items()
     ]
-    caption = "Facts that differ between the arms, and whether the study declares that very difference."
+    caption = "Facts that differ between the arms, and whether the study file declares this difference."
     if data.plan.deployments > 1:
-        caption += " Of each arm's deployments they are those of one; what differs between them the audit says."
+        caption += (
+            " If an arm has several deployments, the facts are those of one of them. The findings of the "
+            "audit tell what differs between them."
+        )
     compared = Table(caption, differing, by_place("fact", *known, "declared"), lambda row: True)
     probes = {arm: facts.get("probes", {}) for arm, facts in known.items()}
     names = dict.fromkeys(name for facts in probes.values() for name in facts)
     # side by side, for no two measurements are the same
     measured = Table(
-        "Measured once an arm, with noise: flushes of the volume, round trips.",
+        "Measured once for each arm, with noise: flushes of the volume, round trips.",
         [[name, *(_fact(facts.get(name)) for facts in probes.values())] for name in names],
         by_place("fact", *known),
     )
@@ -116,7 +119,7 @@ def where_tables(data: StudyData) -> list[Table[Any]]:
 
 def _pieces(data: StudyData, where: WhereItRan) -> Table[Sequence[str]]:
     return Table(
-        "Each piece of the study, and the machine that it ran on.",
+        "The parts of the study, and the machine on which each of them ran.",
         [
             ["the lab", "the lab's machine", where.lab or NONE, NONE],
             ["the load", _load(data, where), NONE if where.machines else where.lab or NONE, NONE],
@@ -152,9 +155,9 @@ def _ways(where: WhereItRan) -> Table[ServerPlace]:
         "so was the host's clock: how far it is ahead of the lab's, and how exactly that is known."
     )
     if where.ways:
-        caption += " The load did not take these ways but those from the fleet, which the next table has."
+        caption += " The load did not use these paths but those from the fleet, which the next table has."
     elif where.machines:
-        caption += " The fleet has ways of its own, of which the speeds of its machines tell."
+        caption += " The fleet has network paths of its own, which show in the speeds of its machines."
     return Table(
         caption,
         where.servers,
@@ -193,9 +196,10 @@ def _fleet_ways(where: WhereItRan) -> Table[MachinePart]:
         return f"{way.round_trip_us:,.0f} ({lowest_to_highest})" + (" (far)" if (part.machine, arm) in further else "")
 
     return Table(
-        "The way from each machine of the fleet, which made the load, to each server: round trips in microseconds, by "
-        "TCP connects, the median of 7 before each trial; their median over the trials, lowest and highest. A server "
-        "that is much further from one machine than from the others is marked. No bandwidth was measured from here.",
+        "The network path from each machine of the fleet, which made the load, to each server: round "
+        "trips in microseconds by TCP connects, as the median of 7 before each trial. The table has the "
+        "median, the lowest and the highest over the trials. A server that is much further from one "
+        "machine than from the others is marked. The bandwidth was not measured.",
         where.machines,
         [
             Column("machine", lambda part: part.machine),
@@ -209,11 +213,12 @@ def _fleet_ways(where: WhereItRan) -> Table[MachinePart]:
 
 def _fleet(where: WhereItRan) -> Table[MachinePart]:
     return Table(
-        "The fleet, over all trials of each machine. Speed: transactions by second and client, against the median "
-        "machine of the same trial; one that is slower than the others by more than five robust standard deviations "
-        "is marked. CPU time is the engine's; the busiest thread and the lag are of the highest trial. Start: how much "
-        "later than planned it began, in the furthest trial. Clock: how far it is ahead of the lab's, median, and the "
-        "largest error.",
+        "The machines of the fleet, over all their trials. Speed: transactions per second and client, "
+        "relative to the median machine of the same trial; a machine that is slower than the others by "
+        "more than five robust standard deviations is marked. CPU time is that of the engine; the "
+        "busiest thread and the lag are those of the highest trial. Start: the delay after the planned "
+        "start, in the trial with the largest. Clock: the median difference from the clock of pgtrial's "
+        "machine, and its largest error.",
         where.machines,
         [
             Column("machine", lambda part: part.machine + (" (slow)" if part.slower_by is not None else "")),
