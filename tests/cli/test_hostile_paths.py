@@ -90,6 +90,7 @@ KEYS: dict[str, str] = {
     "server.command": RUN,
     "server.command_directory": RUN,
     "server.workload": READ,
+    "server.data": READ,
 }
 _SAME_AS = {"server.storage.wal.mkfs", "server.storage.wal.mount", "server.storage.wal.on"}
 _NO_KEYS = {
@@ -97,7 +98,8 @@ _NO_KEYS = {
     "load.data_files.sha256", "load.capacity.percentile", "load.sysbench.options", "load.tasks.arrival",
     "load.pack.variables", "load.replay.files.capture_sha256", "load.replay.files.data_sha256",
     "load.replay.files.server_version", "load.suite.unchecked", "load.job.undo", "load.cpus", "load.on_server_loss",
-    "server.dsn", "server.ssh", "server.data", "server.address", "server.monitoring.cloudwatch",
+    "server.dsn", "server.ssh", "server.data_files.sha256", "server.values", "server.address",
+    "server.monitoring.cloudwatch",
     "server.monitoring.region", "server.settings", "server.initdb", "server.setup_sql", "server.price",
     "server.sysctl", "server.governor", "server.io_scheduler", "server.numa", "server.cpus", "server.environment",
     "server.command_files", "arms", "server.query", "verdict.metrics", "fleet.address", "fleet.on_machine_loss",
@@ -359,6 +361,9 @@ def lines_of_keys(hostile: Hostile) -> dict[str, dict[str, dict[str, str]]]:
             "arms_a": {"command": '"sh program"', "command_directory": f'"{home}"'},
         },
         "server.workload": {"arms_a": {"workload": pipe}, "arms_b": {"workload": '"./job.sql"'}},
+        "server.data": {
+            "load": {"workload": '"./job.sql"'}, "arms_a": {"data": pipe}, "arms_b": {"data": '"./job.sql"'},
+        },
     }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import pytest
 from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.process import environment
-from pgtrial.loads.sampled_values import sample_values
+from pgtrial.loads.sampled_values import draw_values, write_values
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.installations import resolve
 from pgtrial.store.comparison import comparison
@@ -194,7 +194,9 @@ def test_the_seed_says_which_values_wherever_the_rows_lie(shop, tmp_path):
     def sampled(folder, seed):
         (tmp_path / folder).mkdir(exist_ok=True)
         with shop.connect_as_user() as session:
-            files = sample_values(session, {"id": "orders.id"}, seed, tmp_path / folder, as_text=False)
+            columns = {"id": "orders.id"}
+            drawn = draw_values(session, columns, seed)
+            files = write_values(session, columns, drawn, tmp_path / folder, as_text=False)
             assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
         return files["id"].read_text()
 

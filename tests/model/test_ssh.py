@@ -65,7 +65,7 @@ def test_an_ssh_arm_is_kept_as_it_was_written():
         ({"dsn": "host=b", "sudo": True}, "has sudo, which is for a server on another host; remove it, or add ssh"),
         ({**THERE, "connect": "tcp"}, "reached by TCP; leave connect out"),
         ({**THERE, "postgres": "~/pg"}, "write a directory of another host from / on"),
-        ({"data": "/x", "port": 6000}, "has data and port, which is for a server on another host"),
+        ({"address": "b", "port": 6000}, "has address and port, which is for a server on another host"),
         ({**THERE, "port": 22}, "port must be greater than or equal to 1024"),
     ],
 )

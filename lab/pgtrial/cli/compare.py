@@ -88,9 +88,10 @@ def compare_command(
             "(NAME=VALUE[,NAME=VALUE...]); a version (postgres=VERSION); a connection string of a "
             "server; a client program ('command=node bench.js'); a query ('query=select ...') or a "
             "pgbench script (workload=new.sql) that only this arm runs; SQL that runs on the arm's own "
-            "copy of the data before each trial ('setup=create index ...'); `default` for the server "
-            "without changes. A name can be put before it: a=host=db1, 'in=query=select ...'. A name "
-            "alone is the server without changes: 'plain='.",
+            "copy of the data before each trial ('setup=create index ...'); data of its own "
+            "(data=uuid7.sql) and columns from which variables take values (values=id=events.id); "
+            "`default` for the server without changes. A name can be put before it: a=host=db1, "
+            "'in=query=select ...'. A name alone is the server without changes: 'plain='.",
             show_default=False,
         ),
     ],

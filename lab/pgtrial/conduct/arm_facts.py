@@ -17,6 +17,7 @@ from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.records.answers import ArmAnswers
 from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.study.design import Design
+from pgtrial.model.study.own_data import name_of_data
 from pgtrial.model.study.servers import Server
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.builds.of_study import facts_of_build
@@ -88,9 +89,8 @@ class ArmFacts:
             return
         if self._study.plan.load_points[0].programs:
             facts.facts["client"] |= _facts_of_program(self._design.servers[arm.name], program)
-        if (script := self._study.plan.load_points[0].of_arms.get(arm.name)) is not None:
-            digest = self._study.plan.scripts[script]
-            facts.facts["load"] = {"script": f"{script} (SHA-256 {digest})"}
+        if own := self._facts_of_load(arm.name):
+            facts.facts["load"] = own
         if answers := self._answers.get(arm.name):
             facts.facts["answers"] = answers.as_facts()
         if rows := self._rows.get((arm.name, key[1] or 0)):
@@ -105,6 +105,18 @@ class ArmFacts:
             return
         self._study.write_facts(facts)
         self._known[key] = facts
+
+    def _facts_of_load(self, arm: str) -> dict[str, str]:
+        """Returns what the load of this arm has of its own: its script, its data, and where its values are from."""
+        own, keys = {}, self._design.spec.arms[arm]
+        if (script := self._study.plan.load_points[0].of_arms.get(arm)) is not None:
+            own["script"] = f"{script} (SHA-256 {self._study.plan.scripts[script]})"
+        if keys.data is not None and keys.data_files is not None:
+            own["data"] = f"{name_of_data(keys.data)} (SHA-256 {keys.data_files.sha256})"
+        if any(other.values for other in self._design.spec.arms.values()):
+            columns = self._design.spec.values_of(arm)
+            own["values"] = ", ".join(f"{name} = {column}" for name, column in columns.items())
+        return own
 
     def judge(self) -> None:
         """Stores the audit once the facts of all arms are known, and again after those of one arm were collected."""

@@ -90,7 +90,7 @@ def _digest_of_own(design: Design) -> str | None:
     one name, have nothing to say about each other's noise.
     """
     public = Design(without_secrets(design.spec))
-    own = {
+    own: dict[str, object] = {
         "scripts": design.spec.scripts,
         "data": design.load.data_files,
         "job": design.load.job.command,
@@ -99,6 +99,8 @@ def _digest_of_own(design: Design) -> str | None:
         ],
         "given": sorted({str(server.dsn) for server in public.given.values()}),
     }
+    if arms := [(keys.data_files, keys.values) for keys in design.spec.arms.values() if keys.data_files or keys.values]:
+        own["data and values of arms"] = arms
     if not any(own.values()):
         return None
     return hashlib.sha256(json.dumps(own, sort_keys=True, default=str).encode()).hexdigest()

@@ -76,9 +76,8 @@ def _block_s(design: Design, plan: Plan, arms: Mapping[str, Arm], listener: List
     measured: dict[object, float] = {}
     serving = list(arms.values())[:1] if plan.shares_server else list(arms.values())
     for point in plan.load_points:
-        data = data_of(design.spec, point)
         for arm in serving:
-            server = arm.setup
+            data, server = data_of(design.spec, point, arm.name), arm.setup
             if _is_quick(data) or not isinstance(server, Made) or server.reset != "copy":
                 continue
             for place in arm.loaded(data):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from pgtrial.conduct.block_estimates import fewest_for_a_verdict
 from pgtrial.conduct.course import Course
+from pgtrial.conduct.drawn_values import ValuesOfArms
 from pgtrial.conduct.interleaving import SlicesTooShort
 from pgtrial.conduct.lengths import in_words, longest_duration, measured_lengths, preliminary_lengths
 from pgtrial.conduct.noise import noise_for
@@ -38,7 +38,7 @@ def find_lengths(
     *,
     maker: LoadMaker,
     engine_grace_s: float,
-    values: Mapping[str, Path] | None = None,
+    values: ValuesOfArms | None = None,
 ) -> Plan:
     """Runs the preliminary block, writes the lengths that follow from it into the plan, and returns the plan.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgtrial.conduct.drawn_values import DrawnValues
+from pgtrial.conduct.drawn_values import DrawnValues, ValuesOfArms
 from pgtrial.conduct.kinds import rehearsal_of
 from pgtrial.conduct.load_statements import are_listed, listed_statements
 from pgtrial.conduct.own_scripts import written_scripts
@@ -21,13 +21,10 @@ from pgtrial.conduct.rehearsed_plans import RehearsedPlans
 from pgtrial.conduct.same_answers import SameAnswers
 from pgtrial.conduct.stage import Say, Stage
 from pgtrial.loads.data.kinds import data_of
-from pgtrial.loads.sampled_values import sample_values
-from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError, TrialError, one_line
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Given
-from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm
 
 
@@ -41,10 +38,12 @@ def rehearse(
     plans: RehearsedPlans | None = None,
     answers: SameAnswers | None = None,
     passes_s: list[float] | None = None,
-) -> dict[str, Path]:
-    """Rehearses the load on every arm. Returns the files with the values that variables of scripts take, by variable.
+) -> ValuesOfArms:
+    """Rehearses the load on every arm. Returns the files with the values that variables of scripts take, by arm and
+    variable.
 
-    The values are sampled from the data of the first arm, and the other arms are checked to have them. `plans` collects
+    Values that arms have in common are sampled from the data of the first arm, and the other arms are checked to have
+    them. `plans` collects
     the plans of the statements, also those of pgbench's built-in scripts. `answers` collects the rows that scripts of
     the arms return; with a shared server it does so before any of these scripts has changed the data. The seconds that
     all queries of a suite took on each arm are appended to `passes_s`. Raises StudyError and ArmError.
@@ -62,9 +61,10 @@ def rehearse(
             for arm in arms.values():
                 say(f"{arm.name}: rehearsing the load")
                 with ExitStack() as of_arm, as_study_error(arm.name):
-                    target = (of_all if shared else of_arm).enter_context(arm.rehearsal(data, folder / "log"))
-                    values.draw_or_check(arm, data, target)
-                    stage = Stage(spec, arm, target, data, folder, seed, values.files, say, passes_s)
+                    own = data_of(spec, own_points[0], arm.name)
+                    target = (of_all if shared else of_arm).enter_context(arm.rehearsal(own, folder / "log"))
+                    values.draw_or_check(arm, own, target)
+                    stage = Stage(spec, arm, target, own, folder, seed, values.files[arm.name], say, passes_s)
                     stage.set_up()
                     refused = stage.answer(own_points[0], answers) if answers is not None else None
                     stages.append((stage, refused))
@@ -97,16 +97,19 @@ def _act(
         return failed or ([refused] if refused is not None else [])
 
 
-def sampled_again(design: Design, arms: Mapping[str, Arm], seed: int, folder: Path) -> dict[str, Path]:
+def sampled_again(design: Design, arms: Mapping[str, Arm], seed: int, folder: Path) -> ValuesOfArms:
     """Returns the files with the values that variables of scripts take, for a study that continues. The values are the
     same as before. Raises as `rehearse` does."""
     spec = design.spec
-    if not spec.load.values:
-        return {}
-    arm = next(iter(arms.values()))
-    data = data_of(spec, design.load_points[0])
-    with written_scripts(spec) as logs, as_study_error(arm.name), arm.rehearsal(data, logs / "log") as target:
-        return _sampled(spec, target, seed, folder)
+    values = DrawnValues(spec, seed, folder)
+    for arm in arms.values():
+        if not values.draws_on(arm.name):
+            values.share(arm.name)
+            continue
+        data = data_of(spec, design.load_points[0], arm.name)
+        with written_scripts(spec) as logs, as_study_error(arm.name), arm.rehearsal(data, logs / "log") as target:
+            values.draw(arm.name, target)
+    return values.files
 
 
 def has_own(design: Design) -> bool:
@@ -114,14 +117,9 @@ def has_own(design: Design) -> bool:
     load = design.load
     if not load.kind.is_rehearsed:
         return False
-    own = bool(design.spec.scripts or load.data or load.values or load.kind.starts_programs(load))
+    has_values = load.values or any(keys.values for keys in design.spec.arms.values())
+    own = bool(design.spec.scripts or load.data or has_values or load.kind.starts_programs(load))
     return own or any(server.setup_sql for server in design.servers.values())
-
-
-def _sampled(spec: StudySpec, target: Target, seed: int, folder: Path) -> dict[str, Path]:
-    folder.mkdir(mode=0o700, exist_ok=True)
-    with target.connect_as_load() as session:
-        return sample_values(session, spec.load.values, seed, folder, as_text=spec.load.protocol == "simple")
 
 
 @contextmanager

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 
 from pgtrial.conduct.arm_facts import ArmFacts
 from pgtrial.conduct.deployments import are_units
+from pgtrial.conduct.drawn_values import ValuesOfArms
 from pgtrial.conduct.interleaving import SlicesTooShort
 from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.lengths import with_rehearsed_time
@@ -289,7 +289,7 @@ def _check(needs: Needs, arms: dict[str, Arm], maker: LoadMaker, listener: Liste
 
 def _load(needs: Needs, arms: dict[str, Arm], listener: Listener, sentences: set[str]) -> None:
     for arm in arms.values():
-        for data in needs.data:
+        for data in needs.of_arm(arm.name):
             arm.prepare(data, lambda text: listener(Preparing(text)))
             _tell(arm, listener, sentences)
 
@@ -310,8 +310,9 @@ def _rehearsed(
     listener: Listener,
     *,
     facts: ArmFacts,
-) -> dict[str, Path]:
-    """Returns the files from which variables of scripts take values, after a rehearsal if no trial is stored yet.
+) -> ValuesOfArms:
+    """Returns the files from which variables of the arms' scripts take values, after a rehearsal if no trial is stored
+    yet.
 
     The rows of the arms are compared first.
     """
@@ -366,7 +367,7 @@ def _run_trials(
     facts: ArmFacts,
     locks: ServerLocks,
     engine_grace_s: float,
-    values: Mapping[str, Path],
+    values: ValuesOfArms,
 ) -> Stop:
     """Runs the trials that are due until there is a reason to stop, and returns that."""
     plan = find_lengths(study, design, arms, listener, maker=maker, engine_grace_s=engine_grace_s, values=values)

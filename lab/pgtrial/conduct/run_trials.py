@@ -11,9 +11,9 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from pathlib import Path
 
 from pgtrial.conduct.course import Course
+from pgtrial.conduct.drawn_values import ValuesOfArms
 from pgtrial.conduct.interleaving import SLICE_S, check_slices, may_lengthen
 from pgtrial.conduct.leftovers import remove
 from pgtrial.conduct.load_statements import statements_of
@@ -47,14 +47,14 @@ def run_trials(
     while_served: WhileServed | None = None,
     engine_grace_s: float = ENGINE_GRACE_S,
     maker: LoadMaker | None = None,
-    values: Mapping[str, Path] | None = None,
+    values: ValuesOfArms | None = None,
 ) -> list[Trial]:
     """Runs and stores planned trials of one load point, and returns them.
 
     `maker` makes their loads; by default one engine each, on this machine. `values` are the files from which variables
-    of scripts take values. `while_served` is called after the load of a trial that did not fail, with the server still
-    running. Raises ArmError, StudyError and StoreError for what must stop the study; once the loads have ended, the
-    trials are stored first.
+    of the arms' scripts take values. `while_served` is called after the load of a trial that did not fail, with the
+    server still running. Raises ArmError, StudyError and StoreError for what must stop the study; once the loads have
+    ended, the trials are stored first.
     """
     load = study.spec.load.timed(study.plan.warmup_s, study.plan.duration_s)
     maker = maker or ENGINE_HERE
@@ -85,7 +85,7 @@ def run_unstored(
     longest_s: float,
     engine_grace_s: float,
     maker: LoadMaker,
-    values: Mapping[str, Path] | None = None,
+    values: ValuesOfArms | None = None,
 ) -> list[Course]:
     """Runs trials of one load point with other lengths than the plan's, and does not store them. Returns the trials
     with what was measured.
@@ -129,7 +129,7 @@ def _run(
     maker: LoadMaker,
     while_served: WhileServed | None = None,
     longest_s: float | None = None,
-    values: Mapping[str, Path] | None = None,
+    values: ValuesOfArms | None = None,
 ) -> list[RunningTrial]:
     """Runs trials to their end, and returns them.
 
@@ -139,7 +139,9 @@ def _run(
     inbox: Inbox = queue.SimpleQueue()
     alternating = study.plan.interleaving
     slice_s = alternating.slice_at(planned[0].load_point) if alternating is not None else None
-    in_common = statements_of(study, planned[0], values) if longest_s is None else None
+    values = values or {}
+    of_first = values.get(planned[0].arm)
+    in_common = statements_of(study, planned[0], of_first) if longest_s is None else None
     rounds = None
     if load.kind.runs_in_batches:
         phases = list(zip(PHASES, load.phases_s, strict=True))
@@ -156,7 +158,7 @@ def _run(
                     load,
                     due,
                     point,
-                    data_of(study.spec, point),
+                    data_of(study.spec, point, due.arm),
                     study.script(point.for_arm(due.arm)),
                     study.begin_trial(due),
                     listener,
@@ -166,8 +168,8 @@ def _run(
                     shared_server=study.plan.shares_server,
                     beside_script=next(map(study.script_called, point.kind.scripts_beside), None),
                     pack=sql_files(study.spec, point),
-                    values=values or {},
-                    statements=statements_of(study, due, values) if is_own else in_common,
+                    values=values.get(due.arm, {}),
+                    statements=statements_of(study, due, values.get(due.arm)) if is_own else in_common,
                     with_drawn_statistics=study.plan.statistics == "drawn",
                     inbox=inbox,
                     rounds=rounds,

@@ -48,7 +48,8 @@ def compares_answers(spec: StudySpec) -> bool:
     before, and must not."""
     if spec.load.answers != "same":
         return False
-    return bool(scripts_of_arms(spec.arms)) or (have_own_setup(spec) and common_script(spec) is not None)
+    differ = have_own_setup(spec) or spec.has_arm_data or any(keys.values for keys in spec.arms.values())
+    return bool(scripts_of_arms(spec.arms)) or (differ and common_script(spec) is not None)
 
 
 def common_script(spec: StudySpec) -> str | None:
@@ -96,6 +97,9 @@ class SameAnswers:
         if arm.name in self.by_arm or not self.obstacles.keys().isdisjoint({arm.name, first}):
             return None
         is_given = isinstance(arm.setup, Given)
+        if (name := next(iter(self.spec.arms[arm.name].values or ()), None)) is not None:
+            self.obstacles[arm.name] = f"the variable {name} has values of its own in {arm.name}"
+            return None
         draws = self._draws(arm.name, point, folder, values)
         texts = [bound.sql for draw in draws for bound in draw.statements]
         if is_given and any(map(_changes, texts)):

@@ -51,10 +51,12 @@ def rows_of_arms(design: Design, arms: Mapping[str, Arm], seed: int, listener: L
     `listener` is told what is read and how long it took. Raises StudyError and ArmError.
     """
     found: ArmRows = {}
-    all_data = Needs.of(design).data
+    needs = Needs.of(design)
+    all_data = needs.data
     texts = _texts(design.spec)
     for data in all_data:
-        places = [(arm.name, place) for arm in arms.values() for place in arm.loaded(data) if _is_read(data, place)]
+        having = [arm for arm in arms.values() if data in needs.of_arm(arm.name)]
+        places = [(arm.name, place) for arm in having for place in arm.loaded(data) if _is_read(data, place)]
         distinct = {place.identity: place for _, place in places}
         if len(distinct) < 2:
             continue
@@ -102,7 +104,7 @@ def _texts(spec: StudySpec) -> list[str]:
         return []
     made = tuple(f"/{file}" for file in (SCHEMA, DATA))
     scripts = [text for name, text in spec.scripts.items() if not name.endswith(made)]
-    return [*scripts, *(column.rpartition(".")[0] for column in spec.load.values.values())]
+    return [*scripts, *(column.rpartition(".")[0] for arm in spec.arms for column in spec.values_of(arm).values())]
 
 
 def _is_read(data: Data, place: LoadedData) -> bool:

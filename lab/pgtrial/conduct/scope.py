@@ -104,7 +104,7 @@ def _fixed(design: Design, given: int) -> list[str]:
         "host": _differ(ours.values(), "host"),
         "server": given > 0 and given + bool(ours) > 1 and not are_units(design),
         "server build": _differ(ours.values(), "server build"),
-        "loaded data": _differ(ours.values(), "loaded data"),
+        "loaded data": design.spec.has_arm_data or _differ(ours.values(), "loaded data"),
         "place of the data": len({_place(server) for server in ours.values()}) > 1 or _folders_differ(ours.values()),
         "kept copy of the data": any(arm not in swapped and server.reset != "copy" for arm, server in ours.items()),
     }

@@ -69,7 +69,7 @@ def take_plans(study: StudyDirectory, blocks: int, arms: Mapping[str, Arm], list
 
 def _of_arm(study: StudyDirectory, arm: Arm, examples: Mapping[int, Example]) -> list[StatementPlan]:
     planned = next(trial for trial in study.plan.trials if trial.arm == arm.name)
-    data = data_of(study.spec, study.plan.load_points[planned.load_point])
+    data = data_of(study.spec, study.plan.load_points[planned.load_point], arm.name)
     with (
         temporary_folder() as logs,
         arm.serve(data, logs / "log", {}, planned.drawn) as target,

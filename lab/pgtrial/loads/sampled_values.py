@@ -26,24 +26,21 @@ _IS_NUMBER = """SELECT typcategory OPERATOR(pg_catalog.=) 'N'::pg_catalog."char"
     WHERE oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.pg_typeof({column}) FROM {table} LIMIT 1)::pg_catalog.oid"""
 
 
-def sample_values(
-    session: Session, columns: Mapping[str, str], seed: int, folder: Path, *, as_text: bool
-) -> dict[str, Path]:
-    """Draws values and writes them into files. Raises what `draw_values` raises."""
-    return write_values(session, columns, draw_values(session, columns, seed), folder, as_text=as_text)
-
-
 _ABSENT = """SELECT pg_catalog.count(*) FROM pg_catalog.unnest(%s::pg_catalog.text[]) AS drawn (text)
     WHERE NOT EXISTS (SELECT FROM {table}
         WHERE {column}::pg_catalog.text COLLATE pg_catalog."C" OPERATOR(pg_catalog.=) drawn.text)"""
 
 
-def draw_values(session: Session, columns: Mapping[str, str], seed: int) -> dict[str, list[str]]:
+def draw_values(
+    session: Session, columns: Mapping[str, str], seed: int, *, where: str | None = None
+) -> dict[str, list[str]]:
     """Returns distinct values of each variable's column, drawn by a seed; `session` is one of `connect_as_load`.
 
-    Raises StudyError if the column is missing or has no values.
+    `where` is the key that names the columns, for messages; None: `[load] values`. Raises StudyError if a column is
+    missing or has no values.
     """
-    return {name: _values(session, name, column, seed) for name, column in columns.items()}
+    key = where or marks.key("load", "values")
+    return {name: _values(session, column, seed, f"{key}: {name} = {column}") for name, column in columns.items()}
 
 
 def check_values(
@@ -64,7 +61,8 @@ def check_values(
                 f"arms.{arm}: {_named(name, column)}: {_share(absent, len(drawn[name]))} of the values that were drawn "
                 f"on {first} are not in the column on {arm}, where statements would find no rows for them; load one "
                 "dump into all arms, or have the SQL that makes the rows make the same ones each time (SELECT "
-                "setseed(0.5) before random(), constant values in place of gen_random_uuid())"
+                "setseed(0.5) before random(), constant values in place of gen_random_uuid()), or give the arm values "
+                f"of its own data: {marks.at_arm(arm)}values"
             )
 
 
@@ -91,8 +89,7 @@ def write_values(
     return files
 
 
-def _values(session: Session, name: str, column: str, seed: int) -> list[str]:
-    where = _named(name, column)
+def _values(session: Session, column: str, seed: int, where: str) -> list[str]:
     try:
         rows = session.execute(_filled(_SAMPLE, column), (str(seed), MOST)).fetchall()
     except psycopg.Error as error:

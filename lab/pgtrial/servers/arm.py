@@ -40,7 +40,7 @@ class Needs:
 
     clients: int
     data: list[Data]
-    """All data to be loaded: pgbench's tables by their scale, then what workloads bring with them."""
+    """All data to be loaded on any arm: pgbench's tables by their scale, then what workloads bring with them."""
     patience_s: float = 0.0
     """How long the lab waits for a given server that does not answer, in seconds."""
     at_once: int = 1
@@ -57,12 +57,15 @@ class Needs:
     """The database objects that a job creates and its undo drops, as far as the SQL of both names them."""
     sessions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The settings of the sessions of each arm, if the arms share one server."""
+    data_of_arms: Mapping[str, list[Data]] = field(default_factory=dict)
+    """For each arm the data to be loaded there, where arms have data of their own; empty if all have the same."""
 
     @classmethod
     def of(cls, design: Design) -> Needs:
         """Returns the needs of a study."""
         spec, points = design.spec, design.load_points
-        data = dict.fromkeys(data_of(spec, point) for point in points)
+        of_arms = {arm: list(dict.fromkeys(data_of(spec, point, arm) for point in points)) for arm in spec.arms}
+        data = dict.fromkeys(one for of_arm in of_arms.values() for one in of_arm)
         by_scale = sorted(data, key=lambda tables: tables.scale if isinstance(tables, PgbenchTables) else math.inf)
         clients = max(point.clients for point in points)
         prepared = any(point.protocol == "prepared" for point in points)
@@ -73,7 +76,8 @@ class Needs:
         makes = names_of_job(once, undo)
         patient_s = patience_s(spec.load.on_server_loss) or 0.0
         load = spec.load
-        own = spec.scripts or load.values or load.data or load.kind.is_of_the_user
+        has_values = load.values or any(keys.values for keys in spec.arms.values())
+        own = spec.scripts or has_values or load.data or load.kind.is_of_the_user
         sets_path = any("search_path" in server.settings for server in design.servers.values())
         return cls(
             clients,
@@ -85,7 +89,12 @@ class Needs:
             makes=makes,
             has_users_sql=bool(own or sets_path),
             sessions=design.sessions,
+            data_of_arms=of_arms if spec.has_arm_data else {},
         )
+
+    def of_arm(self, arm: str) -> list[Data]:
+        """Returns the data to be loaded on an arm."""
+        return self.data_of_arms.get(arm, self.data)
 
     @property
     def largest(self) -> Data:

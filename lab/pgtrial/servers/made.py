@@ -112,7 +112,7 @@ class MadeArm:
         Raises StudyError.
         """
         with _raised_as(StudyError, (ArmError, TrialError, HostTrouble), f"arms.{self.name}: "):
-            missing = sum(self._templates(tables).find(self._key(tables)) is None for tables in needs.data)
+            missing = sum(self._templates(tables).find(self._key(tables)) is None for tables in needs.of_arm(self.name))
             self._check_space(needs.largest, missing, needs.at_once)
             self._check_host()
             with temporary_folder() as logs, self._tried(NO_TABLES, logs / "log") as target:

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.load_objections import objections
 from pgtrial.model.study.own_data import QUERY_OF_ARM
 from pgtrial.model.study.spec import StudySpec, have_own_setup
 from pgtrial.model.units import slug
@@ -37,12 +38,21 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
             f"{source}: {marks.key('server', key)} would be the same for all arms; write {marks.key('load', key)} "
             "instead, or one in each arm"
         )
+    if spec.server.values is not None:
+        raise StudyError(
+            f"{source}: {marks.key('server', 'values')} would be the same for all arms; write "
+            f"{marks.key('load', 'values')} instead, or values in each arm"
+        )
+    for arm, keys in spec.arms.items():
+        for objection in objections(spec.load.model_copy(update={"values": keys.values})) if keys.values else ():
+            raise StudyError(f"{source}: {marks.at_arm(arm)}values: {objection}")
     with_own = {arm: "query" if keys.query is not None else "workload" for arm, keys in spec.arms.items() if _own(keys)}
     if not with_own:
-        if spec.load.answers != "same" and not have_own_setup(spec):
+        differ = have_own_setup(spec) or spec.has_arm_data or any(keys.values for keys in spec.arms.values())
+        if spec.load.answers != "same" and not differ:
             raise StudyError(
-                f"{source}: {marks.key('load', 'answers')} is for arms with scripts, queries or setup_sql of their "
-                "own, and no arm has one; remove it"
+                f"{source}: {marks.key('load', 'answers')} is for arms with scripts, queries, setup_sql, data or "
+                "values of their own, and no arm has any; remove it"
             )
         return
     for arm in with_own:

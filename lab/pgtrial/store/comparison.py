@@ -11,7 +11,8 @@ from typing import Any
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.query_forms import KEYS_OF_SCRIPTS, KEYS_OF_SQL, OBJECTS
-from pgtrial.model.study.servers import SERVER_KEYS, names_server, parts_of
+from pgtrial.model.study.connection_strings import SERVER_KEYS, names_server
+from pgtrial.model.study.servers import parts_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.tokens import without_tokens
 from pgtrial.model.units import numbered
@@ -126,19 +127,31 @@ def parse_setup(text: str) -> dict[str, Any]:
         if not equals or not key:
             raise StudyError(
                 f"{part.strip()!r} is no set-up; "
-                "write NAME=VALUE, postgres=VERSION, query=SQL, setup=SQL, workload=FILE.sql, command=PROGRAM, a "
-                f"connection string, or {_DEFAULT!r}"
+                "write NAME=VALUE, postgres=VERSION, query=SQL, setup=SQL, workload=FILE.sql, data=FILE.sql, "
+                f"command=PROGRAM, a connection string, or {_DEFAULT!r}"
             )
-        if key in setup or key in setup.get("settings", ()):
+        if (key in setup and key != "values") or key in setup.get("settings", ()):
             raise StudyError(f"{text!r} has {key} more than once; leave one out")
-        match key:
-            case "postgres" | "reset" | "price" | "compiler" | "workload":
-                setup[key] = value
-            case "initdb" | "build" | "extensions":
-                setup[key] = value.split()
-            case _:
-                setup.setdefault("settings", {})[key] = value
+        _add(setup, key, value)
     return setup
+
+
+def _add(setup: dict[str, Any], key: str, value: str) -> None:
+    """Adds a part of a set-up to its keys of a study file. Raises StudyError."""
+    match key:
+        case "postgres" | "reset" | "price" | "compiler" | "workload":
+            setup[key] = value
+        case "data":
+            setup[key] = [value]
+        case "values":
+            name, _, column = (text.strip() for text in value.partition("="))
+            if not name or not column:
+                raise StudyError(f"values={value} names no variable and column; write for example values=id=orders.id")
+            setup.setdefault("values", {})[name] = column
+        case "initdb" | "build" | "extensions":
+            setup[key] = value.split()
+        case _:
+            setup.setdefault("settings", {})[key] = value
 
 
 def _server_names(dsns: Sequence[str]) -> dict[str, str]:
@@ -244,6 +257,8 @@ def _from_here(setup: dict[str, Any]) -> dict[str, Any]:
         changed["postgres"] = absolute(changed["postgres"], Path())
     if "workload" in changed:
         changed["workload"] = str(Path(changed["workload"]).expanduser().absolute())
+    if "data" in changed:
+        changed["data"] = [str(Path(path).expanduser().absolute()) for path in changed["data"]]
     if "extensions" in changed:
         changed["extensions"] = [absolute(text, Path()) for text in changed["extensions"]]
     return changed

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.connection_strings import names_server
 from pgtrial.model.study.own_data import DataFiles
-from pgtrial.model.study.servers import Given, MadeBySsh, names_server
+from pgtrial.model.study.servers import Given, MadeBySsh
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.dumps import digest_of, from_root, kind_of_dump, parts_of_dump
 from pgtrial.store.files import write_atomically
@@ -47,7 +48,7 @@ def with_data(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     if names_server(data[0]):
         return spec
     places = [from_root(named, folder) for named in data]
-    update = {"data": places, "data_files": _look(places, f"{source}: {marks.key('load', 'data')}")}
+    update = {"data": places, "data_files": files_of(places, f"{source}: {marks.key('load', 'data')}")}
     return spec.model_copy(update={"load": spec.load.model_copy(update=update)})
 
 
@@ -69,12 +70,14 @@ def _is_archive(place: str) -> bool:
 
 def check_data_unchanged(spec: StudySpec) -> None:
     """Raises StudyError if a file of the study's own data is no longer what it was when the study was planned."""
-    files, data = spec.load.data_files, spec.load.data
-    if files is None or not data or names_server(data[0]):
-        return
-    if _look(data, marks.key("load", "data")).sha256 != files.sha256:
-        names = " or ".join(data)
-        raise StudyError(f"{names} has changed since the study was planned; restore it, or run a study of its own")
+    for arm in spec.arms if spec.has_arm_data else [spec.baseline]:
+        load = spec.for_arm(arm).load
+        files, data = load.data_files, load.data
+        if files is None or not data or names_server(data[0]):
+            continue
+        if files_of(data, marks.key("load", "data")).sha256 != files.sha256:
+            names = " or ".join(data)
+            raise StudyError(f"{names} has changed since the study was planned; restore it, or run a study of its own")
 
 
 def data_places(spec: StudySpec) -> list[Path]:
@@ -128,7 +131,8 @@ def with_dump(spec: StudySpec, files: DataFiles | None) -> StudySpec:
     return spec.model_copy(update={"load": spec.load.model_copy(update={"data_files": files})})
 
 
-def _look(places: list[str], source: str) -> DataFiles:
+def files_of(places: list[str], source: str) -> DataFiles:
+    """Returns the digest and the size of data in files. Raises StudyError, which begins with `source`."""
     digest, size = hashlib.sha256(), 0
     try:
         for place in map(Path, places):

@@ -16,8 +16,9 @@ from pgtrial.files.reading import read_text
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.replay import ReplayFiles
+from pgtrial.model.study.connection_strings import names_server
 from pgtrial.model.study.replay import REPLAY, is_replay
-from pgtrial.model.study.servers import Given, names_server
+from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.dumps import digest_of, from_root, kind_of_dump, parts_of_dump
 

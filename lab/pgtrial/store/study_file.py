@@ -34,6 +34,7 @@ from pgtrial.model.study.tasks import TasksSection
 from pgtrial.model.study.toml_places import line_of
 from pgtrial.model.study.variants import SECTION, Build, expanded, profile_names, with_profile
 from pgtrial.model.units import nearest
+from pgtrial.store.arm_data import with_arm_data
 from pgtrial.store.own_data import with_data
 from pgtrial.store.programs import check_commands_of, with_program_workload, with_programs
 from pgtrial.store.replay_files import with_replay
@@ -114,7 +115,7 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), tex
     _check_arms(spec, source, text)
     # a connection string that cannot be parsed is an error here, not at the first trial
     without_secrets(spec)
-    for read_files in (with_sources, with_programs, with_replay, with_data, take_in):
+    for read_files in (with_sources, with_programs, with_replay, with_data, with_arm_data, take_in):
         spec = read_files(spec, folder, source)
     return spec
 

@@ -16,6 +16,7 @@ from pgtrial.loads.data.task_table import TaskTable
 from pgtrial.loads.load_makers import ENGINE_HERE, LoadMaker, OnLine
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.study.own_data import name_of_data
 from pgtrial.model.study.spec import StudySpec
 
 KINDS: tuple[type[Data], ...] = (
@@ -30,8 +31,12 @@ KINDS: tuple[type[Data], ...] = (
 """The kinds in the order in which they are tried: the first one that a load point needs is its data."""
 
 
-def data_of(spec: StudySpec, point: LoadPoint) -> Data:
-    """Returns the data that a load point needs on its server."""
+def data_of(spec: StudySpec, point: LoadPoint, arm: str | None = None) -> Data:
+    """Returns the data that a load point needs on the server of an arm. Without an arm, these are the data of the
+    baseline where arms have data of their own."""
+    if spec.has_arm_data:
+        spec = spec.for_arm(arm or spec.baseline)
+        point = point.model_copy(update={"data": name_of_data(spec.load.data)})
     return next((data for kind in KINDS if (data := kind.needed(spec, point)) is not None), NO_TABLES)
 
 

@@ -110,7 +110,12 @@ class Design:
         """
         load, servers = self.load, self.servers
         base = servers[self.baseline]
-        of_clients: dict[str, Any] = {"settings": {}, "workload": None, **dict.fromkeys(ClientKeys.model_fields)}
+        of_clients: dict[str, Any] = {
+            "settings": {},
+            "workload": None,
+            "values": None,
+            **dict.fromkeys(ClientKeys.model_fields),
+        }
         without_clients = [server.model_copy(update=of_clients) for server in servers.values()]
         alike = all(server == without_clients[0] for server in without_clients)
         several = isinstance(base, Given) and len(base.dsn) > 1
@@ -119,7 +124,8 @@ class Design:
         names = {name for server in servers.values() for name in server.settings}
         differing = {name for name in names if len({server.settings.get(name) for server in servers.values()}) > 1}
         of_sessions = SESSION_SETTINGS - ({_OF_ANALYZE} if self.statistics == "drawn" else set())
-        is_of_clients = load.kind.follows_the_arm or bool(scripts_of_arms(self.spec.arms))
+        has_values = any(keys.values for keys in self.spec.arms.values())
+        is_of_clients = load.kind.follows_the_arm or has_values or bool(scripts_of_arms(self.spec.arms))
         if not (differing or is_of_clients) or not {name.lower() for name in differing} <= of_sessions:
             return {}
         return {

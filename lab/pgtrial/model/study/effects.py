@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pgtrial.model.study.connection_strings import names_server
 from pgtrial.model.study.fleet import LOCAL
 from pgtrial.model.study.frozen import without_secrets
-from pgtrial.model.study.servers import names_server
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
@@ -46,12 +46,12 @@ class Effect:
 _HARMLESS = frozenset(
     {
         *("reset", "connect", "price", "less_durable", "port", "storage_limit", "numa", "cpus", "layouts", "lto"),
-        *("pgo", "command_files"),
+        *("pgo", "command_files", "data_files", "values"),
     }
 )
 """The keys of a server that by themselves run, reach and change nothing."""
 
-_WITH_SSH = ("data", "address", "sudo")
+_WITH_SSH = ("address", "sudo")
 
 
 def effects_of(spec: StudySpec) -> list[Effect]:
@@ -133,6 +133,13 @@ def _dsn(key: str, value: Sequence[str], setup: SetUp) -> Iterator[Effect]:
 
 def _elsewhere(key: str, value: Any, setup: SetUp) -> Iterator[Effect]:
     yield Effect("servers", f"{key} = {value}")
+
+
+def _data(key: str, value: Sequence[str], setup: SetUp) -> Iterator[Effect]:
+    if setup.ssh is not None:
+        yield from _elsewhere(key, value[0], setup)
+    else:
+        yield from (Effect("files", f"reads {path}") for path in value)
 
 
 def _settings(key: str, value: Mapping[str, str], setup: SetUp) -> Iterator[Effect]:
@@ -228,6 +235,7 @@ _OF_KEYS: Mapping[str, Callable[[str, Any, SetUp], Iterator[Effect]]] = {
     "monitoring": _elsewhere,
     "settings": _settings,
     "initdb": _initdb,
+    "data": _data,
     "setup_sql": _setup_sql,
     "storage": _storage,
     **dict.fromkeys(("huge_pages", "thp", "sysctl", "governor", "io_scheduler"), _machine),

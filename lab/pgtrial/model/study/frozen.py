@@ -9,9 +9,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.connection_strings import names_server
 from pgtrial.model.study.former_keys import with_names_of_today
 from pgtrial.model.study.load_section import LoadSection
-from pgtrial.model.study.servers import conninfo_of, names_server
+from pgtrial.model.study.servers import conninfo_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.toml_values import toml_key, toml_value

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
 from pgtrial.model.records import Record
-from pgtrial.model.study.servers import names_server
+from pgtrial.model.study.connection_strings import names_server
 from pgtrial.model.units import variables
 
 QUERY = "query.sql"
@@ -63,6 +64,11 @@ def _data(data: list[str]) -> list[str]:
     if len(data) > 1 and any(map(names_server, data)):
         raise ValueError("a connection string stands alone; its database is dumped as a whole")
     return data
+
+
+def name_of_data(data: Sequence[str]) -> str:
+    """Returns the name of data in files, for people: `schema.sql + rows.sql`."""
+    return " + ".join(PurePosixPath(path).name for path in data)
 
 
 OwnData = Annotated[list[str], AfterValidator(_data)]

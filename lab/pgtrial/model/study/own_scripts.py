@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 from pgtrial.model import marks
 from pgtrial.model.records import Record
 from pgtrial.model.study.keys import Key
+from pgtrial.model.study.own_data import ValueColumns
 
 _OTHER_KINDS = ("job:", "suite:", "replay:", "pack:")
 
@@ -40,4 +41,10 @@ class ScriptKeys(Record):
     )
     query: Annotated[Annotated[str, AfterValidator(own_query)] | None, Key(shows=("load.script",))] = Field(
         None, description="In an arm: an SQL query that only this arm runs, in place of `workload`."
+    )
+    values: Annotated[ValueColumns | None, Key(shows=("load.values",))] = Field(
+        None,
+        description="In an arm: the columns from which variables of its script take their values, "
+        '`{ id = "orders_v7.id" }`. They are drawn from the data of this arm; all other variables have the values of '
+        "`[load] values`, which are the same in all arms.",
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.model.records.plan import PlannedTrial
-from pgtrial.model.study.servers import Made, MadeBySsh, Server
+from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere, Server
 from pgtrial.model.study.storage import Storage
 
 _STREAM = 1
@@ -79,5 +79,6 @@ def _common(server: Made) -> tuple[Hashable, tuple[str, ...]] | None:
         case Made(storage=Storage(on=places)) if len(places) > 1:
             return host[0], tuple(places)
         case Made(reset="vacuum", postgres=postgres, initdb=initdb):
-            return (*host, postgres, *initdb), ()
+            own = server.data_files.sha256 if isinstance(server, MadeHere) and server.data_files is not None else ""
+            return (*host, own, postgres, *initdb), ()
     return None

@@ -13,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pgtrial.model.records import Record
 from pgtrial.model.study.build_keys import BuildKeys
 from pgtrial.model.study.machine_keys import MachineKeys
+from pgtrial.model.study.own_data import DataFiles
 from pgtrial.model.study.setup import ENVIRONMENT, ProviderMetrics, SetUp
 from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.storage import Storage
@@ -39,6 +40,8 @@ class Server(Record):
     command_files: dict[str, str] | None = None
     workload: str | None = None
     """The path of the script that clients of this arm run; None if the clients of all arms run the same load."""
+    values: dict[str, str] | None = None
+    """The columns from which variables of this arm's script take values, in place of those of the load."""
 
 
 class Given(Server):
@@ -75,6 +78,10 @@ class MadeHere(Made):
     """A server that pgtrial makes on the machine that the lab runs on."""
 
     connect: Literal["socket", "tcp"]
+    data: list[str] | None = None
+    """The paths of the arm's own data; None if all arms have the data of the load."""
+    data_files: DataFiles | None = None
+    """The digest and the size of the arm's own data; None before they are read."""
 
 
 class MadeBySsh(Made):
@@ -87,16 +94,7 @@ class MadeBySsh(Made):
     sudo: bool
 
 
-SERVER_KEYS = frozenset({"host", "hostaddr", "port", "user", "dbname", "service", "password"})
-"""The parameters with which a connection string may begin."""
-
-
-def names_server(text: str) -> bool:
-    """True if a text is a connection string, as opposed to settings or a path."""
-    return re.match(r"postgres(ql)?://", text) is not None or text.partition("=")[0].strip() in SERVER_KEYS
-
-
-_DEFAULTS = {"postgres": "18", "initdb": [], "connect": "socket", "data": "", "port": PORT, "sudo": False}
+_DEFAULTS = {"postgres": "18", "initdb": [], "connect": "socket", "port": PORT, "sudo": False}
 
 
 def server_of(shared: SetUp, table: SetUp) -> Server:
@@ -118,10 +116,14 @@ def server_of(shared: SetUp, table: SetUp) -> Server:
         return first or _DEFAULTS[key] if key in _DEFAULTS else first
 
     given = table.dsn is not None or (shared.dsn is not None and table.postgres is None and table.ssh is None)
-    made = MadeHere if value("ssh") is None else MadeBySsh
-    kind = Given if given else made
+    made = MadeHere if (table.ssh or shared.ssh) is None else MadeBySsh
+    kind: type[Server] = Given if given else made
     values = {name: value(name) for name in kind.model_fields}
     values["reset"] = values["reset"] or ("vacuum" if given else "copy")
+    if kind is MadeBySsh:
+        values["data"] = (values["data"] or [""])[0]
+    if kind is MadeHere:
+        values["data"] = table.data  # the key that arms share is a folder on a host
     if given:
         # a host stands beside the dsn of its server, in the same table
         values["ssh"] = (table if table.dsn is not None else shared).ssh
@@ -134,8 +136,8 @@ def _keys(kind: type[Server], *others: type[Server]) -> list[str]:
 
 
 _OF_GIVEN = _keys(Given, MadeBySsh)
-_OF_SSH = [key for key in _keys(MadeBySsh, Made) if key != "ssh"]
-_OF_MADE = [key for key in _keys(MadeHere, Server) if key != "postgres"]
+_OF_SSH = [key for key in _keys(MadeBySsh, Made) if key not in ("ssh", "data")]
+_OF_MADE = [key for key in _keys(MadeHere, Server) if key not in ("postgres", "data_files")]
 
 
 HAS = "has "
@@ -177,7 +179,7 @@ def _objections(table: SetUp, server: Server) -> Iterator[str]:
                 )
             if server.ssh is None:
                 yield from _without_host(table)
-            elif alone := _present(table, [key for key in _OF_SSH if key != "sudo"]):
+            elif alone := _present(table, [key for key in ("data", *_OF_SSH) if key != "sudo"]):
                 yield (
                     f"has dsn, ssh and {alone}; on the host of a given server nothing is made, and "
                     f"its dsn says where clients reach it: remove {alone}"
@@ -225,12 +227,21 @@ def _of_place(table: SetUp, server: Made) -> Iterator[str]:
     match server:
         case MadeBySsh(data=""):
             yield 'has ssh and no data; name the folder there that everything is made in, data = "/var/db/pgtrial"'
+        case MadeBySsh(data=data) if not _is_folder(data) or len(table.data or ()) > 1:
+            yield (
+                f"has ssh, and data is then the folder on that host: {data!r} is no folder; write it from / on, such "
+                "as /var/db/pgtrial"
+            )
         case MadeBySsh() if table.connect is not None:
             yield "has connect, and a server on another host is reached by TCP; leave connect out"
         case MadeBySsh(postgres=postgres) if postgres.startswith("~"):
             yield f"postgres = {postgres!r}: write a directory of another host from / on"
         case MadeHere():
             yield from _without_host(table)
+
+
+def _is_folder(text: str) -> bool:
+    return text.startswith("/") and text.strip("/") != "" and text.isprintable()
 
 
 def _without_host(table: SetUp) -> Iterator[str]:
@@ -241,7 +252,8 @@ def _without_host(table: SetUp) -> Iterator[str]:
 def _made_alone(table: SetUp) -> Iterator[str]:
     """Yields an objection if the table of a given server has keys that only a server made by pgtrial can have. They
     would have no effect."""
-    if asked := _present(table, _OF_MADE):
+    on_host = ("data",) if table.ssh is not None else ()  # the folder there, which `_objections` refuses
+    if asked := _present(table, [key for key in _OF_MADE if key not in on_host]):
         them = "them" if " and " in asked else "it"
         yield (
             f"has {asked}, and its server is a given one, of which pgtrial changes settings only; remove {them}, "

@@ -12,6 +12,7 @@ from pgtrial.model.resources import table
 from pgtrial.model.study.build_keys import BuildKeys, checked_source
 from pgtrial.model.study.keys import Facts, Key, keys_of
 from pgtrial.model.study.machine_keys import MachineKeys, differing
+from pgtrial.model.study.own_data import DataFiles, OwnData
 from pgtrial.model.study.own_scripts import ScriptKeys
 from pgtrial.model.study.price import known_price
 from pgtrial.model.study.programs import ClientKeys
@@ -57,12 +58,6 @@ def _servers(dsn: list[str] | None) -> list[str] | None:
     return dsn
 
 
-def _folder(text: str) -> str:
-    if not text.startswith("/") or text.strip("/") == "" or not text.isprintable():
-        raise ValueError(f"{text!r} is no folder; write it from / on, such as /var/db/pgtrial")
-    return text
-
-
 _LOGIN = re.compile(r"(?!-)([^\s/]+@)?[^\s/@]+")
 
 
@@ -70,6 +65,14 @@ _PATH = ("network.path", "network.interface", "network.mtu")
 LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
 """The facts of a server that say its locale."""
 _OF_INITDB = tuple(f"*.{name}" for name in ("data_checksums", "wal_segment_size", "collation_version", *LOCALE))
+
+
+_PLACE = ("storage.source", "storage.device", "storage.filesystem", "storage.mount_options")
+
+
+def _facts_of_data(value: list[str] | str | None, base: list[str] | str | None) -> Facts:
+    """Returns the facts that differ between arms with these data: folders on hosts, or data of their own."""
+    return _PLACE if isinstance(value, str) or isinstance(base, str) else ("load.data",)
 
 
 def _facts_of_settings(values: dict[str, str], base: dict[str, str]) -> Facts:
@@ -109,11 +112,19 @@ class ServerKeys(Record):
         "`dsn`: the host of the given server, which is [only read](given-servers.md#its-host).",
     )
     data: Annotated[
-        Annotated[str, AfterValidator(_folder)] | None,
-        Key(shows=("storage.source", "storage.device", "storage.filesystem", "storage.mount_options")),
+        OwnData | None,
+        BeforeValidator(as_list),
+        Key(shows=_facts_of_data),
     ] = Field(
         None,
-        description="With `ssh`: the folder on the host for all data of the server, `/var/db/pgtrial`.",
+        min_length=1,
+        description="In an arm: [data of its own](tutorials/own-query.md#6-two-forms-of-the-data) in place of those "
+        'of `[load] data`, a dump or SQL files, `"orders-v7.sql"`. With `ssh`: the folder on the host for all data of '
+        "the server, `/var/db/pgtrial`.",
+    )
+    data_files: DataFiles | None = Field(
+        None,
+        description="pgtrial writes this key into the study directory: checksum and size of `data`.",
     )
     address: Annotated[str | None, Key(shows=_PATH)] = Field(
         None,

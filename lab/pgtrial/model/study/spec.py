@@ -13,6 +13,7 @@ from pgtrial.model.records import Record
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.own_data import name_of_data
 from pgtrial.model.study.servers import Given, Server, server_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.units import Seconds, Share, as_list
@@ -159,6 +160,24 @@ class StudySpec(Record):
         """Returns the server of one arm, with the keys that all arms share filled in."""
         return server_of(self.server, self.arms[arm])
 
+    @property
+    def has_arm_data(self) -> bool:
+        """True if arms have data of their own. Every arm then has its files, and `load.data` are those of the
+        baseline."""
+        return any(keys.data_files is not None for keys in self.arms.values())
+
+    def for_arm(self, arm: str) -> StudySpec:
+        """Returns the study as one arm has it: with the arm's own data as those of the load."""
+        keys = self.arms[arm]
+        if keys.data_files is None:
+            return self
+        load = self.load.model_copy(update={"data": keys.data, "data_files": keys.data_files})
+        return self.model_copy(update={"load": load})
+
+    def values_of(self, arm: str) -> dict[str, str]:
+        """Returns the columns from which variables of an arm's script take their values."""
+        return {**self.load.values, **(self.arms[arm].values or {})}
+
 
 def have_own_setup(spec: StudySpec) -> bool:
     """True if the arms differ in the SQL that runs on their copies of the data before each trial."""
@@ -173,4 +192,13 @@ def is_paced(spec: StudySpec) -> bool:
 def load_points(spec: StudySpec) -> list[LoadPoint]:
     """Returns the load points of the study: a single one, or each combination of the values that its lists have, in the
     order of the study file."""
-    return spec.load.kind.points(spec)
+    points = spec.load.kind.points(spec)
+    if not spec.has_arm_data:
+        return points
+    names = list(dict.fromkeys(name_of_data(keys.data or []) for keys in spec.arms.values()))
+    name = " or ".join(names) if len(names) <= _NAMED else f"{len(names)} sets of data"
+    return [point.model_copy(update={"data": name}) for point in points]
+
+
+_NAMED = 3
+"""The most names of data that the label of a load point lists."""

@@ -53,14 +53,14 @@ def unequal_tables(case: Case) -> Iterator[Concern]:
         ]
         if odd:
             point, base, other = max(odd, key=lambda entry: max(entry[1:]) / min(entry[1:]))
-            chosen = case.declared_below(arm, "server.setup_sql")
+            chosen = case.declared_below(arm, "server.setup_sql", "load.data")
             larger = arm if other > base else case.baseline
             yield Concern(
                 [case.baseline, arm],
                 f"Before the load tables and indexes take {base / 2**20:,.0f} MB in {case.baseline} and "
                 f"{other / 2**20:,.0f} MB in {arm} ({point.label}): "
                 + (
-                    "as the study's SQL makes them."
+                    "as the study's SQL and data make them."
                     if chosen
                     else f"those of {larger} are bloated, or stored otherwise."
                 ),

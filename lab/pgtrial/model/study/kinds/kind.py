@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pgtrial.model import marks
 from pgtrial.model.metrics import METRICS, RESPONSE, TPS
 from pgtrial.model.records.kind import PointKind
 from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.study.connection_strings import names_server
 from pgtrial.model.study.load_keys import LoadKeys
 from pgtrial.model.study.order_entry import ORDER_ENTRY
-from pgtrial.model.study.own_data import NOT_FOR_OWN_DATA
-from pgtrial.model.study.servers import Server, names_server, parts_of
+from pgtrial.model.study.own_data import NOT_FOR_OWN_DATA, name_of_data
+from pgtrial.model.study.servers import Server, parts_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.tasks import APP_TASKS
 
@@ -221,4 +221,4 @@ def sizes(load: LoadKeys) -> list[dict[str, Any]]:
         parts = parts_of(load.data[0])
         database = parts.get("dbname") or parts.get("service") or "the environment"
         return [{"scale": 1, "data": f"database {database}"}]
-    return [{"scale": 1, "data": " + ".join(PurePosixPath(path).name for path in load.data)}]
+    return [{"scale": 1, "data": name_of_data(load.data)}]
