@@ -18,6 +18,7 @@ from pgtrial.store.directory import StudyDirectory
 from tests.cli.gates import of_measured_studies, outcome_in, property_in
 from tests.conftest import require_engine
 from tests.report.conftest import write_study
+from tests.repositories import Repository
 from tests.verdict.studies import make_plan, noisy, run
 
 # ---- without a server
@@ -80,6 +81,26 @@ def test_sources_are_relative_to_the_current_directory_and_a_commit_is_not_compa
     assert {arm.postgres.partition("@")[0] for arm in started[0].arms.values()} == {f"git:{folder}"}
     assert run_gate("a=postgres=git:.@HEAD", "b=postgres=git:.@HEAD~0", study="ci/s.toml", results=Path("other")) == 2
     assert "a and b are identical, so that nothing was compared" in Path("gate.md").read_text()
+
+
+def test_a_gate_of_one_set_up_finds_its_commits_and_says_which(folder, measured, capsys):
+    repository = Repository(folder / "repository")
+    base, head = (repository.commit(subject, {"a": subject}) for subject in ("one", "two"))
+    started = measured(1.0)
+    assert run_gate("postgres=git:repository,work_mem=64MB") == 0
+    arms = started[0].arms
+    where = f"git:{folder}/repository"
+    assert {name: arm.postgres for name, arm in arms.items()} == {"base": f"{where}@{base}", "head": f"{where}@{head}"}
+    assert {arm.settings["work_mem"] for arm in arms.values()} == {"64MB"}
+    assert f"base is {base[:10]}, the commit before HEAD; head is {head[:10]}" in capsys.readouterr().err
+
+
+def test_a_gate_of_one_set_up_without_a_repository_leaves_no_pass_behind(folder, measured):
+    measured(1.0)
+    with pytest.raises(StudyError, match="alone is no gate"):
+        run_gate("work_mem=4MB")
+    assert outcome_in("gate.xml") == "error"
+    assert "alone is no gate" in Path("gate.md").read_text()
 
 
 def test_settings_of_one_value_are_not_compared(folder, measured):

@@ -57,7 +57,12 @@ FAKE_PYTHON = """#!/bin/sh
 # python3 -m venv FOLDER: a folder whose python installs nothing and whose pgtrial is that of the tests
 [ "$1 $2" = "-m venv" ] || exec {python} "$@"
 mkdir -p "$3/bin"
-printf '#!/bin/sh\\nprintf "%%s\\\\n" "$@" >> {folder}/installed\\n' > "$3/bin/python"
+cat > "$3/bin/python" <<'END'
+#!/bin/sh
+printf "%s\\n" "$@" >> {folder}/installed
+# pip wheel --quiet --no-deps --wheel-dir FOLDER CHECKOUT
+[ "$3" != wheel ] || touch "$7/pgtrial-1.0-py3.whl"
+END
 ln -s {pgtrial} "$3/bin/pgtrial"
 chmod +x "$3/bin/python"
 """
@@ -149,6 +154,7 @@ class Runner:
         """
         known = {f"inputs.{name}": key.get("default", "") for name, key in ACTION["inputs"].items()}
         known |= {f"inputs.{name.replace('_', '-')}": value for name, value in inputs.items()}
+        known |= {"github.action_path": inputs.get("checkout", "")}
         known |= {"github.event.pull_request.number": "12", "steps.keep.outputs.artifact-url": "https://x/1"}
         done = {}
         for step in ACTION["runs"]["steps"]:
@@ -201,7 +207,7 @@ def after_a_gate(tmp_path_factory, database, commands, workspace):
 @pytest.mark.server
 def test_the_steps_of_the_action_run_a_gate(after_a_gate):
     runner, done = after_a_gate
-    assert [step.returncode for step in done.values()] == [0, 0, 0, 1], [step.stderr for step in done.values()]
+    assert [step.returncode for step in done.values()] == [0, 0, 0, 0, 1], [step.stderr for step in done.values()]
     assert (runner.folder / "installed").read_text().split() == [
         "-m",
         "pip",
@@ -279,7 +285,7 @@ def runner(tmp_path, commands):
 @pytest.mark.server
 def test_the_steps_fail_after_a_comparison_that_is_empty(runner):
     done = runner.action(base="jit=on", head="jit=off", **{**INPUTS, "budget": "1s"})
-    assert [step.returncode for step in done.values()] == [0, 0, 0, 2], [step.stderr for step in done.values()]
+    assert [step.returncode for step in done.values()] == [0, 0, 0, 0, 2], [step.stderr for step in done.values()]
     text = (runner.gate / "summary.md").read_text()
     assert "no verdict: a verdict needs at least 6 blocks" in text
     assert "set --budget " in text
@@ -291,8 +297,64 @@ def test_the_steps_fail_after_a_comparison_that_is_empty(runner):
 @pytest.mark.server
 def test_the_steps_fail_after_an_error(runner):
     done = runner.action(base="jit=on", head="jitt=off", **INPUTS)
-    assert [step.returncode for step in done.values()] == [0, 0, 0, 3]
+    assert [step.returncode for step in done.values()] == [0, 0, 0, 0, 3]
     assert "did you mean jit" in (runner.gate / "summary.md").read_text()
+
+
+OWN_CHECKOUT = {"study": "gate.toml", "budget": "1s", "token": "t0ken", "set_up": "work_mem=4MB"}
+
+
+@pytest.mark.server
+def test_the_action_builds_pgtrial_from_its_own_checkout_once(runner):
+    (runner.folder / "cargo").symlink_to("/bin/true")
+    checkout = runner.root / "checkout"
+    (checkout / "lab").mkdir(parents=True)
+    (checkout / "lab" / "a.py").write_text("1")
+    keys = []
+    for _ in range(2):
+        runner.action(checkout=str(checkout), **OWN_CHECKOUT)
+        keys += re.findall("key=(.*)", (runner.root / "output").read_text())
+    wheel = runner.temporary / "pgtrial-wheel" / "pgtrial-1.0-py3.whl"
+    build = f"-m pip wheel --quiet --no-deps --wheel-dir {wheel.parent} {checkout}"
+    install = f"-m pip install --quiet -- {wheel}[server]"
+    assert (runner.folder / "installed").read_text().split() == f"{build} {install} {install}".split()
+    (checkout / "lab" / "a.py").write_text("2")
+    (checkout / ".git").mkdir()
+    runner.action("Identify", checkout=str(checkout), **OWN_CHECKOUT)
+    keys.append(re.findall("key=(.*)", (runner.root / "output").read_text())[-1])
+    assert keys[0] == keys[1] != keys[-1]
+    assert re.fullmatch(r"pgtrial-wheel-[0-9a-f]{16}-cpython-\d+-linux-\w+", keys[0])
+
+
+@pytest.mark.server
+def test_a_runner_without_rust_is_told_so(runner):
+    runner.variables["PATH"] = f"{runner.folder}:/bin"  # Rust of the system may be in /usr/bin
+    done = runner.action("Install", checkout=str(runner.work), **OWN_CHECKOUT)
+    assert done["Install pgtrial"].returncode == 3
+    assert "::error::this runner has no Rust" in done["Install pgtrial"].stdout
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ({"set_up": "work_mem=4MB", "base": "jit=on"}, "leave one of them out"),
+        ({"base": "jit=on"}, "nothing to compare; give set-up"),
+        ({}, "nothing to compare; give set-up"),
+    ],
+)
+def test_inputs_that_name_too_much_or_too_little_are_told_so(runner, inputs, words):
+    done = runner.action("Compare", **INPUTS, **inputs)
+    assert "status=3" in (runner.root / "output").read_text()
+    assert words in done["Compare head with base"].stdout
+
+
+@pytest.mark.server
+def test_a_set_up_alone_reaches_the_gate(runner):
+    runner.action(**INPUTS, set_up="work_mem=4MB")
+    assert "alone is no gate, since it has no repository" in (runner.gate / "summary.md").read_text()
+    done = job(runner, **{**MERGE_REQUEST, "PGTRIAL_SETUP": "work_mem=4MB", "PGTRIAL_TOKEN": ""})
+    assert done[1].returncode == 3
+    assert "alone is no gate, since it has no repository" in done[1].stdout
 
 
 @pytest.mark.server
@@ -322,7 +384,7 @@ def test_a_re_run_of_the_action_repeats_the_verdict_of_the_attempt_before(runner
     red_bundle(runner, monkeypatch, runner.temporary / "pgtrial-earlier")
     runner.variables["GITHUB_RUN_ATTEMPT"] = "2"
     done = runner.action(base="jit=on", head="jit=off", **INPUTS)
-    assert [step.returncode for step in done.values()] == [0, 0, 0, 1], [step.stderr for step in done.values()]
+    assert [step.returncode for step in done.values()] == [0, 0, 0, 0, 1], [step.stderr for step in done.values()]
     assert "which stands: nothing was measured again" in (runner.gate / "summary.md").read_text()
     assert "which stands" in runner.comments()["comment-7"]
     assert property_in(str(runner.gate / "junit.xml"), "try") == "1"
@@ -334,10 +396,12 @@ def test_a_re_run_of_the_action_repeats_the_verdict_of_the_attempt_before(runner
 
 
 def test_the_cache_of_the_action_is_of_the_commit_and_of_what_the_steps_leave():
-    restore, save = (
-        next(step for step in ACTION["runs"]["steps"] if step.get("uses") == f"actions/cache/{what}@v4")
-        for what in ("restore", "save")
-    )
+    cached = [step for step in ACTION["runs"]["steps"] if step.get("uses", "").startswith("actions/cache/")]
+    of_wheel, of_bundle = cached[:2], cached[2:]
+    assert [step["uses"].split("/")[2] for step in cached] == ["restore@v4", "save@v4"] * 2
+    assert of_wheel[0]["with"] == of_wheel[1]["with"]
+    assert {step["if"] for step in of_wheel} == {"inputs.install == ''"}
+    restore, save = of_bundle
     assert save["with"] == {key: text for key, text in restore["with"].items() if key != "restore-keys"}
     assert save["with"]["path"] == "${{ runner.temp }}/pgtrial-earlier"
     assert save["with"]["key"].startswith(restore["with"]["restore-keys"])
@@ -365,7 +429,7 @@ def test_a_gate_that_passes_without_a_result_fails(tmp_path):
     program.chmod(0o755)
     runner = Runner(tmp_path, program)
     done = runner.action(base="a", head="b", **INPUTS)
-    assert [step.returncode for step in done.values()] == [0, 0, 0, 2]
+    assert [step.returncode for step in done.values()] == [0, 0, 0, 0, 2]
 
 
 HOSTILE = {

@@ -43,6 +43,7 @@ from pgtrial.report.gate.outcome import FailOn, Outcome, Rules, outcome
 from pgtrial.report.gate.summary import summary, summary_without_study
 from pgtrial.report.gate.tries import Tries
 from pgtrial.servers.configured_values import why_equal
+from pgtrial.store.base_and_head import compared
 from pgtrial.store.bundle import open_study, write_bundle
 from pgtrial.store.certificates import study_certificate
 from pgtrial.store.comparison import with_arms
@@ -61,12 +62,16 @@ def gate_command(
         str,
         typer.Argument(
             help="The set-up without the change, in the form of an arm of `pgtrial compare`, or the name "
-            "of an arm of the study."
+            "of an arm of the study. Alone, a set-up with a repository and no ref (postgres=git:.): the gate finds "
+            "both commits."
         ),
     ],
     head: Annotated[
-        str, typer.Argument(help="The set-up with the change, which has to pass the gate, in the same form as BASE.")
-    ],
+        str | None,
+        typer.Argument(
+            help="The set-up with the change, which has to pass the gate, in the same form as BASE.", show_default=False
+        ),
+    ] = None,
     *,
     study: Annotated[
         str,
@@ -149,14 +154,23 @@ def gate_command(
     If $GITHUB_STEP_SUMMARY is set, the summary is appended to that file as well. Files that an earlier gate wrote are
     replaced. Any other file of the same name is an error.
 
-    Example: pgtrial gate postgres=git:.@main postgres=git:.@HEAD --study load.toml --junit gate.xml
+    With a set-up alone whose repository has no ref, such as postgres=git:., HEAD is the commit that is checked out,
+    and BASE the one that it is to be merged into, at which it has left its target branch, or before the push.
+
+    Examples: pgtrial gate postgres=git:. --study load.toml --junit gate.xml
+
+    pgtrial gate postgres=git:.@main postgres=git:.@HEAD --study load.toml
     """
     files = Files(summary_file, junit_file, bundle)
     files.check()
     with bundled_gate(bundle) as bundled:
         files.remove()
-        change = with_arms([base, head], again=base_twice)
         try:
+            if head is None:
+                found = compared(base, os.environ)
+                base, head = found.base, found.head
+                say(found.why)
+            change = with_arms([base, head], again=base_twice)
             spec = study_of(study, change, budget, profile=profile, seed=seed)
             if fail_on == "worse" and not base_twice:
                 spec = _one_sided(spec)
