@@ -39,7 +39,7 @@ from bench.reliability import (
 from bench.reliability.kind import Campaign, Kind, Missing
 from bench.reliability.page import PAGE, read, write
 from pgtrial.model.units import format_duration
-from pgtrial.servers.workspace import clean
+from pgtrial.servers.leftovers import clean
 
 KINDS: tuple[Kind, ...] = (
     fuzz.KIND,

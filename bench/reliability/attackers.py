@@ -19,7 +19,8 @@ from tests.conftest import public_directory, running_clusters
 from bench.reliability import traps_in_files, traps_in_studies, traps_on_data, traps_on_servers
 from bench.reliability.ground import Ground, Trap
 from bench.reliability.kind import Attack, Campaign, Figure, Kind
-from pgtrial.servers.workspace import Workspace, clean
+from pgtrial.servers.leftovers import clean
+from pgtrial.servers.workspace import Workspace
 
 _NAME = "attackers"
 _AT_ONCE = 4

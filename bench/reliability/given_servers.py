@@ -14,7 +14,7 @@ from bench.reliability.kind import Attack, Campaign, Figure, Kind
 from bench.reliability.labs import PATIENCE_S, clean_up, forget
 from bench.reliability.served import served
 from pgtrial.loads.target import Target
-from pgtrial.servers.workspace import leftovers
+from pgtrial.servers.leftovers import leftovers
 
 _SHARE = 0.25
 """The number of times that this attack kills the lab, as a share of the option `--kills`."""

@@ -14,9 +14,9 @@ from tests.conduct.small import PGTRIAL, each_once, start_lab
 
 from bench.reliability.kind import Attack, Campaign
 from pgtrial.model.errors import PgtrialError
-from pgtrial.servers.given_data import records
+from pgtrial.servers.given_data import data_journal
+from pgtrial.servers.leftovers import leftovers
 from pgtrial.servers.postmaster import server_processes
-from pgtrial.servers.workspace import leftovers
 from pgtrial.store.directory import StudyDirectory
 
 PATIENCE_S = 300.0
@@ -158,7 +158,7 @@ def clean_up(attack: Attack, after: str) -> None:
         return
     if done.returncode != 0 or "Traceback" in done.stderr:
         attack.defect(f"pgtrial cleanup ended with {done.returncode} after {after}: {done.stdout}{done.stderr}")
-    for left in (*leftovers(state), *records(state)):
+    for left in (*leftovers(state), *data_journal(state).records()):
         attack.defect(f"left behind after {after}: {left.what}")
 
 

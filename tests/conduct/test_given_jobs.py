@@ -15,9 +15,10 @@ import pytest
 from pgtrial.cli.here import cleanup_command
 from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.run_study import run_study
+from pgtrial.machines.journal import Occasion
 from pgtrial.model.errors import ArmError, StudyError
-from pgtrial.servers import job_undo
-from pgtrial.servers.forgotten import forget
+from pgtrial.servers import undo
+from pgtrial.servers.leftovers import forget_record
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.comparison import comparison
 from tests.conduct.small import FAST, start_lab
@@ -82,7 +83,12 @@ def _forgotten(state_root):
 
 
 def records(state_root):
-    return [record for path in (state_root / "runs").iterdir() for record in job_undo.paths(path)]
+    return [record for path in (state_root / "runs").iterdir() for record in undo.of_run(path).files()]
+
+
+def undone(record, consent=None):
+    """Undoes what the journal of this record has."""
+    return undo.of_run(record.parent).undo(Occasion(consent=consent))
 
 
 def test_what_undoes_a_job_and_fails_stops_the_study_and_stays_to_be_done(server, state_root):
@@ -91,7 +97,22 @@ def test_what_undoes_a_job_and_fails_stops_the_study_and_stays_to_be_done(server
     assert stopped.value.keys == ("load.job.undo",)
     assert made(server) == 1
     (record,) = records(state_root)
-    forget(state_root, record)
+    forget_record(state_root, record)
+    assert records(state_root) == []
+
+
+def test_sql_that_does_not_undo_a_job_can_be_corrected_in_its_record(server, state_root):
+    with pytest.raises(ArmError) as stopped:
+        run(server, "CREATE TABLE made (i int);", "DROP TABLE no_such")
+    (record,) = records(state_root)
+    assert f"the `statements` in {record}" in str(stopped.value)
+    _, [failure] = undone(record, lambda question: True)
+    assert "for which you may correct the `statements` in its record" in failure
+    assert str(record) in failure
+    record.write_text(record.read_text().replace("DROP TABLE no_such", "DROP TABLE made"))
+    done, failures = undone(record, lambda question: True)
+    assert (done, failures) == ([f"Undid the job on {server.target.label}: DROP TABLE made."], [])
+    assert made(server) == 0
     assert records(state_root) == []
 
 
@@ -142,8 +163,8 @@ def test_what_the_job_of_a_killed_lab_was_seen_to_make_is_undone(server, tmp_pat
     kill_when(start(tmp_path, server, FILE), lambda: sleeps(server) and made(server))
     (record,) = records(state_root)
     sql = "DROP TABLE IF EXISTS made"
-    assert job_undo.pending(record.parent) == [f"job on {server.target.label}, to be undone by: {sql}"]
-    done, failures = job_undo.undo(record.parent)
+    assert undo.of_run(record.parent).pending() == [f"job on {server.target.label}, to be undone by: {sql}"]
+    done, failures = undone(record)
     assert (done, failures) == ([f"Undid the job on {server.target.label}: {sql}."], [])
     assert made(server) == 0
     assert not sleeps(server)
@@ -187,18 +208,18 @@ def test_what_somebody_makes_after_the_lab_was_killed_stays_when_a_person_declin
     server, record
 ):
     asked = []
-    job_undo.undo(record.parent, consent=lambda question: bool(asked.append(question)))
+    undone(record, lambda question: bool(asked.append(question)))
     assert made(server) == 1
     assert record.exists()
     assert "DROP TABLE IF EXISTS made" in asked[0]
-    assert job_undo.undo(record.parent, consent=lambda question: True)[1] == []
+    assert undone(record, lambda question: True)[1] == []
     assert made(server) == 0
 
 
 def test_the_undo_of_a_killed_lab_does_not_run_by_a_superusers_rights_where_others_own_anything(server, record):
     with server.target.connect_as_user() as session:
         session.execute("CREATE ROLE app; CREATE TABLE theirs (); ALTER TABLE theirs OWNER TO app")
-    _, [failure] = job_undo.undo(record.parent, consent=lambda question: True)
+    _, [failure] = undone(record, lambda question: True)
     assert "its SQL would run as" in failure
     assert "theirs of app" in failure
     assert made(server) == 1
@@ -210,7 +231,7 @@ def test_a_session_of_another_role_with_the_name_of_a_jobs_neither_stops_the_und
     with server.target.connect_as_user() as session:
         session.execute("CREATE ROLE other LOGIN")
     with replace(server.target, user="other").connect_as_user(application_name=name) as other:
-        assert job_undo.undo(record.parent, consent=lambda question: True)[1] == []
+        assert undone(record, lambda question: True)[1] == []
         assert other.execute("SELECT 1").fetchone() == (1,)
     assert made(server) == 0
 
@@ -218,7 +239,7 @@ def test_a_session_of_another_role_with_the_name_of_a_jobs_neither_stops_the_und
 def test_what_somebody_makes_after_the_lab_was_killed_stays_where_another_server_answers(server, record):
     content = json.loads(record.read_text())
     record.write_text(json.dumps({**content, "place": "1/2"}))
-    _, [failure] = job_undo.undo(record.parent, consent=lambda question: True)
+    _, [failure] = undone(record, lambda question: True)
     assert "another server or database answers there" in failure
     assert made(server) == 1
 
@@ -227,7 +248,7 @@ def test_a_killed_lab_whose_job_had_made_nothing_leaves_nothing_to_undo(server, 
     Path("job.sql").write_text("SELECT pg_sleep(600);\nCREATE TABLE made (i int);\n")
     kill_when(start(tmp_path, server, FILE), lambda: sleeps(server))
     (record,) = records(state_root)
-    assert job_undo.undo(record.parent) == ([f"The job on {server.target.label} had changed nothing."], [])
+    assert undone(record) == ([f"The job on {server.target.label} had changed nothing."], [])
     assert records(state_root) == []
 
 
@@ -241,7 +262,7 @@ def test_the_program_of_a_killed_lab_is_ended_with_all_that_it_started(server, t
 
     kill_when(start(tmp_path, server, command), lambda: len(programs()) == 2)
     (record,) = records(state_root)
-    job_undo.undo(record.parent)
+    undone(record)
     until(lambda: programs() == [], "the program and what it started have ended")
     assert made(server) == 0
     assert records(state_root) == []

@@ -14,7 +14,8 @@ from pgtrial.conduct.progress import Preparing
 from pgtrial.conduct.run_study import run_study
 from pgtrial.loads.data.data import SEGMENT_MB, prefilled_wal_mb
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.servers.workspace import Workspace, templates_of
+from pgtrial.servers.state_limit import templates_of
+from pgtrial.servers.workspace import Workspace
 from tests.conduct.small import STUDY, measuring, once, small_study, start_lab
 from tests.conftest import require_engine, require_server
 from tests.processes import until

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from pgtrial.machines.journal import KINDS, HostJournal, pending, undo_all
+from pgtrial.machines.host_changes import KINDS, HostJournal
 from pgtrial.machines.kernel import Counterpart, HugePages, KernelValue, Parameter
 from pgtrial.machines.machine import Change, HostError, Machine
 from pgtrial.machines.posix import boot_id
@@ -27,7 +27,9 @@ class Note(Change):
     fails: str = ""
 
     def make(self, machine: Machine) -> None:
-        assert pending(self.path.parent, machine)[0] == str(self), "written down before it is made"
+        assert HostJournal(self.path.parent, machine).journal.pending()[0] == str(self), (
+            "written down before it is made"
+        )
         machine.write_text(self.path, "")
         if self.fails == "make":
             raise HostError("no")
@@ -61,15 +63,15 @@ def test_a_change_is_in_force_inside_and_undone_on_every_way_out(host, tmp_path)
         pass
     assert not (tmp_path / "a").exists()
     assert not (tmp_path / "b").exists()
-    assert pending(tmp_path, host) == []
+    assert HostJournal(tmp_path, host).journal.pending() == []
 
 
 def test_what_a_crash_left_is_undone_the_last_change_first(host, tmp_path):
     journal = HostJournal(tmp_path, host)
     for name in ("first", "second", "third"):
         journal.make(Note(path=tmp_path / name))
-    assert pending(tmp_path, host) == ["note third", "note second", "note first"]
-    assert undo_all(tmp_path, host) == []
+    assert HostJournal(tmp_path, host).journal.pending() == ["note third", "note second", "note first"]
+    assert HostJournal(tmp_path, host).journal.undo() == ([], [])
     assert [path.name for path in tmp_path.iterdir()] == ["changes"]
 
 
@@ -77,18 +79,18 @@ def test_a_change_that_cannot_be_undone_keeps_those_before_it_and_is_named(host,
     journal = HostJournal(tmp_path, host)
     journal.make(Note(path=tmp_path / "below"))
     journal.make(Note(path=tmp_path / "above", fails="undo"))
-    (message,) = undo_all(tmp_path, host)
+    _, [message] = HostJournal(tmp_path, host).journal.undo()
     assert "note above" in message
     assert "busy" in message
-    assert pending(tmp_path, host) == ["note above", "note below"]
+    assert HostJournal(tmp_path, host).journal.pending() == ["note above", "note below"]
 
 
 def test_after_a_reboot_only_what_outlives_it_is_undone(host, tmp_path, monkeypatch):
     journal = HostJournal(tmp_path, host)
     journal.make(Note(path=tmp_path / "gone-by-itself"))
     journal.make(LastingNote(path=tmp_path / "lasting"))
-    monkeypatch.setattr("pgtrial.machines.journal.boot_id", lambda _: "another")
-    assert undo_all(tmp_path, host) == []
+    monkeypatch.setattr("pgtrial.machines.host_changes.boot_id", lambda _: "another")
+    assert HostJournal(tmp_path, host).journal.undo() == ([], [])
     assert (tmp_path / "gone-by-itself").exists()
     assert not (tmp_path / "lasting").exists()
 
@@ -96,7 +98,7 @@ def test_after_a_reboot_only_what_outlives_it_is_undone(host, tmp_path, monkeypa
 def test_a_damaged_record_is_named_and_kept(host, tmp_path):
     entry = HostJournal(tmp_path, host).make(Note(path=tmp_path / "a"))
     entry.write_text(json.dumps({"kind": "Unknown"}))
-    (message,) = undo_all(tmp_path, host)
+    _, [message] = HostJournal(tmp_path, host).journal.undo()
     assert str(entry) in message
     assert entry.exists()
 
@@ -115,7 +117,7 @@ class TestRecordsOfOthers:
             shutil.chown(run / place, "nobody")
         else:
             (run / place).chmod(mode)
-        (message,) = undo_all(run, host)
+        _, [message] = HostJournal(run, host).journal.undo()
         assert (
             "belongs to another account" in message if mode is None else "can be written by other accounts" in message
         )
@@ -126,7 +128,7 @@ class TestRecordsOfOthers:
         HostJournal(tmp_path, host).make(Note(path=tmp_path / "a"))
         (tmp_path / place).rename(tmp_path / "elsewhere")
         (tmp_path / place).symlink_to(tmp_path / "elsewhere")
-        (message,) = undo_all(tmp_path, host)
+        _, [message] = HostJournal(tmp_path, host).journal.undo()
         assert "is a symbolic link" in message
         assert (tmp_path / "a").exists()
 
@@ -164,6 +166,6 @@ class TestRecordsOfOthers:
         entry = journal.make(Note(path=tmp_path / "a"))
         content = {"kind": type(change).__name__, "boot": boot_id(host), "change": change.model_dump(mode="json")}
         entry.write_text(json.dumps(content).replace("RUN", str(tmp_path)))
-        (message,) = undo_all(tmp_path, host)
+        _, [message] = HostJournal(tmp_path, host).journal.undo()
         assert "names what a change of its kind never touches" in message
         assert entry.exists()

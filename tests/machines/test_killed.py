@@ -9,7 +9,8 @@ import textwrap
 
 import pytest
 
-from pgtrial.servers.workspace import Workspace, leftovers
+from pgtrial.servers.leftovers import leftovers
+from pgtrial.servers.workspace import Workspace
 from tests.machine import machine
 from tests.machines.test_volumes import require_filesystem
 
@@ -22,7 +23,7 @@ from pathlib import Path
 from pgtrial.servers import volumes
 from pgtrial.servers.machine_state import MachineState
 from pgtrial.servers.workspace import Workspace
-from pgtrial.machines import journal, kernel
+from pgtrial.machines import host_changes, journal, kernel
 from pgtrial.machines import volumes as kinds
 from pgtrial.model.study.servers import server_of
 from pgtrial.model.study.setup import SetUp
@@ -44,7 +45,7 @@ def step(function):
         return result
     return counted
 
-journal.HostJournal._write = step(journal.HostJournal._write)
+journal.Journal.write = step(journal.Journal.write)
 for kind in (kinds.BackingFile, kinds.LoopDevice, kinds.MountPoint, kinds.Mount, kernel.KernelValue, kernel.HugePages):
     kind.make = step(kind.make)
     kind.undo = step(kind.undo)
@@ -83,7 +84,7 @@ with MachineState("A", setup, workspace.changes).in_force(Path("/"), 3):
 """
 
 _BEHIND_A_SHELL = """
-changes = journal.HostJournal(workspace.root, ShellMachine())
+changes = host_changes.HostJournal(workspace.root, ShellMachine())
 with volumes.Volumes("A", Storage(fs="tmpfs", size="16MB"), changes).made() as place:
     place.data.mkdir()
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.machines import kernel
-from pgtrial.machines.journal import HostJournal, pending, undo_all
+from pgtrial.machines.host_changes import HostJournal
 from pgtrial.machines.machine import LOCAL, ChangedMeanwhile, HostError
 from tests.conftest import require_root
 from tests.machines.kernel_files import with_kernel_files
@@ -71,7 +71,7 @@ def test_too_few_pages_are_given_back_and_counted_in_the_message(boot_kernel, tm
         pytest.fail("the pages are not there")
     assert pool.read_text() == "4"
     assert asked == [7, 7, 7, 7, 4]
-    assert pending(tmp_path, machine) == []
+    assert HostJournal(tmp_path, machine).journal.pending() == []
 
 
 def test_pages_of_the_pool_that_nobody_uses_or_is_promised_make_up_for_those_that_are_not_to_be_had(
@@ -102,17 +102,17 @@ def test_a_number_that_somebody_else_has_set_meanwhile_stays_and_is_told_once(bo
     with pytest.raises(ChangedMeanwhile, match=told), HostJournal(tmp_path, machine).made(change(machine)):
         pool.write_text("40")
     assert (pool.read_text(), asked) == ("40", [7])
-    assert pending(tmp_path, machine) == []
+    assert HostJournal(tmp_path, machine).journal.pending() == []
 
 
 def test_after_a_crash_too_what_somebody_else_has_set_stays(boot_kernel, tmp_path):
     machine, pool, _ = boot_kernel(3)
     HostJournal(tmp_path, machine).make(change(machine))
     pool.write_text("40")
-    (said,) = undo_all(tmp_path, machine)
+    [said], _ = HostJournal(tmp_path, machine).journal.undo()
     assert "somebody else has changed their number meanwhile, so it stays as it is." in said
     assert pool.read_text() == "40"
-    assert undo_all(tmp_path, machine) == []
+    assert HostJournal(tmp_path, machine).journal.undo() == ([], [])
 
 
 def test_a_kernel_value_that_somebody_else_has_set_meanwhile_stays(host, tmp_path):
@@ -124,7 +124,7 @@ def test_a_kernel_value_that_somebody_else_has_set_meanwhile_stays(host, tmp_pat
     with pytest.raises(ChangedMeanwhile, match=told), HostJournal(tmp_path, machine).made(setting):
         path.write_text("1")
     assert path.read_text() == "1"
-    assert pending(tmp_path, machine) == []
+    assert HostJournal(tmp_path, machine).journal.pending() == []
 
 
 _TAKER = """

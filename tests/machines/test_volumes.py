@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.machines.journal import HostJournal, pending
+from pgtrial.machines.host_changes import HostJournal
 from pgtrial.machines.kernel import KernelValue, read_value, sysctl_path
 from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.volumes import (
@@ -292,14 +292,14 @@ def test_a_value_that_stands_in_place_of_another_is_put_back_by_that_one(host):
 @pytest.mark.server
 def test_a_value_that_has_no_way_back_is_not_changed_and_leaves_nothing_to_undo(changes):
     require_root()
-    before = pending(changes.run, changes.machine)
+    before = changes.journal.pending()
     state = MachineState("A", server_of(SetUp(), SetUp(sysctl={"kernel.osrelease": "1"})), changes)
     with (
         pytest.raises(TrialError, match=r"kernel\.osrelease cannot be changed and put back"),
         state.in_force(Path("/"), 0),
     ):
         pass
-    assert pending(changes.run, changes.machine) == before
+    assert changes.journal.pending() == before
 
 
 @pytest.mark.server

@@ -7,6 +7,7 @@ from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
+from pgtrial.servers.given_data import data_journal, drop
 
 PASSWORD = "correct horse"
 
@@ -34,6 +35,13 @@ def spec_of(dsn, settings=None, reset=None, **load):
 
 def silent(line):
     del line
+
+
+def remove(workspace, record):
+    """Removes what pgtrial has made in a database, and then its record. Returns what stays and why."""
+    stays, journal = drop(record), data_journal(workspace.state)
+    journal.remove(record.file(journal.folder, journal.machine))
+    return stays
 
 
 def dsn_of(cluster, dbname="postgres", user="postgres"):

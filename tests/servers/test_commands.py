@@ -9,7 +9,8 @@ import signal
 import pytest
 
 from pgtrial.cli import main
-from pgtrial.servers.workspace import Workspace, leftovers
+from pgtrial.servers.leftovers import leftovers
+from pgtrial.servers.workspace import Workspace
 from tests.conftest import require_server
 
 pytestmark = pytest.mark.server

@@ -11,8 +11,10 @@ from dataclasses import asdict
 import pytest
 
 from pgtrial.files.locks import take
+from pgtrial.servers.leftovers import clean
 from pgtrial.servers.rooms import RoomLocation
-from pgtrial.servers.workspace import Workspace, clean, registry
+from pgtrial.servers.runs import registry
+from pgtrial.servers.workspace import Workspace
 
 PATIENCE_S = 60
 

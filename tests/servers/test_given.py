@@ -12,8 +12,8 @@ import pytest
 from pgtrial.evidence.observe.views import deltas, read_counters
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.servers.leftovers import clean, leftovers
 from pgtrial.servers.settings_record import reload
-from pgtrial.servers.workspace import clean, leftovers
 from pgtrial.store.study_file import build_study
 from tests.servers.given import checked, dsn_of, served, show, spec_of
 

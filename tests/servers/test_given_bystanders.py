@@ -19,8 +19,9 @@ from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
-from pgtrial.servers.given_data import records, remove_all
-from pgtrial.servers.workspace import Workspace, clean
+from pgtrial.servers.given_data import data_journal
+from pgtrial.servers.leftovers import clean
+from pgtrial.servers.workspace import Workspace
 from pgtrial.store.study_file import build_study
 from tests.conftest import require_engine
 from tests.processes import until
@@ -97,9 +98,9 @@ def test_what_somebody_makes_after_a_lab_was_killed_stays(given, fresh_state, lo
     with Workspace(fresh_state) as workspace, pytest.raises((StudyError, ArmError)):
         checked(spec, workspace)  # another study on the same server takes none of them
     assert [_rows(given, name) for name in names] == [rows] * len(names)
-    assert remove_all(fresh_state)[1] == []
+    assert data_journal(fresh_state).undo()[1] == []
     assert [_rows(given, name) for name in names] == [rows] * len(names)
-    assert records(fresh_state) == []
+    assert data_journal(fresh_state).records() == []
 
 
 _SCRIPT = """
@@ -135,7 +136,7 @@ def test_a_table_that_an_application_makes_during_a_script_s_prepare_is_no_one_o
         assert value(application, "SELECT obj_description('app.invoices'::regclass)") is None
         with given.target.connect() as session:
             assert data.find(session)
-        assert remove_all(fresh_state)[1] == []
+        assert data_journal(fresh_state).undo()[1] == []
         assert value(application, "SELECT count(*) FROM app.invoices") == _ROWS
         assert value(application, "SELECT to_regclass('lua_t')") is None
 
@@ -247,7 +248,7 @@ class TestNamesThatAreTaken:
     def refused(self, spec, state):
         with Workspace(state) as workspace, pytest.raises(StudyError) as refused:
             checked(spec, workspace)
-        assert records(state) == []
+        assert data_journal(state).records() == []
         return str(refused.value)
 
     def test_all_of_sysbench_s_are_named(self, given, fresh_state):

@@ -18,11 +18,11 @@ from pgtrial.loads.target import value
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.servers.arm import Needs
-from pgtrial.servers.given_data import note_made, records, remove
+from pgtrial.servers.given_data import data_journal, note_made
 from pgtrial.store.study_file import build_study
 from tests.conftest import require_engine
 from tests.packs import write_pack
-from tests.servers.given import arm_of, checked, dsn_of, execute, silent, spec_of
+from tests.servers.given import arm_of, checked, dsn_of, execute, remove, silent, spec_of
 
 pytestmark = pytest.mark.server
 
@@ -144,7 +144,7 @@ def test_data_that_was_restored_copied_or_renamed_stays_as_it_is(one, spec_in, w
             with pytest.raises(StudyError, match="will not replace"):
                 arm_of(spec, workspace).prepare(data, silent)
         note_made(workspace.state, copy, data)
-        stays = remove(_record(workspace, copy))
+        stays = remove(workspace, _record(workspace, copy))
         assert "stays, which is a copy that pgtrial did not make" in stays
         assert session.execute(_OBJECTS).fetchall() == before
 
@@ -152,7 +152,7 @@ def test_data_that_was_restored_copied_or_renamed_stays_as_it_is(one, spec_in, w
 def _record(workspace, server):
     [record] = [
         record
-        for record in records(workspace.state)
+        for record in data_journal(workspace.state).records()
         if (record.target.host, record.target.dbname) == (server.host, server.dbname)
     ]
     return record
@@ -169,7 +169,7 @@ def test_cleanup_of_the_first_database_leaves_copies_in_other_schemas_and_what_w
             session.execute(f"COMMENT ON TABLE aside.{name} IS {comment}")
         session.execute(f"ALTER TABLE {kept} RENAME TO kept")
         rows = value(session, "SELECT count(*) FROM kept")
-        stays = remove(_record(workspace, one))
+        stays = remove(workspace, _record(workspace, one))
         assert stays.endswith("stays, which is a copy that pgtrial did not make")
         assert session.execute(_TABLES).fetchall() == [("kept",)]
         assert value(session, "SELECT count(*) FROM kept") == rows
@@ -191,7 +191,7 @@ def test_a_copy_under_the_first_name_is_said_to_stay(one, spec_in, workspace):
         session.execute("ALTER DATABASE two RENAME TO one")
     with one.connect_as_user() as session:
         before = session.execute(_OBJECTS).fetchall()
-        assert "stays, which is a copy" in remove(_record(workspace, one))
+        assert "stays, which is a copy" in remove(workspace, _record(workspace, one))
         assert session.execute(_OBJECTS).fetchall() == before
 
 

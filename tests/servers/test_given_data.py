@@ -18,11 +18,11 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
-from pgtrial.servers.given_data import made_for, records, remove
+from pgtrial.servers.given_data import data_journal, made_for
 from pgtrial.servers.server_locks import ServerLocks
 from tests.conftest import require_engine
 from tests.processes import until
-from tests.servers.given import arm_of, checked, dsn_of, silent, spec_of
+from tests.servers.given import arm_of, checked, dsn_of, remove, silent, spec_of
 
 pytestmark = pytest.mark.server
 
@@ -291,12 +291,12 @@ def test_what_is_made_is_said_before_named_after_and_removed_by_cleanup_alone(gi
     )
     with given.target.connect_as_user() as connection:
         connection.execute("CREATE TABLE pgbench_mine AS SELECT 1 AS precious")
-    record = next(each for each in records(workspace.state) if each.target.host == given.target.host)
+    record = next(each for each in data_journal(workspace.state).records() if each.target.host == given.target.host)
     with ServerLocks("other") as locks:
         locks.take_one(given.target)
         with pytest.raises(StudyError, match=r"^another lab has a study on the server of .* pgtrial study other since"):
-            remove(record)
-    remove(record)
+            remove(workspace, record)
+    remove(workspace, record)
     with given.target.connect_as_user() as connection:
         query = "SELECT relname FROM pg_class WHERE relname ~ '^pgbench_' AND relkind = 'r'"
         assert connection.execute(query).fetchall() == [("pgbench_mine",)]
@@ -310,6 +310,9 @@ def test_cleanup_drops_no_table_that_has_lost_its_mark(given, workspace):
     arm.prepare(Needs.of(Design(spec)).data[0], silent)
     with given.target.connect_as_user() as connection:
         connection.execute("COMMENT ON TABLE sbtest2 IS 'mine'")
-        remove(next(each for each in records(workspace.state) if each.target.host == given.target.host))
+        remove(
+            workspace,
+            next(each for each in data_journal(workspace.state).records() if each.target.host == given.target.host),
+        )
         query = "SELECT relname FROM pg_class WHERE relname ~ '^sbtest.$'"
         assert connection.execute(query).fetchall() == [("sbtest2",)]

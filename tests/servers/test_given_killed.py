@@ -11,9 +11,10 @@ import time
 
 import pytest
 
-from pgtrial.servers import settings_record
-from pgtrial.servers.settings_record import SettingsRecord, undo
-from pgtrial.servers.workspace import clean, leftovers
+from pgtrial.servers import settings_record, undo
+from pgtrial.servers.leftovers import clean, leftovers
+from pgtrial.servers.server_record import write_down
+from pgtrial.servers.settings_record import SettingsRecord
 from tests.processes import until
 from tests.servers.given import automatic, dsn_of, execute, spec_of
 
@@ -25,10 +26,9 @@ import json, os, signal, sys, traceback
 from pathlib import Path
 import psycopg
 from pgtrial.loads.data.kinds import NO_TABLES
-from pgtrial.machines import machine
+from pgtrial.machines import journal, machine
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.servers import settings_record
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace
 
@@ -65,7 +65,7 @@ def execute(connection, query, *arguments, **named):
     return result
 
 psycopg.Connection.execute = execute
-settings_record.SettingsRecord.write_down = counted(settings_record.SettingsRecord.write_down)
+journal.Journal.write = counted(journal.Journal.write)
 Path.unlink = counted(Path.unlink)
 
 def course():
@@ -140,9 +140,8 @@ def test_what_a_killed_lab_has_sent_and_the_server_not_executed_is_waited_for(gi
     before = automatic(given).read_bytes()
     session = given.target.connect_as_user()
     made_by = settings_record.maker(session)
-    SettingsRecord("A", given.target, {"work_mem": "3MB"}, {"work_mem": "21MB"}, ["work_mem"], made_by).write_down(
-        tmp_path
-    )
+    record = SettingsRecord("A", given.target, {"work_mem": "3MB"}, {"work_mem": "21MB"}, ["work_mem"], made_by)
+    write_down(record, tmp_path)
     os.kill(int(made_by["pid"]), signal.SIGSTOP)
     session.pgconn.send_query(b"ALTER SYSTEM SET work_mem = '21MB'")
     session.pgconn.flush()
@@ -155,7 +154,7 @@ def test_what_a_killed_lab_has_sent_and_the_server_not_executed_is_waited_for(gi
         sleep(seconds)
 
     monkeypatch.setattr(time, "sleep", go_on)  # by whoever waits first
-    assert undo(tmp_path) == ([], [])
+    assert undo.of_run(tmp_path).undo() == ([], [])
     with given.target.connect_as_user() as another:
         there = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {made_by['pid']}".encode()
         until(lambda: another.execute(there).fetchone() == (0,), "the session has ended")

@@ -7,7 +7,9 @@ import pytest
 
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError, StudyError
-from pgtrial.servers.settings_record import SettingsRecord, maker, pending, put_back_anew, undo
+from pgtrial.servers import undo
+from pgtrial.servers.server_record import write_down
+from pgtrial.servers.settings_record import SettingsRecord, maker, put_back_anew
 from tests.servers.given import GRANTS, HEAD, LOOK, automatic, checked, dsn_of, execute, served, show, spec_of
 
 LIBRARIES = "ALTER SYSTEM SET session_preload_libraries = 'auto_explain', 'pg_stat_statements'"
@@ -136,7 +138,7 @@ def locked(cluster, run, user="postgres"):
             ["session_preload_libraries"],
             ended(cluster),
         )
-        record.write_down(run)
+        write_down(record, run)
         session.execute("ALTER SYSTEM SET session_preload_libraries = 'auto_explain', 'pg_stat_statement'")
         session.execute("SELECT pg_reload_conf()")
     return before
@@ -154,10 +156,10 @@ def wait_until_locked(cluster):
 def test_cleaning_gets_into_a_locked_server(given, tmp_path):
     before = locked(given, tmp_path)
     wait_until_locked(given)
-    assert undo(tmp_path) == ([], [])
+    assert undo.of_run(tmp_path).undo() == ([], [])
     assert automatic(given).read_bytes() == before
     assert sessions_start(given)
-    assert pending(tmp_path) == []
+    assert undo.of_run(tmp_path).pending() == []
 
 
 @pytest.mark.server
@@ -169,10 +171,10 @@ def test_a_path_on_which_no_library_is_locks_no_server(given, workspace, tmp_pat
     assert automatic(given).read_bytes() == before
     name = "dynamic_library_path"
     record = SettingsRecord("A", given.target, {name: None}, {name: "/nowhere"}, [], ended(given))
-    record.write_down(tmp_path)
+    write_down(record, tmp_path)
     execute(given, "ALTER SYSTEM SET dynamic_library_path = '/nowhere'", "SELECT pg_reload_conf()")
     wait_until_locked(given)
-    assert undo(tmp_path) == ([], [])
+    assert undo.of_run(tmp_path).undo() == ([], [])
     assert automatic(given).read_bytes() == before
     assert sessions_start(given)
 
@@ -181,9 +183,9 @@ def test_a_path_on_which_no_library_is_locks_no_server(given, workspace, tmp_pat
 @pytest.mark.parametrize("name", ["transaction_timeout", "idle_session_timeout"])
 def test_cleaning_gets_past_limits_that_end_each_session(given, tmp_path, name):
     before = automatic(given).read_bytes()
-    SettingsRecord("A", given.target, {name: None}, {name: "1ms"}, [], ended(given)).write_down(tmp_path)
+    write_down(SettingsRecord("A", given.target, {name: None}, {name: "1ms"}, [], ended(given)), tmp_path)
     execute(given, f"ALTER SYSTEM SET {name} = '1ms'", "SELECT pg_reload_conf()")
-    assert undo(tmp_path) == ([], [])
+    assert undo.of_run(tmp_path).undo() == ([], [])
     assert automatic(given).read_bytes() == before
     assert sessions_start(given)
 
@@ -215,12 +217,12 @@ def test_cleaning_gets_in_as_the_superuser_that_is_named(given, tmp_path, monkey
     execute(given, *GRANTS, *LOOK, "GRANT ALTER SYSTEM ON PARAMETER session_preload_libraries TO bob")
     before = locked(given, tmp_path, "bob")
     wait_until_locked(given)
-    _, [sentence] = undo(tmp_path)
+    _, [sentence] = undo.of_run(tmp_path).undo()
     assert "settings session_preload_libraries of bob@" in sentence
     assert "PGUSER naming a superuser if new sessions cannot start" in sentence
-    assert pending(tmp_path) != []
+    assert undo.of_run(tmp_path).pending() != []
     monkeypatch.setenv("PGUSER", "postgres")
-    assert undo(tmp_path) == ([], [])
+    assert undo.of_run(tmp_path).undo() == ([], [])
     assert automatic(given).read_bytes() == before
     assert sessions_start(given)
 
@@ -229,10 +231,9 @@ def test_cleaning_gets_in_as_the_superuser_that_is_named(given, tmp_path, monkey
 def test_cleaning_leaves_what_somebody_else_has_set(given, tmp_path):
     execute(given, "ALTER SYSTEM SET work_mem = '99MB'", "ALTER SYSTEM SET jit = on")
     changes = {"work_mem": "21MB", "jit": "on"}
-    SettingsRecord("A", given.target, {"work_mem": None, "jit": "off"}, changes, ["jit"], ended(given)).write_down(
-        tmp_path
-    )
-    left, failures = undo(tmp_path)
+    record = SettingsRecord("A", given.target, {"work_mem": None, "jit": "off"}, changes, ["jit"], ended(given))
+    write_down(record, tmp_path)
+    left, failures = undo.of_run(tmp_path).undo()
     assert left == [f"work_mem was changed on {given.target.label} by somebody else and stays so."]
     assert failures == []
     assert automatic(given).read_text() == f"{HEAD}jit = 'off'\nwork_mem = '99MB'\n"
@@ -244,8 +245,8 @@ def test_cleaning_leaves_another_server_in_the_place_of_the_first_one(given, tmp
     before = automatic(given).read_bytes()
     of_another = {**ended(given), "system": "7000000000000000000"}
     changes = {"work_mem": "21MB"}
-    entry = SettingsRecord("A", given.target, {"work_mem": None}, changes, [], of_another).write_down(tmp_path)
-    left, [failure] = undo(tmp_path)
+    entry = write_down(SettingsRecord("A", given.target, {"work_mem": None}, changes, [], of_another), tmp_path)
+    left, [failure] = undo.of_run(tmp_path).undo()
     assert left == []
     assert "another server answers there" in failure
     assert "if that server is gone for good, run pgtrial cleanup --forget " in failure
@@ -257,7 +258,7 @@ def test_cleaning_leaves_another_server_in_the_place_of_the_first_one(given, tmp
 def test_a_record_that_is_none_is_named(tmp_path):
     record = tmp_path / "given-settings-41.json"
     record.write_text('{"arm": "A"}')
-    assert pending(tmp_path) == [f"{record} is no record of settings that this pgtrial knows"]
-    _, [sentence] = undo(tmp_path)
+    assert undo.of_run(tmp_path).pending() == [f"{record} is no record of settings that this pgtrial knows"]
+    _, [sentence] = undo.of_run(tmp_path).undo()
     assert sentence.startswith(f"{record} is no record")
     assert record.exists()

@@ -19,9 +19,9 @@ from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import load_points
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
-from pgtrial.servers.forgotten import forget
-from pgtrial.servers.given_data import records, remove_all
-from pgtrial.servers.workspace import Workspace, clean
+from pgtrial.servers.given_data import data_journal
+from pgtrial.servers.leftovers import clean, forget_record
+from pgtrial.servers.workspace import Workspace
 from pgtrial.store.study_file import build_study
 from tests.conftest import require_engine
 from tests.packs import OBJECTS, write_pack_of_objects
@@ -149,14 +149,14 @@ def test_tables_of_a_lab_that_was_killed_while_it_made_them_go(given, fresh_stat
     clean(fresh_state)
     with given.target.connect_as_user() as session:
         wait_for_clients_to_leave(session, 0, PATIENCE_S)  # the engine ends with its lab, a statement later
-    removed, failed = remove_all(fresh_state)
+    removed, failed = data_journal(fresh_state).undo()
     assert failed == []
     assert len(removed) == 1
     with given.target.connect_as_user() as session:
         query = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY 1"
         left = [name for (name,) in session.execute(query).fetchall()]
         assert left == (["pgbench_mine"] if load else ["pgbench_mine", "sbtest9"])
-    assert records(fresh_state) == []
+    assert data_journal(fresh_state).records() == []
 
 
 class TestWhatIsGone:
@@ -176,33 +176,33 @@ class TestWhatIsGone:
         assert cleanup_command() == 0
         assert "Removed pgbench_accounts" in capsys.readouterr().out
         assert cleanup_command() == 0
-        assert records(state) == []
+        assert data_journal(state).records() == []
 
     def test_a_server_that_is_gone_is_told_and_can_be_forgotten(self, given, state, capsys):
         given.stop()
         assert cleanup_command() == 3
         told = capsys.readouterr().out
-        [record] = records(state)
-        assert f"if that server is gone for good, run pgtrial cleanup --forget {record.path}." in told
+        [record] = data_journal(state).files()
+        assert f"if that server is gone for good, run pgtrial cleanup --forget {record}." in told
         assert len(told.strip().splitlines()) == 1
-        assert cleanup_command(forget=[record.path]) == 0
-        assert f"Forgot {record.path}; what it names stays where it is." in capsys.readouterr().out
+        assert cleanup_command(forget=[record]) == 0
+        assert f"Forgot {record}; what it names stays where it is." in capsys.readouterr().out
         assert cleanup_command() == 0
 
     def test_nothing_else_is_forgotten(self, state):
         other = state / "noise.json"
         other.write_text("{}")
         with pytest.raises(StudyError, match=r"noise\.json: this is no record of what an ended lab left"):
-            forget(state, other)
+            forget_record(state, other)
         assert other.exists()
 
     def test_a_role_that_is_gone_is_replaced_by_pguser(self, given, state, monkeypatch):
         execute(given, "ALTER ROLE bob NOLOGIN")
-        _, [told] = remove_all(state)
+        _, [told] = data_journal(state).undo()
         assert 'role "bob" is not permitted to log in' in told
         assert "(and PGUSER, if the role is gone)" in told
         monkeypatch.setenv("PGUSER", "postgres")
-        assert remove_all(state)[1] == []
+        assert data_journal(state).undo()[1] == []
         with replace(given.target, dbname="theirs").connect_as_user() as session:
             assert value(session, "SELECT to_regclass('pgbench_accounts')") is None
 
@@ -212,6 +212,6 @@ class TestWhatIsGone:
             session.execute("CREATE SCHEMA aside")
             session.execute("ALTER TABLE pgbench_accounts SET SCHEMA aside")
             session.execute("DROP TABLE pgbench_tellers")
-        assert remove_all(state)[1] == []
+        assert data_journal(state).undo()[1] == []
         with theirs.connect_as_user() as session:
             assert value(session, "SELECT count(*) FROM pg_class WHERE relname ~ '^pgbench_'") == 0

@@ -7,6 +7,7 @@ import pytest
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.given import without_password
+from pgtrial.servers.server_record import write_down
 from pgtrial.servers.settings_record import SettingsRecord
 from tests.engine.fake_server import FakeServer, complete, description
 from tests.engine.guarded import ADDRESS
@@ -19,7 +20,7 @@ def test_the_password_comes_from_the_environment_and_stays_out_of_everything_wri
     arm = checked(spec_of(f"{guarded}?sslpassword=battery"), workspace)
     target = arm.targets[0]
     assert target.environment()["PGPASSWORD"] == PASSWORD
-    entry = SettingsRecord("A", target, {"work_mem": None}, {"work_mem": "8MB"}, [], {}).write_down(workspace.root)
+    entry = write_down(SettingsRecord("A", target, {"work_mem": None}, {"work_mem": "8MB"}, [], {}), workspace.root)
     assert "battery" not in entry.read_text() + repr(target)
     entry.unlink()
     written = repr(target) + repr(arm.__dict__) + target.label

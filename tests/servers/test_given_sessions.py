@@ -14,11 +14,11 @@ from pgtrial.loads.target import value
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.servers.arm import Needs
-from pgtrial.servers.given_data import records, remove
+from pgtrial.servers.given_data import data_journal
 from pgtrial.servers.server_locks import ServerLocks
 from tests.conftest import require_engine
 from tests.poolers import pooled
-from tests.servers.given import arm_of, automatic, checked, dsn_of, execute, served, show, silent, spec_of
+from tests.servers.given import arm_of, automatic, checked, dsn_of, execute, remove, served, show, silent, spec_of
 
 pytestmark = pytest.mark.server
 
@@ -55,8 +55,8 @@ def test_catalogs_that_a_search_path_shadows_are_found(given, shadowed, workspac
     [target] = arm.targets
     assert collect("A", target).facts["settings"]["search_path"] == "mine, pg_catalog, public"
     assert collect("A", target).facts["sources"]["search_path"] == "user"
-    [record] = [each for each in records(workspace.state) if each.target.host == given.target.host]
-    remove(record)
+    [record] = [each for each in data_journal(workspace.state).records() if each.target.host == given.target.host]
+    remove(workspace, record)
     with given.target.connect_as_user() as session:
         assert value(session, "SELECT count(*) FROM pg_class WHERE relname ~ '^pgbench_'") == 0
         assert value(session, "SELECT count(*) FROM pg_class WHERE relnamespace = 'mine'::regnamespace") == 6

@@ -12,7 +12,7 @@ from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
-from pgtrial.servers.given_data import records
+from pgtrial.servers.given_data import data_journal
 from tests.conftest import require_engine
 from tests.servers.given import checked, dsn_of, execute, silent, spec_of
 
@@ -170,7 +170,9 @@ def test_nothing_is_made_before_the_refusal(given, workspace):
         checked(spec_of(dsn_of(given)), workspace)
     with given.target.connect() as session:
         assert qualified(session, ["pgbench_accounts"]) == ["pgbench_accounts"]
-    assert [record for record in records(workspace.state) if record.target.host == given.target.host] == []
+    assert [
+        record for record in data_journal(workspace.state).records() if record.target.host == given.target.host
+    ] == []
 
 
 def test_a_superuser_who_became_another_role_at_login_is_one(given, workspace):

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from pgtrial.servers.workspace import Workspace, clean, leftovers
+from pgtrial.servers.leftovers import clean, leftovers
+from pgtrial.servers.workspace import Workspace
 from tests.conftest import require_root, require_server
 from tests.servers.intruder import ATTACKS, as_account, exchange, victim, writable
 

@@ -15,9 +15,10 @@ import psutil
 import pytest
 
 from pgtrial.model.errors import ArmError
+from pgtrial.servers.leftovers import clean, leftovers
 from pgtrial.servers.postmaster import server_processes
 from pgtrial.servers.templates import TemplateKey, TemplateOrder
-from pgtrial.servers.workspace import Workspace, clean, leftovers
+from pgtrial.servers.workspace import Workspace
 from tests.conftest import require, require_root, require_server
 from tests.servers.intruder import as_account
 

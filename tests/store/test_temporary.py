@@ -13,7 +13,8 @@ import pytest
 
 from pgtrial.cli import main
 from pgtrial.model.errors import StoreError
-from pgtrial.servers.workspace import Workspace, leftovers
+from pgtrial.servers.leftovers import leftovers
+from pgtrial.servers.workspace import Workspace
 from pgtrial.store.temporary import remove_abandoned, temporary_folder
 from tests.conftest import require_root
 

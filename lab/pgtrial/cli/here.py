@@ -18,6 +18,7 @@ from pgtrial.cli.study_options import builds_here, parsed
 from pgtrial.cli.terminal import Terminal, for_terminal
 from pgtrial.conduct.plan import make_plan, study_estimate
 from pgtrial.loads.fleet import scratch
+from pgtrial.machines.journal import Consent, Occasion
 from pgtrial.model.errors import ERROR_STATUS, ArmError, StudyError
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.packs import BUNDLED
@@ -25,12 +26,12 @@ from pgtrial.model.study.suites import SUITE
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS
 from pgtrial.model.units import format_duration, format_size, parse_duration, plural
 from pgtrial.report.table import Table, by_place
-from pgtrial.servers import forgotten, given_data
+from pgtrial.servers import undo
 from pgtrial.servers.builds.kept import Builds, KeptBuild
 from pgtrial.servers.installations import find_servers
-from pgtrial.servers.job_undo import Consent
 from pgtrial.servers.kept_templates import KeptTemplate, Templates
-from pgtrial.servers.workspace import builds_of, clean, leftovers, templates_of
+from pgtrial.servers.leftovers import clean, forget_record, leftovers
+from pgtrial.servers.state_limit import builds_of, templates_of
 from pgtrial.store.repositories import remove_fetched
 from pgtrial.store.state import state_limit, state_root
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
@@ -195,8 +196,8 @@ def cleanup_command(
     forget: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Forget the changes of a server or host that no longer exists. RECORD is the name that "
-            "`pgtrial cleanup` prints for it. Repeatable.",
+            help="Forget a change that cannot or need not be undone any more, such as those of a server or host that no "
+            "longer exists. RECORD is the path that `pgtrial cleanup` prints for it. Repeatable.",
             metavar="RECORD",
         ),
     ] = None,
@@ -223,7 +224,7 @@ def cleanup_command(
         sentences = [
             f"would remove {leftover.path}: {leftover.what}" for leftover in (*leftovers(), *scratch.leftovers())
         ]
-        sentences += [f"would remove {record.path}: {record.what}" for record in given_data.records(state_root())]
+        sentences += [f"would remove {path}: {what}" for path, what in undo.of_state(state_root()).described()]
         sentences += [
             f"{_fate(in_use=kept_one.in_use)} {store.root / kept_one.name}: template, {kept_one.contents}, "
             f"{format_size(kept_one.bytes_on_disk)}"
@@ -237,11 +238,12 @@ def cleanup_command(
         if staying := sum(one.bytes_on_disk for one in store.kept() if one not in chosen):
             sentences.append(f"{format_size(staying)} of templates stay; --templates removes them too")
     else:
-        sentences = [forgotten.forget(state_root(), record) for record in forget or []]
-        sentences += [*scratch.clean(), *clean(consent=_consent(yes=yes))]
-        removed, not_removed = given_data.remove_all(state_root())
-        sentences += [*removed, *not_removed]
-        left = bool(leftovers() or not_removed)
+        occasion = Occasion(consent=_consent(yes=yes))
+        sentences = [forget_record(state_root(), record) for record in forget or []]
+        sentences += [*scratch.clean(), *clean(occasion=occasion)]
+        undone = undo.of_state(state_root()).undo(occasion)
+        sentences += [*undone.done, *undone.failures]
+        left = bool(leftovers() or undone.failures)
         for removed_sentence in _removed(store, chosen, made, chosen_builds):
             left = left or removed_sentence is None
             sentences += [removed_sentence] if removed_sentence is not None else []

@@ -13,7 +13,7 @@ from pgtrial.model.errors import StoreError
 from pgtrial.model.records.machine import Conditions, Noise
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import without_secrets
-from pgtrial.servers.workspace import shared_state
+from pgtrial.servers.runs import shared_state
 from pgtrial.store.state import NOISE, keep_noise, noise_under, overhead_under, read_noise, state_root
 from pgtrial.verdict.carry_over import Slices
 from pgtrial.verdict.grid import Grid

@@ -54,8 +54,9 @@ from pgtrial.servers.builds.of_study import built, has_sources
 from pgtrial.servers.configured_values import check_configured
 from pgtrial.servers.dumped import take_dump
 from pgtrial.servers.given_data import made_for
+from pgtrial.servers.leftovers import clean
 from pgtrial.servers.server_locks import ServerLocks
-from pgtrial.servers.workspace import LeftOnHost, Workspace, clean
+from pgtrial.servers.workspace import LeftOnHost, Workspace
 from pgtrial.store.directory import StudyDirectory, slices_of
 from pgtrial.store.own_data import check_data_unchanged, forget_dump, is_to_be_dumped, with_dump
 from pgtrial.store.replay_files import check_unchanged

@@ -28,7 +28,7 @@ from pgtrial.model.study.load_values import AUTO
 from pgtrial.model.study.setup import WORK
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration
-from pgtrial.servers.workspace import shared_state
+from pgtrial.servers.runs import shared_state
 from pgtrial.statistics import p9
 from pgtrial.statistics.p8 import Interval
 from pgtrial.statistics.paired_t import t_interval

@@ -13,6 +13,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -20,6 +21,14 @@ import psutil
 from pgtrial.files.locks import IN_USE, open_lock, take, wait_for
 
 _CONTENT = "c"
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Something on this machine that no running lab holds."""
+
+    path: Path
+    what: str
 
 
 @contextmanager

@@ -1,178 +1,197 @@
-"""The record of changes under way. Each change has a file on its machine's disk, which is written before the change is
-made and removed when it is undone."""
+"""The journal of undo: what pgtrial has changed on machines, on servers and in databases, and has to put back.
+
+Each change has a record, which is a file. It is on disk before the change is made, and is removed once the change is
+undone. A kind of record is a subclass of `UndoRecord`, and says where its files lie and how its change is undone. A
+`Journal` has the records of one folder: it alone writes, lists, undoes and removes them, whatever their kind.
+"""
 
 from __future__ import annotations
 
-import glob
+import abc
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
-from pydantic import ValidationError
-
-from pgtrial.machines.kernel import HugePages, KernelValue, Parameter
-from pgtrial.machines.machine import Change, ChangedMeanwhile, HostError, Machine, refused
-from pgtrial.machines.posix import boot_id
-from pgtrial.machines.server import RunningServer
+from pgtrial.machines.machine import LOCAL, HostError, Machine, refused
 from pgtrial.machines.trust import check_own
-from pgtrial.machines.volumes import BackingFile, LoopDevice, Mount, MountPoint, Pool, PrivateDirectory, Signature
 
-KINDS: dict[str, type[Change]] = {
-    kind.__name__: kind
-    for kind in (
-        KernelValue,
-        HugePages,
-        Parameter,
-        Pool,
-        BackingFile,
-        LoopDevice,
-        MountPoint,
-        Mount,
-        PrivateDirectory,
-        Signature,
-        RunningServer,
-    )
-}
-"""Every kind of change, by the name that its records have."""
-
-_DIRECTORY = "changes"
+Consent = Callable[[str], bool]
+"""Asks a person whether a change shall be undone. The text says why pgtrial asks, and shows what would be done."""
 
 
 @dataclass(frozen=True)
-class HostJournal:
-    """The changes of one run, undone in the opposite order. `run` is a directory on the machine that is changed."""
+class Occasion:
+    """When changes of an ended lab are undone, as far as their undo depends on it."""
 
-    run: Path
-    machine: Machine
+    study: str | None = None
+    """The directory of the study that begins: what only a study's own user can judge is undone for this study alone.
+    None: for all studies."""
+    consent: Consent | None = None
+    """Asks a person; None: nobody can be asked."""
 
-    @contextmanager
-    def made(self, change: Change) -> Iterator[None]:
-        """Makes a change, keeps it within the context, and undoes it on exit, also if making it failed. Raises
-        HostError."""
-        entry = self._write(change)
+
+ANY_OCCASION = Occasion()
+"""An occasion to undo what is left of all studies, without asking a person."""
+
+
+class NoRecord(HostError):
+    """A file is no record that pgtrial obeys: it cannot be read, or names what its kind never touches."""
+
+
+class NotUndone(Exception):
+    """A change could not be undone, so its record stays. The message is a sentence for the user, without its end: what
+    was not undone, why, and what to do."""
+
+    def __init__(self, sentence: str, forget_if: str = "") -> None:
+        """`forget_if` says when the user may forget the record, such as `if that server is gone for good`; "" for a
+        record that is not to be forgotten."""
+        super().__init__(sentence)
+        self.forget_if = forget_if
+
+
+class UndoRecord(abc.ABC):
+    """All that the undo of one change needs. A kind of record is a subclass and an entry in a journal's list of
+    kinds."""
+
+    of_what: ClassVar[str]
+    """What the records of this kind are about, for a message on a damaged one, such as `settings`."""
+    holds_up: ClassVar[bool] = False
+    """True if a record that cannot be undone keeps earlier ones of its kind waiting, since it may be built on them."""
+
+    @classmethod
+    @abc.abstractmethod
+    def files(cls, folder: Path, machine: Machine) -> list[Path]:
+        """Returns the files of all records of this kind in a journal's folder, in the order in which they are
+        undone."""
+
+    @abc.abstractmethod
+    def file(self, folder: Path, machine: Machine) -> Path:
+        """Returns the file in which this record is written."""
+
+    @abc.abstractmethod
+    def content(self) -> Mapping[str, Any]:
+        """Returns what is written, as JSON. It has no password."""
+
+    @classmethod
+    @abc.abstractmethod
+    def of(cls, content: Mapping[str, Any]) -> Self:
+        """Returns the record with this content, as this version or a former one has written it. Raises ValueError,
+        KeyError, TypeError or AttributeError if it is another one."""
+
+    @property
+    @abc.abstractmethod
+    def what(self) -> str:
+        """What was changed, in a few words for messages, such as `settings work_mem of postgres@/tmp`."""
+
+    @abc.abstractmethod
+    def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
+        """Puts back what was changed. Also works if only a part of it was changed, or nothing, and if called twice.
+
+        Returns sentences for the user on what was done, and on what stays as somebody else has changed it. Raises
+        NotUndone, and HostLost.
+        """
+
+    @classmethod
+    def read(cls, path: Path, machine: Machine = LOCAL) -> Self:
+        """Returns the record in a file. Raises NoRecord, or another HostError, with words for the user."""
         try:
-            change.make(self.machine)
-            yield
-        finally:
-            _undo(change, entry, self.machine)
+            return cls.of(json.loads(machine.read_text(path)))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise NoRecord(f"{path} is no record of {cls.of_what} that this pgtrial knows") from None
 
-    def make(self, change: Change) -> Path:
-        """Makes a change that lasts until `undo` is called with the value returned here. Raises HostError; nothing of
-        the change is left then."""
-        entry = self._write(change)
+
+R = TypeVar("R", bound=UndoRecord)
+
+
+class Undone(NamedTuple):
+    """The outcome of undoing the records of a journal."""
+
+    done: list[str]
+    """Sentences on what was undone, and on what stays as somebody else has changed it."""
+    failures: list[str]
+    """A sentence for each record that could not be undone and stays."""
+
+
+@dataclass(frozen=True)
+class Journal(Generic[R]):
+    """The records in a folder on the machine on which the folder is."""
+
+    folder: Path
+    kinds: Sequence[type[R]]
+    """The kinds of records that the folder may have, in the order in which they are undone."""
+    machine: Machine = LOCAL
+
+    def write(self, record: R, *, durable: bool = True) -> Path:
+        """Writes a record, and returns its file. A durable one is on disk on return.
+
+        Raises HostError; the change must not be made then.
+        """
+        path = record.file(self.folder, self.machine)
+        with refused(f"write down the {record.what} in {path.parent}, so it is not made"):
+            self.machine.mkdir(path.parent, 0o700, parents=True)
+            check_own(self.machine, list(dict.fromkeys([self.folder, path.parent])))
+            self.machine.write_text(path, json.dumps(record.content()), mode=0o600, durable=durable)
+        return path
+
+    def remove(self, path: Path) -> None:
+        """Removes the record in a file: its change is undone, or the user forgets it. Raises HostError."""
+        with refused(f"remove the record {path}"):
+            self.machine.unlink(path)
+
+    def files(self) -> list[Path]:
+        """Returns the files of all records, in the order in which they are undone."""
+        return [path for path, _ in self._entries()]
+
+    def records(self) -> list[R]:
+        """Returns all records, in the order in which they are undone. Raises NoRecord."""
+        return [kind.read(path, self.machine) for path, kind in self._entries()]
+
+    def pending(self) -> list[str]:
+        """Returns a description of each change that is not undone, in the order of undoing. Connects to no server."""
+        return [what for _, what in self.described()]
+
+    def described(self) -> list[tuple[Path, str]]:
+        """Returns the file of each record, with the description that `pending` returns."""
+        return [(path, self._words(path, kind)) for path, kind in self._entries()]
+
+    def undo(self, occasion: Occasion = ANY_OCCASION) -> Undone:
+        """Undoes all that is recorded. A record that cannot be undone stays. Raises HostLost."""
+        undone = Undone([], [])
+        for kind in self.kinds:
+            for path in kind.files(self.folder, self.machine):
+                if not self._undo(path, kind, occasion, undone) and kind.holds_up:
+                    break
+        return undone
+
+    def _undo(self, path: Path, kind: type[R], occasion: Occasion, undone: Undone) -> bool:
+        """Undoes one record, and adds sentences to `undone`. Returns false if the record stays."""
         try:
-            change.make(self.machine)
-        except BaseException:
-            _undo(change, entry, self.machine)
-            raise
-        return entry
-
-    def undo(self, entry: Path) -> None:
-        """Undoes one change and removes its record. Raises HostError; the record is then kept, unless others have
-        altered the changed value since (ChangedMeanwhile), which is left to them."""
-        _undo(_read(entry, self.machine)[0], entry, self.machine)
-
-    def _write(self, change: Change) -> Path:
-        numbers = [int(path.stem) for path in _entries(self.run, self.machine)]
-        entry = self.run / _DIRECTORY / f"{max(numbers, default=0) + 1:06}.json"
-        content = {
-            "kind": type(change).__name__,
-            "boot": boot_id(self.machine),
-            "change": change.model_dump(mode="json"),
-        }
-        with refused(f"write down the {change} in {entry.parent}, so it is not made"):
-            self.machine.mkdir(entry.parent, 0o700, parents=True)
-            check_own(self.machine, [self.run, entry.parent])
-            self.machine.write_text(entry, json.dumps(content), durable=True)
-        return entry
-
-
-def pending(run: Path, machine: Machine) -> list[str]:
-    """Returns descriptions of the changes of a run that are not undone, the latest first, which is the order of
-    undoing.
-
-    A record that another account could have written is only described, and never obeyed.
-    """
-    return [_words(entry, machine) for entry in _entries(run, machine)]
-
-
-def undo_all(run: Path, machine: Machine) -> list[str]:
-    """Undoes what the run of a crashed lab changed. Returns a sentence for each change that could not be undone.
-
-    After a reboot only changes that survive one are left to undo. A change that cannot be undone keeps earlier ones
-    waiting, since it may be built on them. What others have changed since is left to them.
-    """
-    said = []
-    for entry in _entries(run, machine):
-        try:
-            change, same_boot = _read(entry, machine)
-            if same_boot or change.survives_reboot:
-                _undo(change, entry, machine)
-            else:
-                _remove(entry, machine)
-        except ChangedMeanwhile as error:
-            said.append(f"{error}.")
+            record = kind.read(path, self.machine)
         except HostError as error:
-            return [
-                *said,
-                f"The {_words(entry, machine)}, made by a pgtrial that ended abruptly, could not be undone ({error}); "
-                "put it right and run pgtrial cleanup as the same user.",
-            ]
-    return said
+            undone.failures.append(f"{error}; put right what it is about, and then {self._way_to_forget(path)}.")
+            return False
+        try:
+            undone.done.extend(record.undo(self.machine, occasion))
+            self.remove(path)
+        except NotUndone as error:
+            forget = f"; {error.forget_if}, {self._way_to_forget(path)}" if error.forget_if else ""
+            undone.failures.append(f"{error}{forget}.")
+            return False
+        except HostError as error:
+            undone.failures.append(f"{error}.")
+            return False
+        return True
 
+    def _entries(self) -> Iterator[tuple[Path, type[R]]]:
+        return ((path, kind) for kind in self.kinds for path in kind.files(self.folder, self.machine))
 
-def _undo(change: Change, entry: Path, machine: Machine) -> None:
-    """Puts a change back and removes its record; a change that others have altered since keeps their value. Raises
-    HostError."""
-    try:
-        change.undo(machine)
-    except ChangedMeanwhile:
-        _remove(entry, machine)
-        raise
-    _remove(entry, machine)
+    def _words(self, path: Path, kind: type[R]) -> str:
+        try:
+            return kind.read(path, self.machine).what
+        except HostError as error:
+            return str(error)
 
-
-def _entries(run: Path, machine: Machine) -> list[Path]:
-    return sorted(machine.glob(f"{glob.escape(str(run / _DIRECTORY))}/*.json"), reverse=True)
-
-
-def _read(entry: Path, machine: Machine) -> tuple[Change, bool]:
-    """Returns a recorded change, and whether it was made since the machine started.
-
-    Raises HostError, also for a record that another account could have written, and for a change outside of what its
-    kind is allowed to touch, such as a file outside of the run directory.
-    """
-    run = entry.parent.parent
-    try:
-        check_own(machine, [run, entry.parent])
-        check_own(machine, [entry], kind="-")
-        content = json.loads(machine.read_text(entry))
-        change = KINDS[content["kind"]].model_validate(content["change"])
-        same_boot = content["boot"] == boot_id(machine)
-    except (OSError, ValueError, KeyError, TypeError, ValidationError):
-        raise HostError(f"{entry} is no record of a change that this pgtrial knows") from None
-    if not change.is_of(run):
-        raise HostError(f"{entry} names what a change of its kind never touches, so it is not obeyed")
-    return change, same_boot
-
-
-def _remove(entry: Path, machine: Machine) -> None:
-    with refused(f"remove the record {entry}"):
-        machine.unlink(entry)
-
-
-def _words(entry: Path, machine: Machine) -> str:
-    try:
-        return str(_read(entry, machine)[0])
-    except HostError:
-        return f"change recorded in {entry}"
-
-
-@dataclass(frozen=True)
-class Leftover:
-    """Something on this machine that no running lab holds."""
-
-    path: Path
-    what: str
+    def _way_to_forget(self, path: Path) -> str:
+        return f"run pgtrial cleanup --forget {path}" if self.machine is LOCAL else f"remove {path} there"

@@ -28,7 +28,7 @@ from pgtrial.servers.connection_errors import cure_of, is_final, reason_of, what
 from pgtrial.servers.given_data import note_made
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_prepared, check_room, check_writable
 from pgtrial.servers.given_settings import GivenSettings
-from pgtrial.servers.job_undo import UndoRecord, refuse_taken, undone_on_exit
+from pgtrial.servers.job_undo import JobRecord, refuse_taken, undone_on_exit
 from pgtrial.servers.load_rights import obstacle
 from pgtrial.servers.lock_waits import short_lock_waits
 from pgtrial.servers.workspace import Workspace
@@ -137,7 +137,7 @@ class GivenServer:
             target = self.target
             if self._needs.undo:
                 name = f"pgtrial job {self._workspace.root.name}"
-                record = UndoRecord(self.name, target, self._needs.undo, name, self._needs.makes, self._workspace.study)
+                record = JobRecord(self.name, target, self._needs.undo, name, self._needs.makes, self._workspace.study)
                 undo.enter_context(undone_on_exit(record, self._workspace.root, self._session))
                 target = replace(target, load_name=name)
             leave = undo.pop_all()

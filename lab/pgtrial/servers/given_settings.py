@@ -14,6 +14,7 @@ import psycopg
 from pgtrial.loads.target import TIME_LIMITS, Session, Target
 from pgtrial.model.errors import ArmError, StudyError, TrialError, one_line
 from pgtrial.servers.auto_conf import read_auto_conf
+from pgtrial.servers.server_record import write_down
 from pgtrial.servers.session_values import differences, unequal_values
 from pgtrial.servers.settings_check import SettingsCheck, unloaded, winner, words
 from pgtrial.servers.settings_record import SettingsRecord, put_back, put_back_anew, reload, write
@@ -69,7 +70,7 @@ class GivenSettings:
             _lift_limits(session, self.settings)
             with self._told("the settings are refused"):
                 record = self._record_to_make(session)
-            entry = record.write_down(run)
+            entry = write_down(record, run)
             try:
                 with self._told("the settings are refused"):
                     for name, text in record.written.items():

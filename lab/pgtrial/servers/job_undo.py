@@ -1,9 +1,8 @@
 """Undoes a job on a given server: runs the user's SQL after each trial, and after a lab that ended abruptly.
 
-The record of a job is in the run directory from before the job until it is undone. It says on which server and database
-the job runs, what it makes, and in which transactions its sessions were seen. After a lab that was killed, the sessions
-and programs of the job are ended first. Then the SQL runs by itself only if it is certain that the job changed
-something; if that is unclear, a person is asked.
+The record of a job says on which server and database it runs, what it makes, and in which transactions its sessions
+were seen. After a lab that was killed, the sessions and programs of the job are ended first. Then the SQL runs by
+itself only if it is certain that the job changed something; if that is unclear, a person is asked.
 """
 
 from __future__ import annotations
@@ -14,19 +13,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 
 from pgtrial.loads.job_command import end_programs
 from pgtrial.loads.named_objects import Found, Named, find, only_drops
 from pgtrial.loads.target import Session, Target, value
+from pgtrial.machines.journal import Consent, Journal, NotUndone, Occasion
+from pgtrial.machines.machine import HostError, Machine
 from pgtrial.model import marks
 from pgtrial.model.errors import ArmError, NameTaken, StudyError, one_line
 from pgtrial.servers.load_rights import obstacle_to_sql
-from pgtrial.servers.run_records import read_record, record_files, what_of, write_record
+from pgtrial.servers.server_record import ServerRecord, write_down
 
-_PREFIX = "job-undo-"
 _END_S = 60.0
 _POLL_S = 0.05
 _LOOK_S = 0.5
@@ -44,20 +44,18 @@ _PLACE_UNKNOWN = "SELECT concat('-/', (SELECT oid::text FROM pg_database WHERE d
 _STATUS = """SELECT txid_status(now - ((now - %s) & 4294967295))
     FROM (SELECT txid_snapshot_xmax(txid_current_snapshot()) AS now) AS here"""
 
-Consent = Callable[[str], bool]
-"""Asks a person whether SQL shall run. The text says why pgtrial asks, and shows the SQL."""
-
 
 class Unclear(ArmError):
     """It is not certain that the job has made what the undo would change."""
 
 
 @dataclass(frozen=True)
-class UndoRecord:
+class JobRecord(ServerRecord):
     """The record of what one job may have changed on one server, and of the SQL that undoes it."""
 
-    arm: str
-    target: Target
+    of_what = "a job"
+    prefix = "job-undo-"
+
     statements: Sequence[str]
     sessions: str
     """The application_name of the job's sessions."""
@@ -71,7 +69,7 @@ class UndoRecord:
     """The numbers of the transactions in which the job's sessions were seen."""
 
     @property
-    def what(self) -> str:
+    def job(self) -> str:
         """The name of the job in messages."""
         return f"job on {self.target.label}"
 
@@ -80,9 +78,12 @@ class UndoRecord:
         """The SQL that undoes the job, for messages."""
         return "; ".join(self.statements)
 
-    def write_down(self, run: Path, *, durable: bool = True) -> Path:
-        """Writes the record to a run directory. A durable file is on disk on return. No password is written."""
-        content = {
+    @property
+    def what(self) -> str:
+        return f"{self.job}, to be undone by: {self.sql}"
+
+    def changed(self) -> Mapping[str, Any]:
+        return {
             "statements": list(self.statements),
             "sessions": self.sessions,
             "names": [list(name) for name in self.names],
@@ -90,19 +91,33 @@ class UndoRecord:
             "place": self.place,
             "transactions": list(self.transactions),
         }
-        return write_record(run, _PREFIX, self.arm, self.target, content, durable=durable)
 
     @classmethod
-    def read(cls, path: Path) -> UndoRecord:
-        """Returns the record in a file. Raises ArmError for a file that is no record."""
-        return read_record(path, cls._of, "a job")
-
-    @classmethod
-    def _of(cls, arm: str, target: Target, content: Mapping[str, Any]) -> UndoRecord:
+    def of_changed(cls, arm: str, target: Target, content: Mapping[str, Any]) -> Self:
+        statements = content["statements"]
+        if not isinstance(statements, list) or not all(isinstance(each, str) for each in statements):
+            raise TypeError("a person may have edited the statements")
         names = tuple(Named(*name) for name in content.get("names", ()))
         study, place = str(content.get("study", "")), str(content.get("place", ""))
         transactions = tuple(map(str, content.get("transactions", ())))
-        return cls(arm, target, content["statements"], content["sessions"], names, study, place, transactions)
+        return cls(arm, target, statements, content["sessions"], names, study, place, transactions)
+
+    def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
+        """Undoes a job that a killed lab left, unless another study begins. Returns a sentence on that."""
+        if occasion.study is not None and not (occasion.study and self.study == occasion.study):
+            raise NotUndone(
+                f"A {self.job} of the interrupted study {self.study or '(unknown)'} may have left changes there; "
+                "pgtrial cleanup shows what would undo it"
+            )
+        try:
+            with closing(self.target.connect()) as session:
+                return [_undo_left(session, self, occasion.consent)]
+        except (psycopg.Error, ArmError) as error:
+            raise NotUndone(
+                f"The {self.what}: it was not undone ({one_line(error)}); run pgtrial cleanup once its SQL can run "
+                "there, for which you may correct the `statements` in its record",
+                "if you undo it yourself",
+            ) from None
 
 
 def refuse_taken(target: Target, where: str, names: Sequence[Named]) -> None:
@@ -118,7 +133,7 @@ def refuse_taken(target: Target, where: str, names: Sequence[Named]) -> None:
 
 
 @contextmanager
-def undone_on_exit(record: UndoRecord, run: Path, connect: Callable[[], Session]) -> Iterator[None]:
+def undone_on_exit(record: JobRecord, run: Path, connect: Callable[[], Session]) -> Iterator[None]:
     """Lets the job run within the context; on exit the job is undone by a session that `connect` opens.
 
     If the job failed because an object with one of its names already existed, the job has not made that object, and
@@ -127,7 +142,7 @@ def undone_on_exit(record: UndoRecord, run: Path, connect: Callable[[], Session]
     with closing(connect()) as session:
         refuse_taken(record.target, f"arms.{record.arm}: {record.target.label}", record.names)
         record = replace(record, place=_place(session))
-    entry = record.write_down(run)
+    entry = write_down(record, run)
     watch = _Watch(record, run, connect)
     taken = False
     try:
@@ -147,13 +162,14 @@ def undone_on_exit(record: UndoRecord, run: Path, connect: Callable[[], Session]
             except (psycopg.Error, ArmError) as error:
                 reason = one_line(error).removeprefix(f"arms.{record.arm}: ")
                 raise ArmError(
-                    f"arms.{record.arm}: the {record.what} could not be undone ({reason}); correct "
-                    f"{marks.key('load.job', 'undo')}, or what is in its way; pgtrial cleanup tries again"
+                    f"arms.{record.arm}: the {record.job} could not be undone ({reason}); correct "
+                    f"{marks.key('load.job', 'undo')} for the next study, and for this one the `statements` in "
+                    f"{entry}, or what is in their way; then run pgtrial cleanup"
                 ) from None
             entry.unlink()
 
 
-def _leave(record: UndoRecord, connect: Callable[[], Session]) -> None:
+def _leave(record: JobRecord, connect: Callable[[], Session]) -> None:
     """Ends what is left of a job whose SQL is not run. The record stays for pgtrial cleanup."""
     with suppress(psycopg.Error, ArmError), closing(connect()) as session:
         _end(session, record)
@@ -162,7 +178,7 @@ def _leave(record: UndoRecord, connect: Callable[[], Session]) -> None:
 class _Watch:
     """Notes the transactions of a running job in its record: what they made was made by the job."""
 
-    def __init__(self, record: UndoRecord, run: Path, connect: Callable[[], Session]) -> None:
+    def __init__(self, record: JobRecord, run: Path, connect: Callable[[], Session]) -> None:
         self.record = record
         self._run, self._connect = run, connect
         self._over = threading.Event()
@@ -177,63 +193,17 @@ class _Watch:
 
     def _look(self) -> None:
         # without a session nothing is noted, and a person is asked later
-        with suppress(psycopg.Error, ArmError, OSError), closing(self._connect()) as session:
+        with suppress(psycopg.Error, ArmError, HostError), closing(self._connect()) as session:
             while not self._over.is_set():
                 known = self.record.transactions
                 seen = [xid for (xid,) in session.execute(_TRANSACTIONS, [self.record.sessions]).fetchall()]
                 if new := [xid for xid in seen if xid not in known]:
                     self.record = replace(self.record, transactions=(*known, *new))
-                    self.record.write_down(self._run, durable=False)
+                    Journal(self._run, (JobRecord,)).write(self.record, durable=False)
                 self._over.wait(_LOOK_S)
 
 
-def paths(run: Path) -> list[Path]:
-    """Returns the records in a run directory."""
-    return record_files(run, _PREFIX)
-
-
-def pending(run: Path) -> list[str]:
-    """Returns descriptions of the jobs that the run of a crashed lab has not undone, with their SQL. Connects to no
-    server."""
-    return [_with_sql(path) for path in paths(run)]
-
-
-def _with_sql(path: Path) -> str:
-    what = what_of(path, UndoRecord.read)
-    with suppress(ArmError):
-        return f"{what}, to be undone by: {UndoRecord.read(path).sql}"
-    return what
-
-
-def undo(run: Path, *, study: str | None = None, consent: Consent | None = None) -> tuple[list[str], list[str]]:
-    """Undoes what a run's jobs left. Returns a sentence for each that was undone, and one for each that could not be.
-
-    With `study` only the jobs of that study are undone. Without `consent` no person is asked, and jobs of which it is
-    unclear what they changed are not undone.
-    """
-    done, failures = [], []
-    for path in paths(run):
-        try:
-            record = UndoRecord.read(path)
-            if study is not None and not (study and record.study == study):
-                failures.append(
-                    f"A {record.what} of the interrupted study {record.study or '(unknown)'} may have left changes "
-                    "there; pgtrial cleanup shows what would undo it."
-                )
-                continue
-            with closing(record.target.connect()) as session:
-                done.append(_undo_left(session, record, consent))
-        except (psycopg.Error, ArmError) as error:
-            failures.append(
-                f"The {_with_sql(path)}: it was not undone ({one_line(error)}); run pgtrial cleanup "
-                f"once its SQL can run there, or undo it yourself and run pgtrial cleanup --forget {path}."
-            )
-        else:
-            path.unlink()
-    return done, failures
-
-
-def _undo_left(session: Session, record: UndoRecord, consent: Consent | None) -> str:
+def _undo_left(session: Session, record: JobRecord, consent: Consent | None) -> str:
     """Undoes a job that a killed lab left. Returns a sentence. Raises psycopg.Error, ArmError, and Unclear."""
     if record.place and _place(session) != record.place:
         raise ArmError("another server or database answers there")
@@ -242,18 +212,18 @@ def _undo_left(session: Session, record: UndoRecord, consent: Consent | None) ->
         raise ArmError(against)
     there = _there(record.target, record.names)
     if not there and record.names and all(map(only_drops, record.statements)):
-        return f"The {record.what} had changed nothing."
+        return f"The {record.job} had changed nothing."
     if (why := _doubt(session, record, there)) is not None:
-        question = f"The {record.what} of an interrupted study: {why}. What would undo it is: {record.sql}"
+        question = f"The {record.job} of an interrupted study: {why}. What would undo it is: {record.sql}"
         if consent is None:
             raise Unclear(f"{why}; in a terminal pgtrial cleanup asks, and pgtrial cleanup --yes runs the SQL")
         if not consent(question):
             raise Unclear("it was declined")
     _undo(record)
-    return f"Undid the {record.what}: {record.sql}."
+    return f"Undid the {record.job}: {record.sql}."
 
 
-def _doubt(session: Session, record: UndoRecord, there: Sequence[Found]) -> str | None:
+def _doubt(session: Session, record: JobRecord, there: Sequence[Found]) -> str | None:
     """Returns why it is not certain that the objects in `there` were made by the job, or that the job changed anything
     at all; None if it is certain."""
     others = [str(found.named) for found in there if found.made_by not in record.transactions]
@@ -277,7 +247,7 @@ def _place(session: Session) -> str:
         return str(value(session, _PLACE_UNKNOWN))
 
 
-def _end(session: Session, record: UndoRecord) -> None:
+def _end(session: Session, record: JobRecord) -> None:
     """Ends the job's programs on this machine and its sessions. Raises psycopg.Error, and ArmError."""
     end_programs("PGAPPNAME", record.sessions)
     deadline = time.monotonic() + _END_S
@@ -287,7 +257,7 @@ def _end(session: Session, record: UndoRecord) -> None:
         time.sleep(_POLL_S)
 
 
-def _undo(record: UndoRecord) -> None:
+def _undo(record: JobRecord) -> None:
     with closing(record.target.connect_as_load()) as of_study:  # the same search path as in the job
         for statement in record.statements:
             of_study.execute(statement.encode())

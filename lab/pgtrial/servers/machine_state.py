@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pgtrial.machines.journal import HostJournal
+from pgtrial.machines.host_changes import HostJournal
 from pgtrial.machines.kernel import (
     KB,
     SYSCTL,

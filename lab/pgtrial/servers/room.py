@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from pgtrial.machines.journal import HostJournal
+from pgtrial.machines.host_changes import HostJournal
 from pgtrial.machines.machine import LOCAL, Command, Done, HostError, Machine
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.installations import ServerBinaries

@@ -1,24 +1,24 @@
 """The rooms of a run on other hosts: all that the lab makes there is in a room, or in its journal of changes.
 
-The rooms of a run are recorded on the lab's machine before they are made, without a secret, so that the next lab after
-a crash finds them: it connects again, undoes what their journals have, and removes them.
+The rooms of a run are recorded in its journal of undo on the lab's machine, so that the next lab after a crash finds
+them: it connects again, undoes what their own journals have, and removes them.
 """
 
 from __future__ import annotations
 
 import glob
-import json
 import os
 import secrets
 import shlex
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
-from pgtrial.machines.journal import undo_all
-from pgtrial.machines.machine import LOCAL, HostError, HostTrouble
+from pgtrial.machines.host_changes import HostJournal
+from pgtrial.machines.journal import Journal, NotUndone, Occasion, UndoRecord
+from pgtrial.machines.machine import HostError, HostTrouble, Machine
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.machines.trust import check_own, check_way
 from pgtrial.servers.room import Room, servers_account
@@ -34,9 +34,11 @@ _SOCKET_ROOM = 80
 
 
 @dataclass(frozen=True)
-class RoomLocation:
-    """The location of a room: the login, whether sudo is used, the folder that the study names, and the room's own
-    directory."""
+class RoomLocation(UndoRecord):
+    """The location of a room, which is also its record: the login, whether sudo is used, the folder that the study
+    names, and the room's own directory."""
+
+    of_what = "a room on a host"
 
     ssh: str
     sudo: bool
@@ -44,6 +46,37 @@ class RoomLocation:
     root: str
     folder_made: bool = False
     """True if the lab has made the folder, which is then removed with the room."""
+
+    @classmethod
+    def files(cls, folder: Path, machine: Machine) -> list[Path]:
+        return sorted((folder / _RECORDS).glob("*.json"))
+
+    def file(self, folder: Path, machine: Machine) -> Path:
+        return folder / _RECORDS / f"{Path(self.root).name}.json"
+
+    def content(self) -> Mapping[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Self:
+        return cls(**content)
+
+    @property
+    def what(self) -> str:
+        return f"{self.root} on {self.ssh}, with servers and changes of that host"
+
+    def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
+        """Removes the room, with all that a lab that ended abruptly has changed on its host."""
+        try:
+            with closing(_machine(self.ssh, sudo=self.sudo)) as host:
+                said = _remove(host, self)
+        except (HostTrouble, OSError) as error:
+            raise NotUndone(
+                f"{self.root} on {self.ssh}, left by a pgtrial that ended abruptly, could not be removed ({error}); "
+                "put it right and run pgtrial cleanup",
+                "if that host is gone for good",
+            ) from None
+        return [*said, f"Removed {self.root} on {self.ssh}, left by a pgtrial that ended abruptly."]
 
 
 class HostRoom(Room):
@@ -72,7 +105,7 @@ class HostRoom(Room):
         except BaseException:
             machine.close()
             raise
-        room = cls(machine, place, _write_down(run, place))
+        room = cls(machine, place, Journal(run, (RoomLocation,)).write(place))
         try:
             room._make()
         except OSError as error:
@@ -102,8 +135,7 @@ class HostRoom(Room):
             )
         machine.end_jobs(_jobs(self.root))
         machine.begin_jobs(_jobs(self.root))
-        if failures := undo_all(self.root, machine):
-            raise HostError(" ".join(failures))
+        stays = _undo_changes(self.root, machine)
         # a server that ended with its host may have left its data in any state, and an empty cluster was never flushed
         self.kept.clear()
         self.templates.forget_empty()
@@ -112,15 +144,19 @@ class HostRoom(Room):
                 machine.remove_tree(path)
         happened, self._unsettled = self._unsettled, None
         self.settled += 1
-        return f"{machine.label} {happened} before this trial; what pgtrial had changed there was undone and made anew"
+        undone = "what pgtrial had changed there was undone and made anew"
+        but = (sentence.removesuffix(".") for sentence in stays)
+        return "; ".join([f"{machine.label} {happened} before this trial", undone, *but])
 
-    def remove(self) -> None:
-        """Undoes what the journal has and removes the room, so that nothing is left there. Raises HostTrouble."""
+    def remove(self) -> list[str]:
+        """Undoes what the journal has and removes the room, so that nothing is left there. Returns a sentence for each
+        change that stays, since somebody else has altered it. Raises HostTrouble."""
         self.hurry()
         self.host.rejoin()
-        _remove(self.host, self._place)
+        stays = _remove(self.host, self._place)
         self._record.unlink(missing_ok=True)
         self.host.close()
+        return stays
 
     def _make(self) -> None:
         machine, root = self.host, self.root
@@ -141,31 +177,6 @@ class HostRoom(Room):
             )
 
 
-def pending_rooms(run: Path) -> list[str]:
-    """Returns descriptions of the rooms that a run of the lab left on other hosts. Connects to no host."""
-    return [f"{place.root} on {place.ssh}, with servers and changes of that host" for _, place in _records(run)]
-
-
-def remove_rooms(run: Path) -> tuple[list[str], list[str]]:
-    """Removes what a crashed lab left on other hosts. Returns sentences on what was done, and on what could not be
-    removed."""
-    notices, failures = [], []
-    for record, place in _records(run):
-        try:
-            with closing(_machine(place.ssh, sudo=place.sudo)) as machine:
-                _remove(machine, place)
-        except (HostTrouble, OSError) as error:
-            failures.append(
-                f"{place.root} on {place.ssh}, left by a pgtrial that ended abruptly, could not be removed ({error}); "
-                f"put it right and run pgtrial cleanup; if that host is gone for good, run pgtrial cleanup --forget "
-                f"{record}."
-            )
-        else:
-            record.unlink()
-            notices.append(f"Removed {place.root} on {place.ssh}, left by a pgtrial that ended abruptly.")
-    return notices, failures
-
-
 def _machine(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> RemoteMachine:
     # ssh takes a fifth of a second to import, and most studies reach no other host
     from pgtrial.machines.ssh.machine import RemoteMachine  # noqa: PLC0415
@@ -173,21 +184,31 @@ def _machine(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> RemoteM
     return RemoteMachine(ssh, sudo=sudo, patience_s=patience_s)
 
 
-def _remove(machine: RemoteMachine, place: RoomLocation) -> None:
-    root = Path(place.root)
+def _undo_changes(root: Path, machine: Machine) -> list[str]:
+    """Undoes what the journal of a room has. Returns a sentence for each change that stays, since somebody else has
+    altered it. Raises HostError if something could not be undone, and HostLost."""
+    undone = HostJournal(root, machine).journal.undo()
+    if undone.failures:
+        raise HostError(" ".join([*undone.failures, *undone.done]))
+    return undone.done
+
+
+def _remove(machine: RemoteMachine, place: RoomLocation) -> list[str]:
+    """Removes a room, and returns what `_undo_changes` returns. Raises HostTrouble."""
+    root, stays = Path(place.root), list[str]()
     machine.check()
     machine.end_jobs(_jobs(root))
     if machine.exists(root):
         _check_room(machine, place)
         if machine.root:
             check_way(machine, root.parent)
-        if failures := undo_all(root, machine):
-            raise HostError(" ".join(failures))
+        stays = _undo_changes(root, machine)
         machine.remove_tree(root)
         if machine.exists(root):
             raise HostError(f"{root} on {machine.label} cannot be removed; look what is in it")
     if place.folder_made and machine.exists(Path(place.data)):
         machine.run(["rmdir", place.data])  # fails if another pgtrial uses the folder
+    return stays
 
 
 def _check_room(machine: RemoteMachine, place: RoomLocation) -> None:
@@ -237,28 +258,6 @@ def _is_there(machine: RemoteMachine, data: str) -> bool:
     return done.stdout.strip() != "new"
 
 
-def _write_down(run: Path, place: RoomLocation) -> Path:
-    directory = run / _RECORDS
-    directory.mkdir(mode=0o700, exist_ok=True)
-    record = directory / f"{Path(place.root).name}.json"
-    LOCAL.write_text(record, json.dumps(asdict(place)), durable=True)
-    return record
-
-
-def record_paths(run: Path) -> list[Path]:
-    """Returns the files in which a run's rooms are recorded."""
-    return sorted((run / _RECORDS).glob("*.json"))
-
-
-def _records(run: Path) -> Iterator[tuple[Path, RoomLocation]]:
-    for record in record_paths(run):
-        try:
-            yield record, RoomLocation(**json.loads(record.read_text()))
-        except (ValueError, TypeError):
-            # the record is half-written, so the room was not made yet
-            record.unlink()
-
-
 class Rooms:
     """The rooms of one run of the lab on other hosts: one for each login, folder, and use of sudo."""
 
@@ -291,11 +290,12 @@ class Rooms:
         return [sentence for sentence in sentences if sentence is not None]
 
     def remove(self) -> list[str]:
-        """Removes all rooms. Returns a sentence for each that could not be removed."""
+        """Removes all rooms. Returns a sentence for each that could not be removed, and for each change of a host that
+        stays, since somebody else has altered it."""
         failures = []
         for key, room in list(self._rooms.items()):
             try:
-                room.remove()
+                failures += room.remove()
             except (HostTrouble, OSError) as error:
                 failures.append(
                     f"{room.root} on {room.machine.label}, with what the study had changed there, could not be removed "

@@ -1,7 +1,6 @@
 """The record of settings that a study has changed on a given server, and the way to put them back.
 
-The record is in the run directory before the first change, and is removed when everything is put back. A line of
-postgresql.auto.conf that somebody else has changed meanwhile is left as it is.
+A line of postgresql.auto.conf that somebody else has changed meanwhile is left as it is.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 
 from pgtrial.loads.target import TIME_LIMITS, Session, Target, value
+from pgtrial.machines.journal import NotUndone, Occasion
+from pgtrial.machines.machine import Machine
 from pgtrial.model.errors import ArmError, one_line
 from pgtrial.servers.auto_conf import alter_system, moved, read_auto_conf, values_of
-from pgtrial.servers.run_records import read_record, record_files, what_of, write_record
+from pgtrial.servers.server_record import ServerRecord
 
-_PREFIX = "given-settings-"
 _OF_ANY_ROLE = ("local_preload_libraries",)
 _OF_SUPERUSERS = ("session_preload_libraries",)
 """Libraries that each session loads at its start: those that any role may override for a session, and those that only
@@ -46,11 +45,12 @@ _STILL_THERE = """SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_
 
 
 @dataclass(frozen=True)
-class SettingsRecord:
+class SettingsRecord(ServerRecord):
     """The texts that a study writes into postgresql.auto.conf, and those that were there before."""
 
-    arm: str
-    target: Target
+    of_what = "settings"
+    prefix = "given-settings-"
+
     former: Mapping[str, str | None]
     """The text of each setting before the study; None: the setting had no line."""
     written: Mapping[str, str | None]
@@ -63,61 +63,30 @@ class SettingsRecord:
 
     @property
     def what(self) -> str:
-        """A description of the changed settings for messages."""
         return f"settings {', '.join(self.former)} of {self.target.label}"
 
-    def write_down(self, run: Path) -> Path:
-        """Writes the record to a run directory. The file, one per arm, is on disk on return. No password is written."""
-        content = {
+    def changed(self) -> Mapping[str, Any]:
+        return {
             "former": dict(self.former),
             "written": dict(self.written),
             "order": None if self.order is None else list(self.order),
             "maker": dict(self.maker),
         }
-        return write_record(run, _PREFIX, self.arm, self.target, content)
 
     @classmethod
-    def read(cls, path: Path) -> SettingsRecord:
-        """Returns the record in a file. Raises ArmError for a file that is no record."""
-        return read_record(path, cls._of, "settings")
-
-    @classmethod
-    def _of(cls, arm: str, target: Target, content: Mapping[str, Any]) -> SettingsRecord:
+    def of_changed(cls, arm: str, target: Target, content: Mapping[str, Any]) -> Self:
         return cls(arm, target, content["former"], content["written"], content["order"], content["maker"])
 
-
-def pending(run: Path) -> list[str]:
-    """Returns descriptions of the settings that the run of a crashed lab has changed. Connects to no server."""
-    return [what_of(path, SettingsRecord.read) for path in paths(run)]
-
-
-def undo(run: Path) -> tuple[list[str], list[str]]:
-    """Puts back what a run changed and did not put back.
-
-    Returns a sentence for each setting that somebody else has changed since, and one for each record that could not be
-    put back.
-    """
-    left: list[str] = []
-    failures = []
-    for path in paths(run):
+    def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
+        """Puts the settings back. Returns a sentence for each that somebody else has changed since."""
         try:
-            record = SettingsRecord.read(path)
-        except ArmError as error:
-            failures.append(
-                f"{error}; put the settings right yourself, and forget it by pgtrial cleanup --forget {path}."
-            )
-            continue
-        try:
-            left += [f"{sentence}." for sentence in put_back_anew(record, record.target.connect)]
+            return [f"{sentence}." for sentence in put_back_anew(self, self.target.connect)]
         except (psycopg.Error, ArmError) as error:
-            failures.append(
-                f"The {record.what} could not be put back ({one_line(error)}); once it can be reached, run pgtrial "
-                f"cleanup with PGPASSWORD or .pgpass set for it{_superuser(record)}; if that server is gone for good, "
-                f"run pgtrial cleanup --forget {path}."
-            )
-        else:
-            path.unlink()
-    return left, failures
+            raise NotUndone(
+                f"The {self.what} could not be put back ({one_line(error)}); once it can be reached, run pgtrial "
+                f"cleanup with PGPASSWORD or .pgpass set for it{_superuser(self)}",
+                "if that server is gone for good",
+            ) from None
 
 
 def put_back(session: Session, record: SettingsRecord) -> list[str]:
@@ -275,8 +244,3 @@ def _may_lock(record: SettingsRecord) -> bool:
 
 def _superuser(record: SettingsRecord) -> str:
     return ", and PGUSER naming a superuser if new sessions cannot start" if _may_lock(record) else ""
-
-
-def paths(run: Path) -> list[Path]:
-    """Returns the files of a run's records."""
-    return record_files(run, _PREFIX)

@@ -1,4 +1,4 @@
-"""Keeps the templates, builds and copies of installations in the state directory below a limit.
+"""The templates, builds and copies of installations in the state directory, which are kept below a limit.
 
 All of them can be made again. Those that were used least recently are removed first, and none that a running lab uses.
 Records, runs, the sources of builds and fetched wheels are not counted: they are small, or not made by a study.
@@ -21,7 +21,7 @@ from pgtrial.model.units import format_size, plural
 from pgtrial.servers.builds.kept import Builds
 from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.trees import bytes_below
-from pgtrial.store.state import is_own
+from pgtrial.store.state import is_own, state_limit
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,20 @@ class _Kept:
     in_use: bool
     remove: Callable[[], None]
     """Removes it. Raises ArmError if a lab has begun to use it, or if it cannot be removed."""
+
+
+def templates_of(state: Path, study: str = "") -> Templates:
+    """Returns the templates in a state directory, as a study uses them."""
+
+    def make_room(templates: Templates) -> str | None:
+        return trim(templates, builds_of(state), state / "installs", state_limit(state))
+
+    return Templates(state / "templates", study, make_room)
+
+
+def builds_of(state: Path) -> Builds:
+    """Returns the builds in a state directory."""
+    return Builds(state / "builds")
 
 
 def trim(templates: Templates, builds: Builds, installs: Path, limit: int) -> str | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.files.trust import check_exchangeable, paths_in
-from pgtrial.machines.journal import HostJournal
+from pgtrial.machines.host_changes import HostJournal
 from pgtrial.machines.kernel import available_bytes
 from pgtrial.machines.machine import LOCAL, HostError, Machine
 from pgtrial.machines.volumes import (

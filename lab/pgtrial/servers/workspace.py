@@ -1,4 +1,4 @@
-"""The lab's private directories: one run for each process, held by a lock, and what a crashed lab left behind.
+"""The lab's private directories, in which one process makes its servers, and the copies of installations.
 
 If the servers' account cannot run an installation in place, such as a wheel below /root, a copy of it is kept there.
 """
@@ -8,39 +8,30 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
-from pgtrial.files.locks import IN_USE, open_lock, take, wait_for
-from pgtrial.machines.journal import Leftover, pending, undo_all
+from pgtrial.files.locks import open_lock, wait_for
+from pgtrial.machines.journal import Occasion
 from pgtrial.machines.machine import LOCAL, HostError
-from pgtrial.machines.trust import check_way
-from pgtrial.model.errors import ArmError, StoreError
+from pgtrial.model.errors import ArmError
 from pgtrial.model.units import format_size
-from pgtrial.servers import job_undo, settings_record
-from pgtrial.servers.builds.kept import Builds
+from pgtrial.servers import undo
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.installed_code import digest_of_code
-from pgtrial.servers.job_undo import Consent
-from pgtrial.servers.kept_templates import Templates
+from pgtrial.servers.leftovers import clean
 from pgtrial.servers.postmaster import stop_servers_below
 from pgtrial.servers.room import Room, servers_account
-from pgtrial.servers.rooms import Rooms, pending_rooms, remove_rooms
-from pgtrial.servers.state_limit import trim, use_of_install
+from pgtrial.servers.rooms import Rooms
+from pgtrial.servers.runs import check_records, claim, registry, remove_own, socket_directory
+from pgtrial.servers.state_limit import builds_of, templates_of, trim, use_of_install
 from pgtrial.servers.templates import RoomTemplates
 from pgtrial.servers.trees import open_to_all
-from pgtrial.store import temporary
-from pgtrial.store.own_data import DUMP_ENDINGS, dumps_of
-from pgtrial.store.state import check_state, is_own, own_directory, state_limit, state_root
+from pgtrial.store.state import own_directory, state_limit, state_root
 
-_SOCKET_PATH_MAX = 107
-_OF_A_LAB = "directories and servers of a lab that ended abruptly"
-_TEMPORARY = "temporary files of a pgtrial that ended abruptly"
-_SOCKET_NAME = "/99999/.s.PGSQL.65535"
 _LITTLE = 0.1
 """The share of the disk below which a study warns: with less than that free, it says what the kept templates take."""
 
@@ -63,9 +54,9 @@ class Workspace(Room):
         account = servers_account(LOCAL)
         _make_state(self.state, account)
         self.study = study
-        self.notices: list[str] = clean(self.state, study=study)
-        run, self._lock = _claim(self.state)
-        super().__init__(LOCAL, run, str(self.state), account, _socket_directory(run))
+        self.notices: list[str] = clean(self.state, Occasion(study=study))
+        run, self._lock = claim(self.state)
+        super().__init__(LOCAL, run, str(self.state), account, socket_directory(run))
         self.rooms = Rooms(self.root)
         LOCAL.mkdir(self._sockets, 0o711)
         self.templates = templates_of(self.state, study)
@@ -121,15 +112,13 @@ class Workspace(Room):
         self.templates.close()
         self.builds.close()
         self._copies.close()
-        _, of_servers = settings_record.undo(self.root)
-        _, of_jobs = job_undo.undo(self.root)
-        elsewhere, here = self.rooms.remove(), [*of_servers, *of_jobs, *undo_all(self.root, LOCAL)]
+        here, elsewhere = undo.of_run_here(self.root).undo().failures, self.rooms.remove()
         shutil.rmtree(self._sockets, ignore_errors=True)
         if elsewhere or here:
             self._lock.close()
             raise (ArmError if here else LeftOnHost)(" ".join([*elsewhere, *here]))
         with suppress(FileNotFoundError):  # somebody has removed the whole run directory
-            _remove_own(self.state, self.root)
+            remove_own(self.state, self.root)
         self._lock.close()
 
     def __enter__(self) -> Self:
@@ -146,179 +135,10 @@ class Workspace(Room):
             error.add_note(str(left))
 
 
-def _claim(state: Path) -> tuple[Path, IO[bytes]]:
-    """Makes a new run directory, and returns it with the lock that marks it as this lab's."""
-    with registry(state):
-        run = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=state / "runs"))
-        run.chmod(0o711)
-        lock = open_lock(run / IN_USE)
-        wait_for(lock)
-    return run, lock
-
-
-def _remove_own(state: Path, run: Path) -> None:
-    """Removes a run directory, its lock last and while no other lab looks: without a lock the run would be taken for
-    that of a killed lab."""
-    for path in run.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-    with registry(state):
-        shutil.rmtree(run, ignore_errors=True)
-
-
-def leftovers(state: Path | None = None) -> list[Leftover]:
-    """Returns what crashed labs left: run directories (with servers that may still run), unfinished templates and
-    builds, and temporary files."""
-    root = state or state_root()
-    if not root.is_dir():
-        return []
-    with registry(root):
-        return [
-            *(
-                Leftover(path, what)
-                for path in abandoned_runs(root)
-                for what in (
-                    *pending_rooms(path),
-                    *settings_record.pending(path),
-                    *job_undo.pending(path),
-                    *pending(path, LOCAL),
-                    _OF_A_LAB,
-                )
-            ),
-            *(Leftover(path, "unfinished template") for path in templates_of(root).unfinished()),
-            *(Leftover(path, "unfinished build") for path in builds_of(root).unfinished()),
-            *(Leftover(path, _TEMPORARY) for path in temporary.abandoned(root)),
-        ]
-
-
-def clean(state: Path | None = None, *, study: str | None = None, consent: Consent | None = None) -> list[str]:
-    """Stops and removes what crashed labs left. Returns sentences on what was done.
-
-    Each run is held as its own lab would hold it, so that other labs neither wait meanwhile nor try to remove it too.
-    With `study` only the jobs of that study are undone, and those of others stay; `consent` asks a person about jobs of
-    which it is unclear what they changed. Raises ArmError if another account could have written the records.
-    """
-    root = state or state_root()
-    if not root.is_dir():
-        return []
-    _check_state(root)
-    with ExitStack() as held:
-        with registry(root):
-            claimed = [(path, lock) for path in abandoned_runs(root) if (lock := _taken(path, held)) is not None]
-            unfinished = templates_of(root).remove_unfinished()
-            builds = builds_of(root).remove_unfinished()
-            folders = temporary.remove_abandoned(root)
-            dumps = _remove_dumps(root) if len(claimed) == len(_runs(root)) else []
-        notices = [notice for path, _ in claimed for notice in _remove_run(path, study, consent)]
-    strangers = [path for path in _runs(root) if not is_own(path)]
-    return [
-        *notices,
-        *(f"Removed the unfinished template {path}." for path in unfinished),
-        *(f"Removed the unfinished build {path}." for path in builds),
-        *(f"Removed {path}, {_TEMPORARY}." for path in folders),
-        *(f"Removed the dump {path}, whose study has not loaded it." for path in dumps),
-        *(
-            f"{path} is no directory of this account's alone, and was left as it is; look whose it is."
-            for path in strangers
-        ),
-    ]
-
-
-def _remove_dumps(root: Path) -> list[Path]:
-    """Removes dumps that no lab loads any more. The caller knows that no other lab runs."""
-    dumps = [path for path in sorted(dumps_of(root).glob("*")) if path.suffix in DUMP_ENDINGS]
-    for path in dumps:
-        path.unlink(missing_ok=True)
-    return dumps
-
-
-def templates_of(state: Path, study: str = "") -> Templates:
-    """Returns the templates in a state directory, as a study uses them."""
-
-    def make_room(templates: Templates) -> str | None:
-        return trim(templates, builds_of(state), state / "installs", state_limit(state))
-
-    return Templates(state / "templates", study, make_room)
-
-
-def builds_of(state: Path) -> Builds:
-    """Returns the builds in a state directory."""
-    return Builds(state / "builds")
-
-
-def abandoned_runs(root: Path) -> list[Path]:
-    """Returns the run directories of this account whose labs have ended. The caller holds the lock of all run
-    directories."""
-    return [path for path in _runs(root) if is_own(path) and not is_held(path)]
-
-
-def _runs(root: Path) -> list[Path]:
-    return [path for path in sorted((root / "runs").glob("*")) if path.is_dir()]
-
-
-def _taken(run: Path, held: ExitStack) -> IO[bytes] | None:
-    """Takes the lock of a run that its lab has left, until `held` ends. Returns None if somebody else has it now."""
-    lock = held.enter_context(open_lock(run / IN_USE))
-    return lock if take(lock) else None
-
-
-def is_held(run: Path) -> bool:
-    """True if the lab of a run still lives."""
-    with suppress(FileNotFoundError), open_lock(run / IN_USE, make=False) as file:
-        return not take(file)
-    return False  # the lab was killed between making the directory and locking it
-
-
-def _remove_run(path: Path, study: str | None, consent: Consent | None) -> list[str]:
-    stopped = stop_servers_below(path)
-    servers = f" and stopped {stopped} of its processes" if stopped else ""
-    notices, kept = remove_rooms(path)
-    left, of_servers = settings_record.undo(path)
-    undone, of_jobs = job_undo.undo(path, study=study, consent=consent)
-    notices += [*left, *undone]
-    kept += [*of_servers, *of_jobs, *undo_all(path, LOCAL)]
-    if kept:
-        return [*notices, *kept]
-    sockets = _socket_directory(path)
-    if sockets.is_dir() and not sockets.is_symlink() and _is_ours(sockets):
-        shutil.rmtree(sockets, ignore_errors=True)
-    _remove_own(path.parent.parent, path)
-    return [*notices, f"Removed {path}, left by a pgtrial that ended abruptly{servers}."]
-
-
-def _is_ours(path: Path) -> bool:
-    return path.lstat().st_uid == os.geteuid()
-
-
-def _socket_directory(run: Path) -> Path:
-    inside = run / "s"
-    fits = len(os.fsencode(inside)) + len(_SOCKET_NAME) <= _SOCKET_PATH_MAX
-    return inside if fits else Path("/tmp") / f"pgtrial-{run.name}"
-
-
-@contextmanager
-def registry(root: Path) -> Iterator[None]:
-    """Makes other labs wait while runs are claimed or cleaned."""
-    with open_lock(root / "lock") as lock:
-        wait_for(lock)
-        yield
-
-
-@contextmanager
-def shared_state() -> Iterator[Path]:
-    """Yields the state directory while no other lab writes its records. Raises StoreError if it cannot be written."""
-    root = state_root()
-    try:
-        with registry(root):
-            yield root
-    except OSError as error:
-        raise StoreError(f"{root} cannot be written ({error.strerror})") from error
-
-
 def _make_state(root: Path, account: str | None) -> None:
     try:
         own_directory(root)
-        _check_state(root)
+        check_records(root)
         for name in ("runs", "templates", "installs"):
             own_directory(root / name)
         with registry(root):
@@ -333,18 +153,6 @@ def _make_state(root: Path, account: str | None) -> None:
             f"servers run as the user {account or os.geteuid()}, who cannot reach the state directory {root}: "
             "set PGTRIAL_STATE to a directory that everyone may enter (mode 755, and all above it)"
         )
-
-
-def _check_state(root: Path) -> None:
-    """Raises ArmError unless only root and this account can write what is read and removed there."""
-    try:
-        check_state(root)
-        if LOCAL.root:
-            check_way(LOCAL, root)
-    except (StoreError, HostError) as error:
-        raise ArmError(f"the state directory {root}: {error}") from None
-    except OSError as error:
-        raise ArmError(f"{error.filename or root} cannot be read ({error.strerror})") from None
 
 
 def runnable(room: Room, server: ServerBinaries, installs: Path, hold: Callable[[Path], None]) -> ServerBinaries:

@@ -13,7 +13,8 @@ from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.arms import make_arms
-from pgtrial.servers.workspace import Workspace, clean, leftovers
+from pgtrial.servers.leftovers import clean, leftovers
+from pgtrial.servers.workspace import Workspace
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import each_once, measuring, once, run_one, small_study
 from tests.conftest import require_engine

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from pgtrial.machines.machine import HostError
-from pgtrial.servers.rooms import HostRoom, pending_rooms, remove_rooms
-from pgtrial.servers.workspace import clean, leftovers
+from pgtrial.servers import undo
+from pgtrial.servers.leftovers import clean, leftovers
+from pgtrial.servers.rooms import HostRoom
 from tests.machines.ssh.test_ssh_arms import LAB
 from tests.servers.intruder import ATTACKS, as_account, exchange, victim, writable
 
@@ -90,7 +91,7 @@ def test_a_folder_that_the_account_could_exchange_is_refused(tmp_path, hosts):
         with pytest.raises(HostError, match="which could exchange what root keeps below it"):
             HostRoom.make(tmp_path, hosts[0].login, str(folder / "data"), sudo=False)
     assert list(folder.iterdir()) == []
-    assert pending_rooms(tmp_path) == []
+    assert undo.of_run(tmp_path).pending() == []
     folder.rmdir()
 
 
@@ -102,7 +103,7 @@ def test_a_room_that_is_another_accounts_now_is_left_alone_and_told(tmp_path, ho
     hosts[0].note_rooms()
     for path in (room.root, room.root / "changes"):
         os.chown(path, _number(account), -1)
-    _, (told,) = remove_rooms(tmp_path)
+    _, [told] = undo.of_run(tmp_path).undo()
     assert room.root.exists()
     if account == _ACCOUNT:  # as rooms once were: what to do is said, and does it
         assert f"it belongs to {account}, as rooms of a former pgtrial do" in told
@@ -113,7 +114,7 @@ def test_a_room_that_is_another_accounts_now_is_left_alone_and_told(tmp_path, ho
         assert "belongs to another account" in told
         for path in (room.root, room.root / "changes"):
             os.chown(path, 0, 0)
-    assert remove_rooms(tmp_path)[1] == []
+    assert undo.of_run(tmp_path).undo()[1] == []
     assert hosts[0].left_in_the_end() == []
 
 

@@ -14,10 +14,12 @@ from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.machines.machine import HostError, HostTrouble
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.design import Design
+from pgtrial.servers import undo
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
-from pgtrial.servers.rooms import HostRoom, pending_rooms, remove_rooms
-from pgtrial.servers.workspace import Workspace, clean, leftovers
+from pgtrial.servers.leftovers import clean, leftovers
+from pgtrial.servers.rooms import HostRoom
+from pgtrial.servers.workspace import Workspace
 from pgtrial.store.study_file import build_study
 from tests.conduct.small import FAST, each_once, once, small_study
 from tests.conftest import require_engine
@@ -172,18 +174,18 @@ def test_a_room_on_a_host_that_refuses_the_lab_is_remembered_until_it_is_removed
     assert host.note_rooms() >= {room.root.name}
     keys = known_hosts.read_text()
     known_hosts.write_text("")
-    notices, failures = remove_rooms(tmp_path)
+    notices, failures = undo.of_run(tmp_path).undo()
     assert notices == []
     assert f"{room.root} on {host.login}, left by a pgtrial that ended abruptly, could not be removed" in failures[0]
     assert "is not in known_hosts" in failures[0]
     assert room.root.exists()
     known_hosts.write_text(keys)
-    assert len(pending_rooms(tmp_path)) == 1
-    assert remove_rooms(tmp_path) == (
+    assert len(undo.of_run(tmp_path).pending()) == 1
+    assert undo.of_run(tmp_path).undo() == (
         [f"Removed {room.root} on {host.login}, left by a pgtrial that ended abruptly."],
         [],
     )
-    assert pending_rooms(tmp_path) == []
+    assert undo.of_run(tmp_path).pending() == []
     assert host.left_in_the_end() == []
 
 
@@ -216,7 +218,7 @@ class TestBadInput:
                 HostRoom.make(tmp_path, login, data, sudo=False)
         with pytest.raises(HostError, match=f"sudo on {login} does not|sudo is not installed"):
             HostRoom.make(tmp_path, login, str(hosts[1].data), sudo=True)
-        assert pending_rooms(tmp_path) == []
+        assert undo.of_run(tmp_path).pending() == []
 
     @pytest.mark.server
     def test_what_needs_root_is_refused_without_it(self, hosts, one_study, fresh_state):

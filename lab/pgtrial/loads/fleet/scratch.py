@@ -15,8 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from pgtrial.files.held_folders import abandoned_folders, held_folder
-from pgtrial.machines.journal import Leftover
+from pgtrial.files.held_folders import Leftover, abandoned_folders, held_folder
 
 ROOT = Path("/tmp") if Path("/tmp").is_dir() else Path(tempfile.gettempdir())
 """The folder in which the folders of all labs lie."""
