@@ -30,6 +30,7 @@ _MADE = (
     f"CREATE ROLE {_ROLE} SUPERUSER LOGIN",
     f"ALTER ROLE {_ROLE} SET maintenance_work_mem = '20MB'",
     f"ALTER ROLE {_ROLE} SET effective_cache_size = '100MB'",
+    f"REASSIGN OWNED BY pgtrial TO {_ROLE}",  # a superuser's load is refused on what other roles own
 )
 _FORMER = (
     "work_mem = '3MB'",

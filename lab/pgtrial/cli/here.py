@@ -196,7 +196,7 @@ def cleanup_command(
     forget: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Forget a change that cannot or need not be undone any more, such as those of a server or host that no "
+            help="Forget a change that cannot or need not be undone any more, such as one of a server or host that no "
             "longer exists. RECORD is the path that `pgtrial cleanup` prints for it. Repeatable.",
             metavar="RECORD",
         ),
