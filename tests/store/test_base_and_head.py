@@ -69,8 +69,18 @@ def test_a_rebased_branch_is_compared_with_what_it_was_rebased_on(repository):
     assert (base, head) == (others, repository.git("rev-parse", "change"))
 
 
-@pytest.mark.parametrize("event", ["pull_request", "pull_request_target"])
-def test_the_merge_commit_of_a_pull_request_is_compared_with_its_first_parent(repository, event):
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"GITHUB_ACTIONS": "true", "GITHUB_BASE_REF": "stable"},
+        {"GITHUB_ACTIONS": "true"},  # a comment has started the run
+        {"CI_MERGE_REQUEST_EVENT_TYPE": "merged_result"},
+        {"CI_MERGE_REQUEST_EVENT_TYPE": "merge_train"},
+    ],
+)
+def test_the_merge_commit_of_a_pull_request_is_compared_with_its_first_parent(repository, variables):
+    old = repository.next("old")
+    repository.git("branch", "stable", old)
     first = repository.next("first")
     repository.branch("change", first)
     repository.next("change")
@@ -78,9 +88,9 @@ def test_the_merge_commit_of_a_pull_request_is_compared_with_its_first_parent(re
     others = repository.next("work of others")
     repository.git("checkout", "--quiet", "--detach")
     merge = repository.merge("change")
-    repository.git("branch", "--quiet", "--delete", "--force", "main")
-    assert repository.compared(GITHUB_EVENT_NAME=event, GITHUB_BASE_REF="main") == (others, merge)
-    assert repository.compared() == (others, merge)
+    repository.git("branch", "--quiet", "--force", "main", old)  # the branch that it is not for
+    assert repository.compared(**variables) == (others, merge)
+    assert repository.compared() == (old, merge)
 
 
 @pytest.mark.parametrize("name", ["GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME"])

@@ -67,8 +67,8 @@ def _commits(repository: Path, environment: Mapping[str, str]) -> tuple[Commit, 
         shallow = git.output(repository, where, "rev-parse", "--is-shallow-repository").strip() == "true"
         raise StudyError(f"{where}: {_DEEPER if shallow else 'HEAD is the first commit, and there is none before it'}")
     merged = len(head.parents) > 1
-    if merged and environment.get("GITHUB_EVENT_NAME", "").startswith("pull_request"):
-        return commit_of(repository, head.parents[0]), head, "into which the pull request is merged"
+    if merged and _is_made_by_the_forge(repository, environment):
+        return commit_of(repository, head.parents[0]), head, "into which the change is to be merged"
     if (target := next((name for name in _targets(environment) if _is_there(repository, name)), None)) is not None:
         common = git.run(repository, "merge-base", "HEAD", target).stdout.strip()
         if not common:
@@ -79,6 +79,14 @@ def _commits(repository: Path, environment: Mapping[str, str]) -> tuple[Commit, 
         return before, head, "the commit before what was pushed"
     words = "the first parent of HEAD, which is a merge" if merged else "the commit before HEAD"
     return commit_of(repository, head.parents[0]), head, words
+
+
+def _is_made_by_the_forge(repository: Path, environment: Mapping[str, str]) -> bool:
+    """True if HEAD, which is a merge, is the one that GitHub or GitLab has made of a change and its target for a run.
+    It is on no branch. GitLab checks out commits of branches in the same way, and says by a variable which it is."""
+    if environment.get("GITHUB_ACTIONS") == "true":
+        return git.run(repository, "symbolic-ref", "--quiet", "HEAD").returncode != 0
+    return environment.get("CI_MERGE_REQUEST_EVENT_TYPE") in ("merged_result", "merge_train")
 
 
 def _is_there(repository: Path, name: str) -> bool:
