@@ -11,11 +11,12 @@ mod escapes;
 mod pieces;
 mod tokens;
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use crate::error::CaptureError;
-use crate::format::{About, Capture, Error, Origin, Template, TemplateShape, Writer};
+use crate::format::{About, Capture, Error, Origin, Template, TemplateShape, Writer, fill_places};
 use crate::sql::literals::Split;
 use crate::sql::reading::backslashes_of;
 use pieces::Form;
@@ -68,15 +69,12 @@ fn split(template: &Template) -> Split {
 
 /// Returns the text of a template whose parameters are bound, with tokens for its literals.
 fn concealed_text(template: &Template, vocabulary: &Vocabulary) -> String {
-    let mut text = String::new();
-    let mut done = 0;
-    for place in split(template).literals {
-        text.push_str(&template.text[done..place.start]);
-        text.push_str(&vocabulary.token(&template.text[place.clone()], Form::Literal));
-        done = place.end;
-    }
-    text.push_str(&template.text[done..]);
-    text
+    let split = split(template);
+    let token = |place: &Range<usize>| vocabulary.token(&template.text[place.clone()], Form::Literal);
+    let tokens: Vec<String> = split.literals.iter().map(token).collect();
+    let mut text = Vec::new();
+    fill_places(&split.template, &split.places, split.first, tokens.iter().map(String::as_bytes), &mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// The templates that statements use, written when the first of them does: a template that no statement uses has the

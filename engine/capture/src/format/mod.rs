@@ -38,5 +38,5 @@ pub use error::Error;
 pub use index::{RecordedSession, Sessions};
 pub use reader::{Capture, SessionReader};
 pub use statement::{Parameters, RecordedStatement, SqlState, StatementFailure};
-pub use template::{Parameterization, Protocol, Template, TemplateShape};
+pub use template::{Parameterization, Protocol, Template, TemplateShape, fill_places};
 pub use writer::{Origin, SessionId, Writer};

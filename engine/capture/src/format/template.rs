@@ -64,15 +64,8 @@ impl Template {
 
     /// Appends the text of a statement as it was sent: with the literals in their places, if it has literals.
     pub fn write_text<'a>(&self, literals: impl IntoIterator<Item = Option<&'a [u8]>>, out: &mut Vec<u8>) {
-        let text = self.text.as_bytes();
-        let mut done = 0;
-        for ((place, number), literal) in self.places.iter().zip(self.first..).zip(literals) {
-            let place = *place as usize;
-            out.extend_from_slice(&text[done..place]);
-            out.extend_from_slice(literal.unwrap_or(b"NULL"));
-            done = place + placeholder_length(number);
-        }
-        out.extend_from_slice(&text[done..]);
+        let literals = literals.into_iter().map(|literal| literal.unwrap_or(b"NULL"));
+        fill_places(&self.text, &self.places, self.first, literals, out);
     }
 
     /// Returns a template with another text, in which no literal is put. The number of parameters stays.
@@ -115,6 +108,26 @@ impl Template {
         let are_bound = self.places.is_empty() && self.protocol != Protocol::Simple && is_possible;
         found && (are_bound || self.places.len() == self.parameters as usize)
     }
+}
+
+/// Appends `text` with a literal in the place of each placeholder. These begin at `places` and are numbered from `first`
+/// on.
+pub fn fill_places<'a>(
+    text: &str,
+    places: &[u32],
+    first: u32,
+    literals: impl IntoIterator<Item = &'a [u8]>,
+    out: &mut Vec<u8>,
+) {
+    let text = text.as_bytes();
+    let mut done = 0;
+    for ((place, number), literal) in places.iter().zip(first..).zip(literals) {
+        let place = *place as usize;
+        out.extend_from_slice(&text[done..place]);
+        out.extend_from_slice(literal);
+        done = place + placeholder_length(number);
+    }
+    out.extend_from_slice(&text[done..]);
 }
 
 /// Returns the length in bytes of the placeholder `$number`.

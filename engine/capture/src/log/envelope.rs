@@ -5,6 +5,8 @@ use std::io::{self, BufRead, Read};
 
 use serde::Deserialize;
 
+use super::line::{LONGEST_LINE, read_line};
+
 /// The envelope of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Envelope {
@@ -88,7 +90,7 @@ impl<R: BufRead> Read for Unwrapped<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.taken == self.text.len() {
             self.line.clear();
-            if self.input.read_until(b'\n', &mut self.line)? == 0 {
+            if read_line(&mut self.input, &mut self.line, LONGEST_LINE)? == 0 {
                 return Ok(0);
             }
             let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);

@@ -90,14 +90,15 @@ pub fn read(lines: &mut LogLines, sink: &mut Sink<'_>) -> Result<(), CaptureErro
             continue;
         };
         let why = if line.is_whole { Unreadable::Format } else { Unreadable::CutShort };
-        let mut rest = text;
+        let mut begin = 0;
         // Where a line was torn off, the next one begins within it. Quotes within texts are escaped, so no text looks like its begin.
-        while !take(&mut record, rest, line.number, sink)? {
-            let next = objects(rest).filter(|at| *at > 0).min();
-            let torn = &rest[..next.unwrap_or(rest.len())];
+        let mut begins = objects(text).filter(|at| *at > 0);
+        while !take(&mut record, &text[begin..], line.number, sink)? {
+            let next = begins.next();
+            let torn = &text[begin..next.unwrap_or(text.len())];
             report(line.number, why, messages_of_another_form(torn).max(1), sink)?;
             let Some(next) = next else { break };
-            rest = &rest[next..];
+            begin = next;
         }
     }
     Ok(())
@@ -218,5 +219,13 @@ mod tests {
             let (kept, unread): (Vec<_>, Vec<_>) = found.into_iter().partition(Result::is_ok);
             assert_eq!((kept.len(), unread.len()), (1, lost), "{torn}");
         }
+    }
+
+    #[test]
+    fn each_of_many_torn_objects_in_a_line_is_read_once() {
+        let torn = "{\"timestamp\":\"2026".repeat(100_000);
+        let line = LINE.replace('\n', "");
+        let found = found(&format!("{torn}{line}\n"));
+        assert_eq!((found.len(), found.iter().filter(|item| item.is_ok()).count()), (100_001, 1));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! - `prefix`, `fields`, `guess`: `log_line_prefix`, its escapes, and which one a log has
 //! - `record`: a message of the server, and what else readers find
+//! - `line`: a line in bounded memory
 //! - `source`: lines of a file or of standard input
 //! - `compressed`: gzip, xz and Zstandard
 //! - `envelope`: the text that other programs put around each line
@@ -17,6 +18,7 @@ mod envelope;
 mod fields;
 mod guess;
 mod json;
+mod line;
 mod mixed;
 mod prefix;
 mod record;

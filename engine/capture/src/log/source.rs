@@ -1,20 +1,17 @@
 //! A log as lines: a file or standard input, unpacked if it is compressed.
 
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::rc::Rc;
 
 use ground::output::could_not;
 
 use super::compressed::{Compression, ReadCounts, Unpacked};
 use super::envelope::{Envelope, Unwrapped, foreign_form};
+use super::line::{LONGEST_LINE, read_line};
 use crate::error::CaptureError;
 
 /// The number of bytes of a log that decide its format.
 const HEAD: u64 = 256 << 10;
-
-/// The length from which on a line cannot come from a server. Such a line is skipped, and counted like a line with lost
-/// data.
-const LONGEST_LINE: u64 = 256 << 20;
 
 /// A log that is read once, line by line.
 pub struct LogLines {
@@ -91,7 +88,7 @@ impl LogLines {
     pub fn next(&mut self) -> Result<Option<LogLine<'_>>, CaptureError> {
         self.line.clear();
         self.line.shrink_to(1 << 20);
-        let read = read_line(&mut self.input, &mut self.line);
+        let read = read_line(&mut self.input, &mut self.line, LONGEST_LINE);
         let length = read.map_err(could_not(format_args!("read the log \"{}\"", self.name)))?;
         if length == 0 {
             return Ok(None);
@@ -108,32 +105,6 @@ impl LogLines {
     /// Returns the counts of how far the log is read. They are shared, and grow while the log is read further.
     pub fn counts(&self) -> Rc<ReadCounts> {
         Rc::clone(&self.counts)
-    }
-}
-
-/// Reads a line with its end; returns its length. A line that is too long is replaced by a zero byte.
-fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
-    let mut length = input.by_ref().take(LONGEST_LINE).read_until(b'\n', line)? as u64;
-    if length == LONGEST_LINE && line.last() != Some(&b'\n') {
-        *line = vec![0];
-        length += skip_line(input)?;
-        line.push(b'\n');
-    }
-    Ok(length)
-}
-
-/// Skips the rest of a line; returns its length.
-fn skip_line(input: &mut impl BufRead) -> io::Result<u64> {
-    let mut skipped = 0;
-    loop {
-        let bytes = input.fill_buf()?;
-        let end = memchr::memchr(b'\n', bytes);
-        let count = end.map_or(bytes.len(), |end| end + 1);
-        input.consume(count);
-        skipped += count as u64;
-        if end.is_some() || count == 0 {
-            return Ok(skipped);
-        }
     }
 }
 

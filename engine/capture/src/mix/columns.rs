@@ -90,7 +90,8 @@ impl Columns {
 
     /// Draws a literal of a value that the column has.
     pub fn value(&self, column: usize, random: &mut Random) -> String {
-        literal(&self.columns[column].draw(random))
+        let column = &self.columns[column];
+        column.literal(&column.draw(random))
     }
 
     /// Draws a range with this number of rows.
@@ -98,7 +99,7 @@ impl Columns {
         let column = &self.columns[column];
         let share = (rows / column.table_rows).clamp(0.0, 1.0);
         let begin = random.unit() * (1.0 - share);
-        Range { low: literal(&column.at(begin)), high: literal(&column.at(begin + share)) }
+        Range { low: column.literal(&column.at(begin)), high: column.literal(&column.at(begin + share)) }
     }
 
     /// Draws literals with commas between them.
@@ -109,9 +110,9 @@ impl Columns {
     /// Draws the literal of an array.
     pub fn array(&self, column: usize, random: &mut Random) -> String {
         let column = &self.columns[column];
-        let quoted = |value: String| format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""));
-        let values: Vec<_> = (0..LIST).map(|_| quoted(column.draw(random))).collect();
-        literal(&format!("{{{}}}", values.join(",")))
+        let element = |value: String| format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""));
+        let values: Vec<_> = (0..LIST).map(|_| element(column.draw(random))).collect();
+        quoted(&format!("{{{}}}", values.join(",")))
     }
 
     /// Draws a literal that an INSERT stores, or `NULL`. Where no value occurs twice, it is a new one.
@@ -120,7 +121,8 @@ impl Columns {
         if random.unit() < column.null_share {
             return "NULL".to_owned();
         }
-        literal(&if column.is_unique { column.make(random) } else { column.draw(random) })
+        let value = if column.is_unique { column.make(random) } else { column.draw(random) };
+        column.literal(&value)
     }
 }
 
@@ -142,6 +144,13 @@ impl Column {
             bounds: elements(row.text("histogram_bounds")),
             made: None,
         })
+    }
+
+    /// Returns a value of the column as SQL. Digits stand alone only for columns of numbers: `text = 5` is an error.
+    fn literal(&self, value: &str) -> String {
+        let is_number = matches!(self.kind, TokenKind::Integer | TokenKind::Decimal);
+        let is_bare = is_number && !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit());
+        if is_bare { value.to_owned() } else { quoted(value) }
     }
 
     fn is_known(&self) -> bool {
@@ -239,11 +248,8 @@ fn uuid(random: &mut Random) -> String {
     [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
 }
 
-/// Returns a value as SQL: digits alone, everything else as a string.
-fn literal(value: &str) -> String {
-    if !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit()) {
-        return value.to_owned();
-    }
+/// Returns a value as a string of SQL.
+fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 
@@ -342,10 +348,16 @@ pub mod tests {
 
     #[test]
     fn values_become_literals_that_cannot_end_early() {
-        assert_eq!(literal("42"), "42");
-        assert_eq!(literal("-42"), "'-42'");
-        assert_eq!(literal("it's"), "'it''s'");
-        assert_eq!(literal(""), "''");
+        for (kind, value, literal) in [
+            (TokenKind::Integer, "42", "42"),
+            (TokenKind::Decimal, "-42", "'-42'"),
+            (TokenKind::Text, "42", "'42'"),
+            (TokenKind::Other, "42", "'42'"),
+            (TokenKind::Text, "it's", "'it''s'"),
+            (TokenKind::Integer, "", "''"),
+        ] {
+            assert_eq!(column(kind, &[], &[]).literal(value), literal, "{kind:?} {value}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Finds out how the quotes of a statement pair, which the log does not say: `standard_conforming_strings` decides it,
 //! and a statement that failed may have an apostrophe too many.
 
+use super::settings::SettingChange;
 use super::tokens::{Backslashes, Tokens};
 
 /// Returns the meaning of backslashes with which the quotes of a text pair as in valid SQL. `known` is the meaning that
@@ -41,18 +42,11 @@ pub fn chosen_backslashes(text: &str) -> Option<Option<Backslashes>> {
     if !may_choose(text) {
         return None;
     }
-    let tokens = Tokens::of(text).filter(|token| !token.is_blank());
-    let words: Vec<String> = tokens.map(|token| token.text.trim_matches(['\'', '"']).to_ascii_lowercase()).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words[..] {
-        ["set", "session" | "local", SETTING, "to" | "=", value, ..] | ["set", SETTING, "to" | "=", value, ..] => {
-            Some(meaning(value))
-        }
-        ["reset", SETTING, ..] | ["reset" | "discard", "all", ..] => Some(None),
-        _ => words.windows(5).find_map(|call| match call {
-            ["set_config", "(", SETTING, ",", value] => Some(meaning(value)),
-            _ => None,
-        }),
+    match SettingChange::of(text)? {
+        SettingChange::Set { name, value } if name == SETTING => Some(meaning(&value)),
+        SettingChange::Reset { name } if name == SETTING => Some(None),
+        SettingChange::ResetAll => Some(None),
+        SettingChange::Set { .. } | SettingChange::Reset { .. } => None,
     }
 }
 

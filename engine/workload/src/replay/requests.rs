@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use capture::format::{Protocol, Template};
-use ground::sql;
+use capture::sql::commands::{BlockStep, block_step, discards};
+use capture::sql::settings::SettingChange;
 use wire::statement::{QueryMode, Statement};
 
 /// The way in which the statements of a template are sent.
@@ -72,24 +73,26 @@ pub fn of(templates: &[Template]) -> Vec<TemplateRequest> {
                 }
             };
             let sets_config = has_word(text, b"set_config");
-            TemplateRequest { kind, parameters, ends_block: ends_block(text), discards: discards(text), sets_config }
+            let ends_block = block_step(&template.text) == BlockStep::End;
+            let discards = discards(&template.text);
+            TemplateRequest { kind, parameters, ends_block, discards, sets_config }
         })
         .collect()
 }
 
 /// Returns the template with a text that leaves the session in UTF-8, if its own chooses an encoding.
 fn in_utf8(template: &Template) -> Cow<'_, Template> {
-    match chooses_encoding(template.text.as_bytes()) {
+    // Another text would not have the parameters that are bound.
+    let is_bound = template.parameters > 0 && !template.has_literals();
+    match !is_bound && chooses_encoding(&template.text) {
         true => Cow::Owned(template.of_other_text(ENCODING)),
         false => Cow::Borrowed(template),
     }
 }
 
-/// Returns true if a statement is `SET client_encoding` or `SET NAMES`.
-fn chooses_encoding(text: &[u8]) -> bool {
-    let [first, second, third] = first_words(text);
-    let name = if matches!(&*second, b"session" | b"local") { third } else { second };
-    &*first == b"set" && matches!(&*name, b"client_encoding" | b"names")
+/// Returns true if a statement chooses the encoding of its session.
+fn chooses_encoding(text: &str) -> bool {
+    matches!(SettingChange::of(text), Some(SettingChange::Set { name, .. }) if name == "client_encoding")
 }
 
 /// Returns true if a text has a word, in lower case, whatever the case of its letters there.
@@ -97,98 +100,17 @@ fn has_word(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }
 
-/// Returns true if a statement ends a transaction block. PREPARE TRANSACTION ends one too and is too rare to matter
-/// here.
-fn ends_block(text: &[u8]) -> bool {
-    let [first, second, third] = first_words(text);
-    match (&*first, &*second, &*third) {
-        (b"commit" | b"rollback", b"prepared", _) => false,
-        // ROLLBACK [WORK | TRANSACTION] TO SAVEPOINT
-        (b"rollback" | b"abort", second, third) => second != b"to" && third != b"to",
-        (b"commit" | b"end", ..) => true,
-        _ => false,
-    }
-}
-
-/// Returns true if a statement drops all prepared statements.
-fn discards(text: &[u8]) -> bool {
-    let [first, second, third] = first_words(text);
-    match (&*first, &*second) {
-        (b"discard" | b"deallocate", b"all") => true,
-        (b"deallocate", b"prepare") => third == b"all",
-        _ => false,
-    }
-}
-
-/// Returns the first words of a statement in lower case, empty where there are none.
-fn first_words(text: &[u8]) -> [Vec<u8>; 3] {
-    let mut words = Words(text);
-    [(); 3].map(|()| words.next().unwrap_or_default().to_ascii_lowercase())
-}
-
-/// An iterator over the words that a statement begins with, without comments, up to the first byte that is neither.
-struct Words<'a>(&'a [u8]);
-
-impl<'a> Iterator for Words<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        self.0 = self.0.trim_ascii_start();
-        while let Some(end) = sql::comment_end(self.0, 0) {
-            self.0 = self.0[end..].trim_ascii_start();
-        }
-        let length = self.0.iter().take_while(|byte| sql::is_name(**byte)).count();
-        let (word, rest) = self.0.split_at(length);
-        self.0 = rest;
-        (length > 0).then_some(word)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_ends_of_blocks_are_recognized_by_their_words() {
-        for text in ["COMMIT", " end;", "-- now\nRollback", "/* a */ abort work", "commit and chain", "ROLLBACK;"] {
-            assert!(ends_block(text.as_bytes()), "{text}");
-        }
-        for text in [
-            "",
-            "select 1",
-            "begin",
-            "rollback to a",
-            "ROLLBACK TRANSACTION TO SAVEPOINT a",
-            "commit prepared 'x'",
-            "rollback prepared 'x'",
-            "update end set a = 1",
-            "commits",
-            "'end'",
-        ] {
-            assert!(!ends_block(text.as_bytes()), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_drops_all_prepared_statements_is_recognized() {
-        let found =
-            ["DISCARD ALL", "deallocate all;", "DEALLOCATE PREPARE ALL", "discard plans", "deallocate a", "all"]
-                .map(|text| discards(text.as_bytes()));
-        assert_eq!(found, [true, true, true, false, false, false]);
-    }
-
-    #[test]
     fn what_chooses_an_encoding_is_recognized() {
-        for text in [
-            "SET client_encoding TO $1",
-            "set names 'latin1'",
-            "SET SESSION client_encoding = 'SJIS'",
-            "set local names $1",
-        ] {
-            assert!(chooses_encoding(text.as_bytes()), "{text}");
+        for text in ["SET client_encoding TO $1", "set names 'latin1'", "set local names $1"] {
+            assert!(chooses_encoding(text), "{text}");
         }
-        for text in ["set work_mem = $1", "select client_encoding", "update names set a = 1", "reset client_encoding"] {
-            assert!(!chooses_encoding(text.as_bytes()), "{text}");
+        for text in ["set work_mem = $1", "select client_encoding", "reset client_encoding"] {
+            assert!(!chooses_encoding(text), "{text}");
         }
     }
 }
