@@ -15,6 +15,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.report.kinds import words_of
 from pgtrial.store.replay_files import check_unchanged
 from pgtrial.store.study_file import build_study
 from tests.engine.written_captures import Recorded, Said, write_capture
@@ -57,6 +58,20 @@ def test_a_replay_is_one_load_point_with_an_end_of_its_own(folder):
     options = engine_options(study.load, point, 5, None)
     pace = ["--speed=4", "--sample=50", "--copies=3", "-j", "1", "--random-seed", "5"]
     assert options == [str(folder / "monday"), *pace]
+
+
+def test_what_a_capture_left_out_is_in_the_plan(folder):
+    entry = {
+        "reason": "types-unknown",
+        "why": "statements in doubt",
+        "count": 1234,
+        "first": {"source": "a", "line": 1},
+    }
+    write_capture(folder / "tuesday", [Recorded([Said(0.0, "SELECT 1")])], left_out=[entry])
+    study = spec(folder, workload="replay:tuesday")
+    assert words_of(make_plan(study, 1, "now")).doubts(study) == ["1,234 statements in doubt"]
+    assert thaw(freeze(study)).load.replay == study.load.replay
+    assert words_of(make_plan(spec(folder), 1, "now")).doubts(spec(folder)) == []
 
 
 def test_as_fast_as_possible_it_is_about_throughput(folder):

@@ -18,6 +18,10 @@ pub enum Reason {
     ErrorAlone,
     ValuesCut,
     ReplacedWhole,
+    CancelledUnknown,
+    BeginAdded,
+    BatchUnknown,
+    TypesUnknown,
     Plan,
     Unreadable(Problem),
     Damaged,
@@ -62,6 +66,10 @@ impl Reason {
             Self::ErrorAlone => "error-alone",
             Self::ValuesCut => "values-cut",
             Self::ReplacedWhole => "replaced-whole",
+            Self::CancelledUnknown => "cancelled-unknown",
+            Self::BeginAdded => "begin-added",
+            Self::BatchUnknown => "batch-unknown",
+            Self::TypesUnknown => "types-unknown",
             Self::Unreadable(Problem::Format) => "unreadable",
             Self::Unreadable(Problem::Encoding) => "not-utf8",
             Self::Unreadable(Problem::CutShort) => "cut-short",
@@ -103,6 +111,18 @@ impl Reason {
             Self::ReplacedWhole => {
                 "statements that are replaced as a whole and fail when they are replayed: their quotes do not pair, or they \
                  failed because the server could not read them, so values cannot be told from the rest"
+            }
+            Self::BeginAdded => {
+                "transactions of several statements whose BEGIN is not in the log, such as batches: they are replayed between \
+                 BEGIN and COMMIT"
+            }
+            Self::BatchUnknown => {
+                "statements that write, each right behind an equal one: they may have been a batch, and are replayed as a \
+                 transaction each; log with %v, or as csvlog or jsonlog"
+            }
+            Self::TypesUnknown => {
+                "statements with bound parameters in functions or arithmetic, whose types are not in a log: they may fail or answer \
+                 otherwise; write casts into them, such as $1::int"
             }
             Self::Plan => {
                 "plans of auto_explain: statements are taken from the lines of log_min_duration_statement or log_statement alone"

@@ -1,6 +1,7 @@
 //! Captures: what the sessions of a server did, read from its logs.
 //!
 //! - `anonymize`: replaces the values of a capture by tokens
+//! - `doubts`: finds statements whose replay may do something else
 //! - `error`: the reasons for which no capture can be made
 //! - `format`: a capture on disk, written and read
 //! - `left_out`: counts of what logs have and a capture lacks
@@ -14,11 +15,13 @@
 //! - `session`: a session until its end
 //! - `statement_template`: makes the template and the parameters of a statement
 //! - `sql`: the text of statements: tokens, templates, literals
+//! - `transactions`: transactions whose BEGIN is not in the log
 //! - `time`, `zones`: timestamps, and the zones of their clocks
 //!
 //! docs/replay.md describes what a capture has and what it cannot have.
 
 pub mod anonymize;
+mod doubts;
 pub mod error;
 pub mod format;
 mod left_out;
@@ -36,4 +39,5 @@ mod statement_template;
 #[cfg(test)]
 mod tests;
 pub mod time;
+mod transactions;
 pub mod zones;

@@ -1,8 +1,11 @@
 //! The values of bound parameters as the server logs them: `$1 = 'it''s', $2 = NULL`.
 
-/// Reads the values in their order; `None` is NULL. Returns nothing if the text is no such list.
-pub fn parse(text: &str) -> Option<Vec<Option<String>>> {
-    let mut values = Vec::new();
+/// The parameters of a statement; `None` is NULL.
+pub type Values = Vec<Option<String>>;
+
+/// Reads the values in their order. Returns nothing if the text is no such list.
+pub fn parse(text: &str) -> Option<Values> {
+    let mut values = Values::new();
     let mut rest = text;
     loop {
         rest = rest.strip_prefix('$')?.strip_prefix(&(values.len() + 1).to_string())?.strip_prefix(" = ")?;

@@ -3,19 +3,21 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::doubts::{Doubts, Logged};
 use crate::error::CaptureError;
 use crate::format::{Protocol, RecordedStatement, StatementFailure, Writer};
 use crate::left_out::{LeftOuts, Reason};
 use crate::log::{Record, Severity, language_of};
 use crate::message::{self, Names, Said};
-use crate::parameters;
 use crate::selection::Selection;
 use crate::session::{OpenSession, Pending};
+use crate::sql::commands::block_step;
 use crate::sql::literals::highest_parameter;
 use crate::sql::reading::chosen_backslashes;
 use crate::sql::tokens::{SqlToken, Tokens};
 use crate::statement_template::{SentText, TemplateMaker, Templated};
 use crate::time::{Micros, Timestamp};
+use crate::transactions::Completed;
 
 /// The recorder, which takes records in the order of the logs.
 pub struct Recorder {
@@ -26,6 +28,7 @@ pub struct Recorder {
     /// The open sessions by process: a process serves one session at a time.
     sessions: HashMap<u32, OpenSession>,
     templates: TemplateMaker,
+    doubts: Doubts,
     /// True if values are replaced afterwards, so that they must be told from the rest for certain.
     conceals: bool,
     /// The time of the first record of all.
@@ -56,6 +59,7 @@ impl Recorder {
             server_version: None,
             sessions: HashMap::new(),
             templates: TemplateMaker::new(conceals),
+            doubts: Doubts::default(),
             conceals,
             first: None,
             range: None,
@@ -161,8 +165,9 @@ impl Recorder {
         let source = self.sessions.get(&pid).map(|open| open.source.clone()).unwrap_or_default();
         self.count_evidence(pid, &source, None);
         let Some(mut open) = self.sessions.remove(&pid) else { return Ok(()) };
-        open.write_pending(&mut self.writer)?;
+        open.write_pending(&mut self.writer, &mut self.left_out)?;
         let Some(id) = open.id else { return Ok(()) };
+        open.transactions.end(id, &mut self.writer)?;
         let session = self.writer.session_mut(id);
         session.end = session.end.max(end.unwrap_or(0));
         let name = |name: String| Some(name).filter(|name| !name.is_empty());
@@ -185,8 +190,8 @@ impl Recorder {
             Record::set(&mut open.source, source);
             return Ok(());
         };
-        pending.statement.duration = Some(duration);
-        open.write_pending(&mut self.writer)
+        pending.completed.statement.duration = Some(duration);
+        open.write_pending(&mut self.writer, &mut self.left_out)
     }
 
     /// Counts what a session's log proves and has no text of, before a statement by a protocol, or at its end.
@@ -242,7 +247,9 @@ impl Recorder {
         let open = self.sessions.get_mut(&record.pid).filter(|open| !open.is_another(record));
         match open.map(|open| (open.pending.as_mut().is_some_and(|pending| is_its(pending)), open)) {
             Some((true, open)) => {
-                if let Some(Pending { statement, parameters, text, .. }) = &mut open.pending {
+                if let Some(Pending { completed: Completed { statement, parameters, .. }, text, .. }) =
+                    &mut open.pending
+                {
                     statement.duration = Some(record.time.utc.saturating_sub(statement.start));
                     statement.failure = Some(failure);
                     if let Some(text) = text.as_deref().filter(|_| could_not_be_read(record)) {
@@ -252,7 +259,7 @@ impl Recorder {
                         self.left_out.add(Reason::ReplacedWhole, source, record.line);
                     }
                 }
-                open.write_pending(&mut self.writer)
+                open.write_pending(&mut self.writer, &mut self.left_out)
             }
             _ if record.statement.is_empty() && record.severity == Severity::Error => {
                 self.leave_out(Reason::ErrorAlone, source, record.line)
@@ -281,7 +288,7 @@ impl Recorder {
         let open = self.sessions.get_mut(&record.pid).expect("its session is open");
         Record::set(&mut open.source, source);
         open.is_left_out = sent.duration.is_none() && sent.failure.is_none();
-        open.write_pending(&mut self.writer)?;
+        open.write_pending(&mut self.writer, &mut self.left_out)?;
         let free = open.free;
         if let Some(reason) = self.selection.excludes(record.time, &open.database, &open.application) {
             return self.leave_out(reason, source, record.line);
@@ -305,9 +312,6 @@ impl Recorder {
         if is_whole {
             self.left_out.add(Reason::ReplacedWhole, source, record.line);
         }
-        if sent.parameters.is_some() && parameters.iter().flatten().any(|value| parameters::may_be_cut(value)) {
-            self.left_out.add(Reason::ValuesCut, source, record.line);
-        }
         let logged = record.time.utc.saturating_sub(sent.duration.unwrap_or(0));
         // Times of logs are cut to milliseconds or seconds: a statement begins when the one before has ended.
         let start = if logged < free && free - logged < COARSEST { free } else { logged };
@@ -315,9 +319,22 @@ impl Recorder {
         let open = self.sessions.get_mut(&record.pid).expect("its session is open");
         open.is_left_out = false;
         let text = (self.conceals && !is_whole).then(|| sent.text.to_owned());
-        open.pending = Some(Pending { statement, parameters, hash: hash_of(sent.text), text });
+        let is_repeated = open.template.replace(template) == Some(template);
+        let logged = Logged {
+            protocol: sent.protocol,
+            text: sent.text,
+            template,
+            bound: sent.parameters.map(|_| &parameters),
+            may_continue_batch: is_repeated && record.transaction.is_none() && !open.transactions.is_in_block(),
+        };
+        for reason in self.doubts.of(&logged) {
+            self.left_out.add(reason, source, record.line);
+        }
+        let step = block_step(sent.text);
+        let completed = Completed { statement, parameters, transaction: record.transaction, step };
+        open.pending = Some(Pending { completed, line: record.line, hash: hash_of(sent.text), text });
         let has_ended = sent.duration.is_some() || sent.failure.is_some();
-        if has_ended { open.write_pending(&mut self.writer) } else { Ok(()) }
+        if has_ended { open.write_pending(&mut self.writer, &mut self.left_out) } else { Ok(()) }
     }
 }
 

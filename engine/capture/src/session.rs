@@ -2,10 +2,12 @@
 
 use crate::error::CaptureError;
 use crate::format::{RecordedStatement, SessionId, Writer};
+use crate::left_out::{LeftOuts, Reason};
 use crate::log::Record;
 use crate::message::Names;
 use crate::sql::tokens::Backslashes;
 use crate::time::Micros;
+use crate::transactions::{Completed, Transactions};
 
 /// A session that has not ended yet.
 #[derive(Default)]
@@ -19,6 +21,9 @@ pub struct OpenSession {
     pub application: String,
     /// A statement that was logged when it began.
     pub pending: Option<Pending>,
+    pub transactions: Transactions,
+    /// The template of the last statement.
+    pub template: Option<u32>,
     /// The time at which the statement before ended, or began if its duration is not known.
     pub free: Micros,
     /// The line of a statement that was bound and not executed yet.
@@ -34,13 +39,11 @@ pub struct OpenSession {
     pub backslashes: Option<Backslashes>,
 }
 
-/// The parameters of a statement; `None` is NULL.
-pub type Values = Vec<Option<String>>;
-
 /// A statement that was logged when it began.
 pub struct Pending {
-    pub statement: RecordedStatement,
-    pub parameters: Values,
+    pub completed: Completed,
+    /// The line on which the statement was logged.
+    pub line: u64,
     /// The hash of the statement's text, with which an error in the log is assigned to its statement.
     pub hash: u64,
     /// The statement's text, if values are replaced afterwards and an error may show that the text cannot be read.
@@ -61,18 +64,19 @@ impl OpenSession {
             || differ(&self.database, &record.database)
     }
 
-    /// Writes the statement that was logged when it began, if there is one.
-    pub fn write_pending(&mut self, writer: &mut Writer) -> Result<(), CaptureError> {
-        let Some(Pending { statement, parameters, .. }) = self.pending.take() else { return Ok(()) };
+    /// Completes the statement that was logged when it began, if there is one.
+    pub fn write_pending(&mut self, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<(), CaptureError> {
+        let Some(Pending { completed, line, .. }) = self.pending.take() else { return Ok(()) };
+        let RecordedStatement { start, duration, .. } = completed.statement;
         let id = match self.id {
             Some(id) => id,
-            None => {
-                let start = self.connected.unwrap_or(statement.start).min(statement.start);
-                *self.id.insert(writer.begin_session(start)?)
-            }
+            None => *self.id.insert(writer.begin_session(self.connected.unwrap_or(start).min(start))?),
         };
-        self.free = statement.start.saturating_add(statement.duration.unwrap_or(0));
-        Ok(writer.statement(id, &statement, &parameters)?)
+        self.free = start.saturating_add(duration.unwrap_or(0));
+        if self.transactions.write(completed, id, writer)? {
+            left_out.add(Reason::BeginAdded, &self.source, line);
+        }
+        Ok(())
     }
 
     /// Takes over names that are known. The application may change during the session; the last one counts.

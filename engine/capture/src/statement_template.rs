@@ -1,8 +1,7 @@
 //! Makes the template and the parameters of a statement that a log has.
 
 use crate::format::{Error, Parameterization, Protocol, TemplateShape, Writer};
-use crate::parameters;
-use crate::session::Values;
+use crate::parameters::{self, Values};
 use crate::sql::literals::{Split, highest_parameter, without_comments};
 use crate::sql::reading::backslashes_of;
 use crate::sql::tokens::Backslashes;

@@ -1,5 +1,8 @@
 //! Tests of captures of logs: which session each statement belongs to, and its time.
 
+mod cancelled;
+mod transactions;
+
 use std::fs;
 
 use proptest::prelude::*;

@@ -162,7 +162,8 @@ fn field(letter: u8, client: Option<&LoggedClient>, message: &Message, index: us
         b'b' => if client.is_some() { "client backend" } else { "checkpointer" }.to_owned(),
         b'e' => sqlstate(message).to_owned(),
         b'l' => (index + 1).to_string(),
-        b'v' => name(|_| "3/17"),
+        // Each statement is a transaction of its own.
+        b'v' => client.map_or_else(String::new, |_| format!("3/{}", index + 1)),
         b'x' => "0".to_owned(),
         other => unreachable!("%{}", char::from(other)),
     }

@@ -330,6 +330,8 @@ def _how_long(design: Design, plan: Plan, expected: Outlook | None) -> Iterator[
         yield "lengths", sentence
     early = ", less if an earlier look at the verdict decides" if plan.stop_early and len(plan.looks) > 1 else ""
     at_most = format_duration(estimates["seconds_at_most"])
+    for number, doubt in enumerate(words_of(plan).doubts(design.spec)):
+        yield "capture" if number == 0 else "", doubt
     yield "time", f"about {at_most}{early}; loading comes on top"
     on_each = " on each host" if plan.hosts else ""
     yield "disk", f"about {estimates['disk_mb']:,} MB{on_each} while it runs, with the largest data"

@@ -106,6 +106,7 @@ def _look(workload: str, data: str, source: str) -> ReplayFiles:
             statements=about["statements"],
             recorded_s=about["span_us"] / 1e6,
             server_version=about.get("server_version"),
+            doubts=[f"{entry['count']:,} {entry['why']}" for entry in about.get("left_out", [])],
         )
     except StudyError as error:
         raise StudyError(f"{source}: {error}") from None

@@ -1,6 +1,6 @@
 //! The format `csvlog`: 23 columns up to version 12, 24 in 13, 26 from 14 on.
 
-use super::fields::sqlstate;
+use super::fields::{sqlstate, transaction};
 use super::mixed::messages_of_another_form;
 use super::record::{LogItem, Record, Sink, Unreadable, report};
 use super::row::{COLUMNS, begins_row, column, rows_within, split, time};
@@ -140,6 +140,7 @@ fn fill(record: &mut Record, texts: &[&str; 26], line: u64) -> Option<()> {
         _ => return None,
     }
     record.sqlstate = sqlstate(texts[column::SQLSTATE]).filter(|code| code != b"00000");
+    record.transaction = transaction(texts[column::TRANSACTION]);
     for (text, column) in [
         (&mut record.user, column::USER),
         (&mut record.database, column::DATABASE),

@@ -61,6 +61,7 @@ pub struct Fields<'a> {
     pub is_application_last: bool,
     pub backend_type: &'a str,
     pub sqlstate: Option<[u8; 5]>,
+    pub transaction: Option<u32>,
     /// True if the text in the place of a name is another field, such as a time: it belongs to the next message, since
     /// this one was torn off within its prefix.
     pub has_field_in_name: bool,
@@ -181,7 +182,8 @@ impl<'a> Fields<'a> {
             Field::SqlState => self.sqlstate = Some(sqlstate(value)?),
             Field::SessionId => self.session_id = Some(value).filter(|id| is_session_id(id))?,
             Field::SessionStart => self.session_start = Some(Timestamp::take(value)?.0),
-            Field::Counter | Field::VirtualTransaction | Field::QueryId | Field::Other => {}
+            Field::VirtualTransaction => self.transaction = transaction(value),
+            Field::Counter | Field::QueryId | Field::Other => {}
         }
         Some(self)
     }
@@ -228,6 +230,12 @@ fn has_time(text: &str) -> bool {
 pub fn sqlstate(text: &str) -> Option<[u8; 5]> {
     let code: [u8; 5] = text.as_bytes().try_into().ok()?;
     code.iter().all(|c| c.is_ascii_digit() || c.is_ascii_uppercase()).then_some(code)
+}
+
+/// Returns the number of the transaction in a virtual transaction identifier such as `3/17`, which is 0 outside of
+/// transactions.
+pub fn transaction(text: &str) -> Option<u32> {
+    text.split_once('/')?.1.parse().ok()
 }
 
 /// Returns true if a text has the form of `%c`: the start in seconds since 1970, and the process. Both have at most 32

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::fields::sqlstate;
+use super::fields::{sqlstate, transaction};
 use super::mixed::{messages_of_another_form, objects};
 use super::record::{LogItem, Record, Sink, Unreadable, report};
 use super::source::LogLines;
@@ -26,6 +26,8 @@ struct Message {
     session_id: String,
     #[serde(alias = "session_start_time")]
     session_start: String,
+    #[serde(alias = "virtual_transaction_id")]
+    vxid: String,
     error_severity: String,
     #[serde(alias = "sql_state_code")]
     state_code: String,
@@ -129,6 +131,7 @@ fn fill(record: &mut Record, message: Message) -> Option<()> {
         _ => return None,
     }
     record.sqlstate = sqlstate(&message.state_code).filter(|code| code != b"00000");
+    record.transaction = transaction(&message.vxid);
     record.user = message.user;
     record.database = message.dbname;
     record.session_id = message.session_id;

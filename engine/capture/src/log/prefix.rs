@@ -152,6 +152,7 @@ impl Matched<'_> {
         record.pid = self.pid;
         record.session_start = fields.session_start;
         record.sqlstate = fields.sqlstate.filter(|state| state != b"00000");
+        record.transaction = fields.transaction;
         record.has_no_user = self.has_no_user;
         for (text, value) in [
             (&mut record.session_id, fields.session_id),

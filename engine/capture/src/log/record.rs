@@ -27,6 +27,9 @@ pub struct Record {
     /// The language, if the server says its messages in another one than English.
     pub language: Option<Language>,
     pub sqlstate: Option<[u8; 5]>,
+    /// The number of the transaction in its session, from the virtual transaction identifier: 17 for `3/17`. It is 0
+    /// outside of transactions. `None` if the log does not have it.
+    pub transaction: Option<u32>,
     pub message: String,
     pub detail: String,
     pub context: String,
@@ -51,7 +54,7 @@ impl Record {
             text.clear();
             text.shrink_to(KEPT);
         }
-        (self.session_start, self.language, self.sqlstate) = (None, None, None);
+        (self.session_start, self.language, self.sqlstate, self.transaction) = (None, None, None, None);
         self.has_no_user = false;
     }
 

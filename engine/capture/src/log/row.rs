@@ -15,6 +15,7 @@ pub mod column {
     pub const PID: usize = 3;
     pub const SESSION_ID: usize = 5;
     pub const SESSION_START: usize = 8;
+    pub const TRANSACTION: usize = 9;
     pub const SEVERITY: usize = 11;
     pub const SQLSTATE: usize = 12;
     pub const MESSAGE: usize = 13;

@@ -6,6 +6,7 @@
 //! - `settings`: the setting that a statement changes
 //! - `tokens`: the tokens of a text
 //! - `units`: the words of intervals
+//! - `untyped`: parameters whose types decide what a statement does
 
 pub mod commands;
 pub mod literals;
@@ -13,3 +14,4 @@ pub mod reading;
 pub mod settings;
 pub mod tokens;
 pub mod units;
+pub mod untyped;

@@ -28,6 +28,7 @@ class ReplayFiles(Record):
     server_version: str | None = Field(
         None, description="The version of the server that wrote the logs, if the logs have it."
     )
+    doubts: list[str] = added([], "What the capture left out, added or doubts, with its counts, as its summary says.")
 
 
 class ReplayLoad(PointKind, Record):

@@ -16,6 +16,10 @@ class KindWords:
         load = spec.load
         return f"{plural(len(plan.load_points), 'load point')}, {load.protocol} protocol, fill factor {load.fillfactor}"
 
+    def doubts(self, spec: StudySpec) -> list[str]:
+        """Returns what the load may do otherwise than the recorded one, a text each; empty if nothing was recorded."""
+        return []
+
     def trial(self, spec: StudySpec, plan: Plan) -> str:
         """Returns the lengths and the amount of work of a trial in words, for the report of a study that has run."""
         lengths = f"{format_duration(plan.warmup_s)} of warm-up, {format_duration(plan.duration_s)} measured"

@@ -21,6 +21,10 @@ class ReplayWords(KindWords):
             f"{replay.data_sha256}): {replay.label}{most}"
         )
 
+    def doubts(self, spec: StudySpec) -> list[str]:
+        files = spec.load.replay.files
+        return files.doubts if files is not None else []
+
     def trial(self, spec: StudySpec, plan: Plan) -> str:
         replay = plan.load_points[0].replay
         return f"one replay {replay.pace}" if replay is not None else "one replay"

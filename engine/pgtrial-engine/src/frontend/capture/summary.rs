@@ -54,7 +54,7 @@ pub fn text(about: &About, commonest: &[(u64, Template)], directory: &Path) -> S
         let _ = writeln!(text, "  {statements:>9} {percent:>5.1}%  {}", shortened(&template.text));
     }
     if !about.left_out.is_empty() {
-        text += "left out or doubtful:\n";
+        text += "left out, added or doubtful:\n";
     }
     for left_out in &about.left_out {
         let (place, count) = (&left_out.first, left_out.count);

@@ -1,0 +1,141 @@
+//! Transactions of several statements whose BEGIN is not in the log. A batch of the extended protocol, which ends with
+//! one Sync, is such a transaction; the number of the transaction, which the log may have, shows it.
+
+use crate::format::{Error, Parameterization, Protocol, RecordedStatement, SessionId, TemplateShape, Writer};
+use crate::parameters::Values;
+use crate::sql::commands::BlockStep;
+use crate::time::Micros;
+
+/// A statement that is complete, and what is known of its transaction.
+pub struct Completed {
+    pub statement: RecordedStatement,
+    pub parameters: Values,
+    /// [`crate::log::Record::transaction`]
+    pub transaction: Option<u32>,
+    pub step: BlockStep,
+}
+
+/// Writes the statements of a session, with BEGIN and COMMIT around those that were one transaction without them.
+#[derive(Default)]
+pub struct Transactions(State);
+
+#[derive(Default)]
+enum State {
+    /// The session is in no transaction that goes on with the next statement, as far as is known.
+    #[default]
+    Outside,
+    /// The first statement of a transaction. It waits for the next one, which shows whether BEGIN must stand before it.
+    First(u32, Box<Completed>),
+    /// The session is in a transaction whose BEGIN the log has.
+    Begun(Option<u32>),
+    /// The session is in a transaction whose BEGIN was added.
+    Added(Added),
+}
+
+/// A transaction for which BEGIN was added.
+struct Added {
+    transaction: u32,
+    has_failed: bool,
+    /// The time at which its last statement ended.
+    end: Micros,
+}
+
+impl Transactions {
+    /// Returns true if the session is in a transaction block, as far as the log has its BEGIN.
+    pub fn is_in_block(&self) -> bool {
+        matches!(self.0, State::Begun(_))
+    }
+
+    /// Writes a statement, or keeps it until the next one. Returns true if it is the second one of a transaction for
+    /// which BEGIN was added.
+    pub fn write(&mut self, completed: Completed, id: SessionId, writer: &mut Writer) -> Result<bool, Error> {
+        let number = completed.transaction.filter(|number| *number > 0);
+        match std::mem::take(&mut self.0) {
+            State::First(transaction, first) if number == Some(transaction) => {
+                add(Command::Begin, first.statement.start, id, writer)?;
+                let mut added = Added { transaction, has_failed: false, end: 0 };
+                added.write(&first, id, writer)?;
+                added.write(&completed, id, writer)?;
+                self.0 = added.after(completed.step);
+                Ok(true)
+            }
+            State::Added(mut added) if number == Some(added.transaction) || completed.step == BlockStep::End => {
+                added.write(&completed, id, writer)?;
+                self.0 = added.after(completed.step);
+                Ok(false)
+            }
+            State::Begun(begun) if begun.is_none() || number == begun || completed.step == BlockStep::End => {
+                write(&completed, id, writer)?;
+                self.0 = if completed.step == BlockStep::End { State::Outside } else { State::Begun(begun) };
+                Ok(false)
+            }
+            before => {
+                before.end(id, writer)?;
+                self.0 = match (completed.step, number) {
+                    (BlockStep::Begin, _) => State::Begun(number),
+                    (BlockStep::Stay, Some(number)) => {
+                        self.0 = State::First(number, Box::new(completed));
+                        return Ok(false);
+                    }
+                    _ => State::Outside,
+                };
+                write(&completed, id, writer)?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Writes what was kept, and ends a transaction for which BEGIN was added.
+    pub fn end(&mut self, id: SessionId, writer: &mut Writer) -> Result<(), Error> {
+        std::mem::take(&mut self.0).end(id, writer)
+    }
+}
+
+impl State {
+    fn end(self, id: SessionId, writer: &mut Writer) -> Result<(), Error> {
+        match self {
+            State::Outside | State::Begun(_) => Ok(()),
+            State::First(_, first) => write(&first, id, writer),
+            State::Added(Added { has_failed: true, end, .. }) => add(Command::Rollback, end, id, writer),
+            State::Added(Added { has_failed: false, end, .. }) => add(Command::Commit, end, id, writer),
+        }
+    }
+}
+
+impl Added {
+    fn write(&mut self, completed: &Completed, id: SessionId, writer: &mut Writer) -> Result<(), Error> {
+        let RecordedStatement { start, duration, failure, .. } = completed.statement;
+        self.has_failed |= failure.is_some();
+        self.has_failed &= completed.step != BlockStep::RollBackToSavepoint;
+        self.end = self.end.max(start.saturating_add(duration.unwrap_or(0)));
+        write(completed, id, writer)
+    }
+
+    /// Returns the state of the session after the transaction's last statement, which does this.
+    fn after(self, step: BlockStep) -> State {
+        if step == BlockStep::End { State::Outside } else { State::Added(self) }
+    }
+}
+
+fn write(Completed { statement, parameters, .. }: &Completed, id: SessionId, writer: &mut Writer) -> Result<(), Error> {
+    writer.statement(id, statement, parameters)
+}
+
+/// A statement that the log does not have.
+enum Command {
+    Begin,
+    Commit,
+    Rollback,
+}
+
+fn add(command: Command, start: Micros, id: SessionId, writer: &mut Writer) -> Result<(), Error> {
+    let text = match command {
+        Command::Begin => "BEGIN",
+        Command::Commit => "COMMIT",
+        Command::Rollback => "ROLLBACK",
+    };
+    let parameters = Parameterization::Literals { places: &[], first: 1 };
+    let template = writer.template(&TemplateShape { protocol: Protocol::Simple, text, parameters })?;
+    let statement = RecordedStatement { start, template, ..RecordedStatement::default() };
+    writer.statement::<String>(id, &statement, &[])
+}
