@@ -112,6 +112,10 @@ impl Reason {
                 "statements that are replaced as a whole and fail when they are replayed: their quotes do not pair, or they \
                  failed because the server could not read them, so values cannot be told from the rest"
             }
+            Self::CancelledUnknown => {
+                "statements that were cancelled, without the time at which they began, so that a replay cannot cancel them in \
+                 time: set log_statement = 'all' too"
+            }
             Self::BeginAdded => {
                 "transactions of several statements whose BEGIN is not in the log, such as batches: they are replayed between \
                  BEGIN and COMMIT"

@@ -1,7 +1,7 @@
 //! Recognizes the messages of a server that captures need, such as statements and durations. Source:
 //! `src/backend/tcop/postgres.c` and `src/backend/utils/init/postinit.c` of PostgreSQL 9.6 to 18.
 
-use crate::format::Protocol;
+use crate::format::{Protocol, SqlState};
 use crate::sql::tokens::{SqlToken, Tokens};
 use crate::time::Micros;
 
@@ -143,6 +143,17 @@ fn names(text: &str) -> Names<'_> {
         &rest[..end]
     };
     Names { user: value("user="), database: value("database="), application: value("application_name=") }
+}
+
+/// Returns the SQLSTATE of an error by which a statement was ended from outside; a log may have the message alone.
+pub fn cancellation(message: &str) -> Option<SqlState> {
+    const MESSAGES: [(&str, &SqlState); 4] = [
+        ("canceling statement due to user request", b"57014"),
+        ("canceling statement due to statement timeout", b"57014"),
+        ("terminating connection due to administrator command", b"57P01"),
+        ("connection to client lost", b"08006"),
+    ];
+    MESSAGES.iter().find(|(text, _)| message == *text).map(|(_, code)| **code)
 }
 
 /// Returns the parameters in the detail of an executed statement.

@@ -237,7 +237,8 @@ impl Recorder {
 
     /// Takes an error of a client's session.
     fn own_error(&mut self, record: &Record, source: &str) -> Result<(), CaptureError> {
-        let failure = record.sqlstate.map_or(StatementFailure::Unstated, StatementFailure::Code);
+        let sqlstate = record.sqlstate.or_else(|| message::cancellation(&record.message));
+        let failure = sqlstate.map_or(StatementFailure::Unstated, StatementFailure::Code);
         let hash = hash_of(&record.statement);
         // Without log_min_error_statement an error does not say what failed. A session may also fail while it is idle.
         let is_its = |pending: &Pending| match record.statement.is_empty() {
@@ -295,6 +296,9 @@ impl Recorder {
         }
         if is_copy_with_client(sent.text) {
             return self.leave_out(Reason::CopyData, source, record.line);
+        }
+        if sent.failure.is_some_and(|failure| failure.is_cancelled()) {
+            return self.leave_out(Reason::CancelledUnknown, source, record.line);
         }
         let backslashes = open.backslashes;
         open.backslashes = chosen_backslashes(sent.text).unwrap_or(backslashes);

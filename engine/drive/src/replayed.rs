@@ -4,23 +4,24 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ground::poll::Token;
 
+use crate::cancels::{Cancels, RunningStatement};
 use crate::client::{Awaited, Client};
 use crate::ledger::replay::{ReplayTotals, ReplyRows, TransactionErrors};
 use crate::ledger::{Counting, Tally};
 use crate::mode::{Asked, Mode};
 use crate::outcome::Cause;
 use crate::plan::{ModePlan, Plan};
+use crate::replay_plan::{ReplayPace, ReplayPlan};
 use crate::report::Report;
 use crate::shell::{Shell, TransportOf};
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::error::{ConnectionError, ServerError};
 use wire::{Connection, OpenError};
-use workload::recorded::{Expected, Micros, Recorded, Scheduled};
+use workload::recorded::{Expected, Recorded, Scheduled};
 use workload::{ActionResult, RecordedRequest, ReplayActions, SessionStep};
 
 /// A server that has too many connections (SQLSTATE 53300) is asked again after this time, for as long as that:
@@ -32,41 +33,6 @@ const TOO_MANY_CONNECTIONS: &str = "53300";
 /// The greatest number of different unexpected errors that a thread reports.
 const MOST_NOTES: usize = 100;
 
-/// Recorded sessions; a client runs one after the other, and each of their statements counts as a transaction.
-#[derive(Debug, Clone)]
-pub struct ReplayPlan {
-    pub pace: ReplayPace,
-    /// The time after which no transaction begins. Transactions under way are finished without pauses. `None`: the load
-    /// ends with its last session.
-    pub time: Option<Duration>,
-    /// The names that messages use for the statements of each account.
-    pub accounts: Arc<[String]>,
-}
-
-/// The times at which recorded statements start.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ReplayPace {
-    /// Statements start at their recorded times divided by `speed`, whether or not the server keeps up.
-    Recorded { speed: f64 },
-    /// Each statement starts when the one before it in its session has ended.
-    BackToBack,
-}
-
-impl ModePlan for ReplayPlan {
-    fn time(&self) -> Option<Duration> {
-        self.time
-    }
-
-    /// Returns true if statements start at their recorded times, and false if they run back to back.
-    fn has_schedule(&self) -> bool {
-        matches!(self.pace, ReplayPace::Recorded { .. })
-    }
-
-    fn counts_queries(&self) -> bool {
-        true
-    }
-}
-
 /// The replay of one thread.
 pub struct Replayed {
     pace: ReplayPace,
@@ -74,6 +40,7 @@ pub struct Replayed {
     /// The time at which the replay began.
     began: Nanos,
     totals: ReplayTotals,
+    cancels: Cancels,
     /// The errors that have been reported, by account and SQLSTATE. Those of connections have no account.
     noted: BTreeSet<(Option<usize>, String)>,
 }
@@ -83,6 +50,8 @@ pub struct Replayed {
 pub struct ReplayClient {
     /// The recorded rows and errors of the statement that is under way or comes next.
     expected: Expected,
+    /// The number of statements that the client has begun.
+    statements: u64,
     /// The errors of the transaction under way.
     errors: TransactionErrors,
     /// True if the session has ended a transaction block.
@@ -113,6 +82,7 @@ impl<S: Shell> Mode<S> for Replayed {
             accounts: Arc::clone(&load.accounts),
             began: 0,
             totals: ReplayTotals::new(load.accounts.len()),
+            cancels: Cancels::default(),
             noted: BTreeSet::new(),
         };
         (mode, Tally { pace: load.has_schedule().then(Box::default), ..Tally::default() })
@@ -143,6 +113,7 @@ impl<S: Shell> Mode<S> for Replayed {
         transaction.scheduled = transaction.scheduled.min(now);
         transaction.began = now;
         thread.books.note_oversleep(now - transaction.scheduled);
+        thread.mode.begin_statement(client, now);
         thread.drive(client, now);
     }
 
@@ -274,19 +245,35 @@ impl<S: Shell> Mode<S> for Replayed {
         }
     }
 
+    fn wakes_at(&self) -> Option<Nanos> {
+        self.cancels.next()
+    }
+
+    /// Cancels the statements whose time has come.
+    fn served(thread: &mut ReplayThread<'_, S>, clients: &mut [SessionClient<S>]) {
+        if thread.mode.cancels.next().is_none() {
+            return;
+        }
+        let now = thread.shell.now();
+        let running = |RunningStatement { client, number }| {
+            let client = clients.get(client).filter(|client| client.own.statements == number)?;
+            client.connection.as_ref()?.busy_backend()
+        };
+        thread.mode.cancels.send(now, &thread.shell, running);
+    }
+
     fn finish(&mut self) -> ReplayTotals {
         std::mem::take(&mut self.totals)
     }
 }
 
 impl Replayed {
-    /// Converts a time of the recording to a time of this replay; `None` if statements do not wait for their recorded
-    /// times.
-    fn moment(&self, at: Micros) -> Option<Nanos> {
-        match self.pace {
-            ReplayPace::Recorded { speed } => Some(self.began.saturating_add((at as f64 * 1000.0 / speed) as Nanos)),
-            ReplayPace::BackToBack => None,
-        }
+    /// Notes that a client begins its next statement or session at `now`.
+    fn begin_statement<S: Shell>(&mut self, client: &mut SessionClient<S>, now: Nanos) {
+        client.own.statements += 1;
+        let Some(after) = client.own.expected.cancelled_after else { return };
+        let statement = RunningStatement { client: client.index, number: client.own.statements };
+        self.cancels.add(now.saturating_add(self.pace.length(after)), statement);
     }
 
     /// Notices a session whose first COMMIT or ROLLBACK has no transaction to end.
@@ -319,11 +306,11 @@ impl<S: Shell> ReplayThread<'_, S> {
             client.stop();
             return Some(now);
         }
+        client.own.expected = statement.unwrap_or_default();
         if let Some(expected) = statement {
             self.mode.note_block(client, &expected);
-            client.own.expected = expected;
         }
-        let at = self.mode.moment(at).unwrap_or(now);
+        let at = self.mode.pace.moment(self.mode.began, at).unwrap_or(now);
         client.transaction.tries = 1;
         client.transaction.began = now;
         if at > now && !is_over {
@@ -332,6 +319,7 @@ impl<S: Shell> ReplayThread<'_, S> {
             return None;
         }
         client.transaction.scheduled = at.min(now);
+        self.mode.begin_statement(client, now);
         Some(now)
     }
 

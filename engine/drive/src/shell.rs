@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use ground::clock::{Clock, Nanos};
@@ -44,12 +45,18 @@ pub trait Shell: Send {
     /// that a set time has come.
     fn tokens(ready: &Self::Ready, count: usize) -> impl Iterator<Item = usize>;
 
+    /// Asks servers to cancel what these sessions are doing, and does not wait for that. Errors are not reported.
+    fn cancel_aside(&self, backends: Vec<Arc<Backend>>);
+
     /// Asks servers to cancel what these sessions are doing ([`wire::cancel::cancel`]).
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, until: Instant) -> Result<(), OpenError>;
 }
 
 /// The transport by which a shell reaches a server.
 pub type TransportOf<S> = <<S as Shell>::Network as Network>::Transport;
+
+/// The longest time that a request takes which is sent aside.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The shell of the operating system.
 pub struct System {
@@ -101,6 +108,12 @@ impl Shell for System {
     #[inline(always)]
     fn tokens(ready: &Ready, count: usize) -> impl Iterator<Item = usize> {
         ready.tokens(count)
+    }
+
+    fn cancel_aside(&self, backends: Vec<Arc<Backend>>) {
+        let until = Instant::now() + CANCEL_PATIENCE;
+        // The requests need connections of their own, for which the thread's other clients must not wait.
+        let _ = Builder::new().spawn(move || wire::cancel::cancel(&backends, until));
     }
 
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, until: Instant) -> Result<(), OpenError> {

@@ -21,6 +21,8 @@ pub struct Expected {
     pub account: usize,
     /// The failure, if the statement failed.
     pub failure: Option<StatementFailure>,
+    /// The time after which the statement was cancelled, if it was.
+    pub cancelled_after: Option<Micros>,
     /// The number of rows that the statement returned or changed, if that was recorded.
     pub rows: Option<u64>,
     /// True if the statement ends a transaction block: COMMIT, ROLLBACK and the like.
@@ -40,9 +42,15 @@ pub enum Recorded<'a> {
     Values { statement: &'a Statement, mode: QueryMode, values: &'a [Value] },
 }
 
+const QUERY_CANCELED: &str = "57014";
+
 impl Expected {
     /// Returns true if an error with this SQLSTATE is the recorded one.
     pub fn is_failure(&self, sqlstate: &str) -> bool {
+        // Whichever way it was cancelled, the replay sends a cancel request.
+        if self.cancelled_after.is_some() && sqlstate == QUERY_CANCELED {
+            return true;
+        }
         match self.failure {
             Some(StatementFailure::Code(code)) => code.as_slice() == sqlstate.as_bytes(),
             Some(StatementFailure::Unstated) => true,

@@ -38,7 +38,23 @@ const FAILED: u8 = 4;
 const ROWS: u8 = 8;
 const PARAMETERS: u8 = 16;
 
+/// The SQLSTATEs of statements that were ended from outside: by a cancel request or a timeout, by the end of their
+/// session, or by the loss of their client.
+const CANCELLED: [&SqlState; 3] = [b"57014", b"57P01", b"08006"];
+
+impl StatementFailure {
+    /// Returns true if the statement was ended from outside: in a replay it would run on.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Code(code) if CANCELLED.contains(&code))
+    }
+}
+
 impl RecordedStatement {
+    /// Returns true if the statement was ended from outside.
+    pub fn was_cancelled(&self) -> bool {
+        self.failure.is_some_and(|failure| failure.is_cancelled())
+    }
+
     /// Appends the statement to a chunk; `before` is the start of the statement before it there, or 0.
     pub(super) fn encode<T: AsRef<[u8]>>(&self, before: Micros, parameters: &[Option<T>], out: &mut Vec<u8>) {
         let flag = |is_there: bool, flag: u8| if is_there { flag } else { 0 };

@@ -14,7 +14,7 @@ use crate::closed::{ClosedPlan, Limit};
 use crate::plan::{Load, Notes, Plan, ScriptOptions};
 use crate::pool::PoolPlan;
 use crate::pooled::PooledPlan;
-use crate::replayed::{ReplayPace, ReplayPlan};
+use crate::replay_plan::{ReplayPace, ReplayPlan};
 use crate::slices::Slices;
 use crate::staged::StagedPlan;
 use ground::clock::Nanos;

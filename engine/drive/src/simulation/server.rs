@@ -361,10 +361,15 @@ impl World {
         self.deliver(strand, id, at, reply, commits);
     }
 
-    /// Serves a cancel request for the session of a server process.
+    /// Serves a cancel request, for the session of a server process, of a thread that ends.
     pub fn cancel(&mut self, process: u32) {
+        self.strands[process as usize / 1_000_000].is_called_off = true;
+        self.break_off(process);
+    }
+
+    /// Serves a cancel request for the session of a server process.
+    pub fn break_off(&mut self, process: u32) {
         let (strand, id) = (process as usize / 1_000_000, process as usize % 1_000_000);
-        self.strands[strand].is_called_off = true;
         if self.happens(self.faults.silence) {
             return;
         }

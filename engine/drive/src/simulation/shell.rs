@@ -160,6 +160,12 @@ impl Shell for SimulatedShell<'_> {
         ready.iter().take(count).copied()
     }
 
+    fn cancel_aside(&self, backends: Vec<Arc<Backend>>) {
+        for process in backends.iter().filter_map(|backend| backend.process()) {
+            world(|world| world.break_off(process));
+        }
+    }
+
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, _until: Instant) -> Result<(), OpenError> {
         if world(|world| world.faults.is_deaf) {
             world(|world| world.strands[self.strand()].is_called_off = true);

@@ -10,6 +10,8 @@ use events::{
 #[derive(Debug, Clone)]
 pub struct ReplayDescription {
     pub plan: ReplayPlanRecord,
+    /// What the capture left out, added or doubts, with the counts.
+    pub doubts: Vec<String>,
     /// The templates that are counted separately, in the order of their accounts.
     pub templates: Vec<TemplateName>,
     /// The number of templates that are counted together.

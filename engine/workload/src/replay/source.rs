@@ -99,6 +99,7 @@ impl Replay {
         Expected {
             account: self.accounts.of(statement.template),
             failure: statement.failure,
+            cancelled_after: statement.duration.filter(|_| statement.was_cancelled()),
             rows: statement.rows,
             ends_block: request.ends_block,
             discards: request.discards,

@@ -81,6 +81,8 @@ impl Replay {
                 2 => Some(StatementFailure::Unstated),
                 _ => None,
             };
+            let is_cancelled = expected.failure == Some(StatementFailure::Code(*b"40001"));
+            expected.cancelled_after = is_cancelled.then_some(self.at.time % 20_000);
             expected.rows = (self.random.unit() < 0.5).then(|| self.random.range(0, 2) as u64);
             expected.discards = self.at.statement.is_multiple_of(4) && self.random.unit() < 0.2;
         }

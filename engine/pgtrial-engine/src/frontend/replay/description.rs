@@ -38,6 +38,7 @@ pub fn describe(options: &ReplayOptions, replay: &Replay) -> ReplayDescription {
             sample_percent: options.sample,
             copies: options.copies,
         },
+        doubts: replay.about().left_out.iter().map(|left_out| format!("{} {}", left_out.count, left_out.why)).collect(),
         templates: replay
             .templates()
             .map(|template| TemplateName { id: template.id, text: shortened(&template.text, LONGEST_TEXT) })

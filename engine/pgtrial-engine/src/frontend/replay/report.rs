@@ -138,7 +138,10 @@ impl Report<'_> {
         ] {
             writeln!(out, "{what}: {}{}", failures.values().sum::<u64>(), kinds(failures))?;
         }
-        Ok(())
+        if !described.doubts.is_empty() {
+            writeln!(out, "left out, added or doubtful in the capture:")?;
+        }
+        described.doubts.iter().try_for_each(|doubt| writeln!(out, "  {doubt}"))
     }
 
     fn write_times(&mut self) -> Result {
@@ -288,6 +291,7 @@ mod tests {
                 sample_percent: 50.0,
                 copies: 1,
             },
+            doubts: vec!["6 statements in doubt".to_owned()],
             templates: vec![template(4, "select 1"), template(7, "update"), template(8, "never")],
             other_templates: 12,
             hashes_results: true,
@@ -323,6 +327,8 @@ mod tests {
             "rows returned or changed: 16",
             "errors as recorded: 0",
             "errors that were not recorded: 1 (42P01: 1)",
+            "left out, added or doubtful in the capture:",
+            "6 statements in doubt",
             "new following recorded gone SQLSTATE statement",
             "1 60 0 0 42P01 7: update",
             "0 0 3 2 23505 7: update",
