@@ -20,7 +20,7 @@ __version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:
-    """The interface for Python is imported when it is first used: the command line starts without it."""
+    """Imports the interface for Python when it is first used, so that the command line starts without it."""
     if name in ("Study", "compare", "open"):
         return getattr(importlib.import_module("pgtrial.api"), name)
     raise AttributeError(f"module 'pgtrial' has no attribute {name!r}")

@@ -80,7 +80,7 @@ class Chart:
         return self._spec
 
     def save(self, path: str | Path) -> None:
-        """Write the chart as .svg, .png, .html or .json. Raises ValueError for another ending."""
+        """Writes the chart as .svg, .png, .html or .json. Raises ValueError for another ending."""
         file = Path(path)
         match file.suffix:
             case ".svg":
@@ -283,7 +283,7 @@ class Study:
 
 
 def open(path: str | Path) -> Study:
-    """Open a study directory or a bundle. Raises StoreError."""
+    """Opens a study directory or a bundle. Raises StoreError."""
     with ExitStack() as stack:
         study = Study(stack.enter_context(open_study(Path(path))), Path(path))
         # a bundle is unpacked for as long as its study is in use
@@ -301,12 +301,12 @@ def compare(
     server: dict[str, Any] | None = None,
     **load: Any,
 ) -> Study:
-    """Run a comparison as `pgtrial compare` does, and write its report.
+    """Runs a comparison as `pgtrial compare` does, and writes its report.
 
-    `arms` are those of the command line, the baseline first. `load`, `verdict` and `server` hold keys of these sections
-    of a study file: compare("jit=on", "jit=off", workload="select-only", clients=8, verdict={"budget": "10min"}).
-    `results` is the study's directory; a study that is unfinished there goes on. Raises StudyError, ArmError or
-    StoreError, each with one clear sentence.
+    `arms` are written as on the command line, the baseline first. `load`, `verdict` and `server` hold keys of these
+    sections of a study file: compare("jit=on", "jit=off", workload="select-only", clients=8, verdict={"budget":
+    "10min"}). `results` is the directory of the study. If there is an unfinished study in it, it goes on. Raises
+    StudyError, ArmError or StoreError, each with one sentence.
     """
     without_weak_folders()
     sections = {"load": load, "server": server or {}, "verdict": verdict or {}}

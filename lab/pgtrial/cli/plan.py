@@ -244,7 +244,7 @@ def _where(design: Design, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str]
 
 
 def _altered(design: Design) -> Iterator[tuple[str, list[str]]]:
-    """Arms with the settings of their given servers that are changed."""
+    """Yields the arms whose given servers are changed, with the settings that are changed."""
     for arm, server in design.given.items():
         names = [name for name in server.settings if name not in design.sessions.get(arm, {})]
         if names and (arm == design.baseline or not design.sessions):

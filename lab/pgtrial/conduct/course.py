@@ -104,7 +104,7 @@ class Course:
     machines: list[MachineShare] = field(default_factory=list)
 
     def lose(self, error: psycopg.Error) -> None:
-        """Notes that the lab's own session broke during the load; the engine still reports what it measured."""
+        """Records that the lab's own session broke during the load. The engine still reports its measurements."""
         self.lost = self.lost or sentence(error)
 
     def fail(self, reason: str) -> None:
@@ -113,7 +113,8 @@ class Course:
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """A context manager within which an error that concerns this trial alone fails the trial, and is not raised."""
+        """Returns a context manager in which an error that concerns only this trial makes the trial fail, and is not
+        raised."""
         try:
             yield
         except (TrialError, psycopg.Error) as error:

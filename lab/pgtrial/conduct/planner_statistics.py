@@ -102,7 +102,8 @@ def _is_quick(data: Data) -> bool:
 
 @contextmanager
 def _session(arm: Arm, data: Data, *, as_owner: bool) -> Iterator[Session]:
-    """A session on a copy of an arm's data, which is removed at its end. Raises StudyError and ArmError."""
+    """Returns a context with a session on a copy of an arm's data, which is removed at the end. Raises StudyError and
+    ArmError."""
     with (
         as_study_error(arm.name),
         temporary_folder() as logs,

@@ -25,9 +25,9 @@ def is_passed(path: Path) -> bool:
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Open a regular file for reading, without waiting. Raises OSError for everything else.
+    """Opens a regular file for reading, without waiting. Raises OSError for everything else.
 
-    A pipe is read that the caller has passed as /dev/stdin or /dev/fd/N; its content comes only once.
+    A pipe is accepted if the caller has passed it as /dev/stdin or /dev/fd/N. Its content can be read only once.
     """
     passed = is_passed(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if passed else os.O_NONBLOCK))

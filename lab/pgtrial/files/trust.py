@@ -137,10 +137,8 @@ def paths_in(options: Sequence[str]) -> list[Path]:
 
 
 def without_weak_folders() -> list[str]:
-    """Take out of this process's PATH what another account could exchange, and out of its TMPDIR.
-
-    Returns a sentence without its point for each.
-    """
+    """Removes the directories that another account could exchange from this process's PATH and TMPDIR. Returns a
+    sentence without its full stop for each."""
     said = []
     kept = []
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):

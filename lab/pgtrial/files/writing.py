@@ -66,7 +66,7 @@ def new_beside(path: Path) -> Iterator[NewFile]:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace a file by one with this content. Raises OSError and ExchangeableError."""
+    """Replaces a file by one with this content. Raises OSError and ExchangeableError."""
     with new_beside(path) as new:
         new.file.write(data)
         new.flush()
@@ -74,17 +74,14 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 def make_directory(path: Path, mode: int = 0o777) -> None:
-    """Make a directory with this mode, and those above it, where they are not there.
-
-    Raises OSError and ExchangeableError.
-    """
+    """Makes a directory with this mode, and those above it that do not exist. Raises OSError and ExchangeableError."""
     check_exchangeable(path)
     path.mkdir(mode=mode, parents=True, exist_ok=True)
     check_exchangeable(path)  # somebody may have been faster, in a directory such as /tmp
 
 
 def open_own(path: str, flags: int, mode: int = 0o666) -> int:
-    """Open a file for writing that is no link, pipe or device; an opener for `open`. Raises OSError."""
+    """Opens a file for writing that is no link, pipe or device. It serves as the opener of `open`. Raises OSError."""
     check_exchangeable(Path(path))
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

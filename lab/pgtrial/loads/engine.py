@@ -152,7 +152,7 @@ class EngineRun(LoadRun):
         return self._process.pid
 
     def feed(self, text: str) -> None:
-        """Writes to the standard input of a fed process. One that has ended takes nothing any more."""
+        """Writes to the standard input of a process that takes input. If the process has ended, the text is lost."""
         stream = self._process.stdin
         if stream is not None and not stream.closed:
             with suppress(BrokenPipeError):

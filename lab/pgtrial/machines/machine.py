@@ -121,11 +121,9 @@ class Machine(Protocol):
     def run(
         self, command: Command, *, text_in: str | None = None, user: str | None = None, timeout_s: float | None = None
     ) -> Done:
-        """Run a command to its end, as root where `root` holds, or as another `user` of the machine, in `/`.
-
-        Without `text_in` its standard input is empty. Raises HostError only if it cannot be started or does not end in
-        time, and HostLost.
-        """
+        """Runs a command to its end in `/`, as root if `root` is true, or as another `user` of the machine. Without
+        `text_in` its standard input is empty. Raises HostError only if it cannot be started or does not end in time,
+        and HostLost."""
 
     def run_at_once(self, commands: Sequence[Command], user: str | None = None) -> list[Done]:
         """Runs commands that do not depend on each other, at the same time where the machine can, and returns how each
@@ -172,7 +170,7 @@ class Machine(Protocol):
         already."""
 
     def rmdir(self, path: Path) -> None:
-        """Remove an empty directory."""
+        """Removes an empty directory."""
 
     def remove_tree(self, path: Path) -> None:
         """Removes a directory with all that is in it, as far as possible. It need not exist."""

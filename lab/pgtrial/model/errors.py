@@ -38,7 +38,7 @@ class PgtrialError(Exception):
         return tuple(keys_in(super().__str__()))
 
     def reword(self, reword: Callable[[str], str]) -> None:
-        """Puts in place of the sentence what `reword` returns for it."""
+        """Replaces the message by what the function `reword` returns for it."""
         self.args = (reword(f"{self}"),)
 
 

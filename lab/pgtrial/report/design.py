@@ -15,7 +15,7 @@ _NO_CERTIFICATE = "none; `pgtrial selftest` makes one"
 
 
 def design(data: StudyData) -> list[tuple[str, str]]:
-    """Pairs of a term and its description."""
+    """Returns pairs of a term and its description."""
     plan, load, result = data.plan, data.spec.load, data.result
     words = words_of(plan)
     packs = {point.pack.name: point.pack for point in plan.load_points if point.pack is not None}

@@ -38,7 +38,7 @@ _MACHINE = ("cpu.model", "cpu.logical", "memory.total_mb", "os.kernel", "storage
 
 
 class Pair(Record):
-    """One comparison in both studies."""
+    """A comparison of an arm with its baseline, as the first study and the rerun found it."""
 
     arm: str
     baseline: str
@@ -93,7 +93,7 @@ class Rerun(Record):
 
 
 def rerun_of(then: StudyData, now: StudyData, bundle: str, study: str) -> Rerun:
-    """Compare the primary claims of two runs of one study."""
+    """Returns the comparison of the primary claims of two runs of one study."""
     pairs = list(_pairs(then, now))
     words: set[Agreement] = {pair.word for pair in pairs}
     agreement: Agreement = "disagrees" if "disagrees" in words else "cannot say" if "cannot say" in words else "agrees"

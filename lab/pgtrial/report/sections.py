@@ -80,7 +80,7 @@ def _lead_of_differences(data: StudyData) -> str:
 
 
 def _lead_of_costs(data: StudyData) -> str:
-    """Costs that a study declares are part of its verdict."""
+    """Returns the leading words of the section on costs. Costs that a study declares are part of its verdict."""
     lead = "The cost of a committed transaction on each arm, and how far it differs together with the speed."
     if any(METRICS[name].kind == "cost" for name in data.plan.metrics):
         return lead

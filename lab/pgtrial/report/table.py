@@ -65,7 +65,7 @@ def number(
 
 
 def by_place(*heads: str, right: Sequence[int] = (), whole: Sequence[int] = ()) -> list[Column[Sequence[Any]]]:
-    """Columns for rows that are sequences of cells in this order."""
+    """Returns columns for rows that are sequences of cells in this order."""
     return [
         Column(head, itemgetter(place), right=place in right, whole=place in whole) for place, head in enumerate(heads)
     ]
@@ -108,7 +108,7 @@ class Table(Generic[Row]):
 
     @cached_property
     def addresses(self) -> list[str | None]:
-        """The page about each row."""
+        """The address of the page about each row; None for a row without a page."""
         return [self.page_of(row) if self.page_of is not None else None for row in self.of]
 
     @cached_property

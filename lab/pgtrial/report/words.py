@@ -382,7 +382,8 @@ def failures_text(counts: Failures, plan: Plan) -> str:
 
 
 def regime(steady: list[Steadiness], cells: list[CellRegimes], plan: Plan) -> str:
-    """Returns words on the arms' levels, such as `steady` or `changes`, and on what the verdict is about."""
+    """Returns words on whether the speed of the arms changed within trials, such as `steady` or `changes`, and on which
+    part of the trials the verdict is about."""
     changing = [cell for cell in cells if cell.changes]
     cyclic = dict.fromkeys(cell.arm for cell in cells if 2 * cell.shapes.get("cyclic", 0) > cell.trials)
     parts = []

@@ -75,8 +75,8 @@ _VERSION = re.compile(r"PostgreSQL\) (\S+)")
 
 @dataclass(frozen=True)
 class ServerBinaries:
-    """One installation: its version as PostgreSQL prints it ("18.6"), its bin directory, and a phrase for its
-    origin."""
+    """An installation of PostgreSQL: its version as PostgreSQL prints it ("18.6"), its bin directory, and a phrase that
+    tells where it comes from."""
 
     version: str
     major: int

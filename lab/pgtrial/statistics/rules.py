@@ -43,7 +43,8 @@ class Rule(Protocol):
         """True if a look can decide one of `claims` that share the error at all, at least if all signs are equal."""
 
     def level(self, planned: Sequence[int], look: Look, claims: int, *, margin: bool = False) -> float:
-        """Returns the two-sided error of a single look that would reject as this one does. Forecasts rest on it.
+        """Returns the two-sided error of a test that is made only once and rejects as easily as this look does after
+        the looks before it. Forecasts use it.
 
         `margin` is true for the test whether a difference is below a margin.
         """

@@ -178,7 +178,8 @@ def sample_keys(session: Session, table: Table, seed: int) -> Keys | None:
 
 @contextmanager
 def _as_compared(session: Session) -> Iterator[None]:
-    """A transaction that reads only, in which rows have the same text on every version."""
+    """Returns a context with a read-only transaction in which rows have the same text on every version of
+    PostgreSQL."""
     with session.transaction():
         for name, setting in _SETTINGS.items():
             session.execute(f"SET LOCAL {name} = '{setting}'".encode())

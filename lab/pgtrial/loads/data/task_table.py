@@ -38,7 +38,8 @@ _BYTES_PER_ROW = 50
 
 @dataclass(frozen=True)
 class TaskTable(Data):
-    """The shape of the table: the number of values of thread_id, and the rows of each. Tasks that write keep both."""
+    """The shape of the table: the number of values of thread_id, and the number of rows of each. Tasks write, but
+    change neither."""
 
     marks: ClassVar[tuple[str, ...]] = (_MADE, _UNFINISHED)
     making_is_measured: ClassVar[bool] = True

@@ -224,7 +224,8 @@ def _take_token() -> None:
 
 @contextmanager
 def _kept_errors() -> Iterator[IO[bytes]]:
-    """Keeps what is written to the standard error, by this process's libraries too, in a file."""
+    """Returns a context in which everything that this process and its libraries write to the standard error is kept in
+    a file."""
     with tempfile.TemporaryFile() as kept:
         try:
             former = os.dup(2)

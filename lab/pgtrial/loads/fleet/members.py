@@ -102,7 +102,8 @@ def name_all(members: Sequence[Member]) -> None:
 
 ROUND_TRIPS = 8
 MOST_ROUND_TRIPS = 32
-"""The most round trips that are made. The first ones may tell too little, since a machine was busy meanwhile."""
+"""The most round trips that are measured. More than the first ones are measured if these are not precise enough,
+because a machine was busy."""
 
 MOST_OFFSET_S = 3600.0
 """The offset beyond which a clock was certainly never set, seconds."""

@@ -73,7 +73,7 @@ class Connection:
             raise
 
     def note_start(self) -> None:
-        """Remembers which boot of the host this is. After a restart, calls raise Restarted."""
+        """Remembers the current boot of the host. After a restart of the host, calls raise Restarted."""
         self._start = _told_start(self.run(ASK_START.encode())[1])
 
     def rejoin(self) -> bool:
@@ -95,7 +95,7 @@ class Connection:
         return _started_anew(before, self._start)
 
     def forget_loss(self) -> None:
-        """Lets the next call try a lost host again, once and without patience."""
+        """Allows the next call to try a lost host again, once and without waiting."""
         if self.lost is not None:
             self.lost, self._was_there = None, False
 

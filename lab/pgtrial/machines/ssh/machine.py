@@ -105,10 +105,8 @@ class RemoteMachine(PosixMachine):
         self.jobs, self._finished = directory, []
 
     def rejoin(self) -> str | None:
-        """Checks that the host is there for the next trial, even if it was lost. Returns what happened to it, or None.
-
-        Raises HostLost if it is not there; it counts as lost then.
-        """
+        """Checks that the host can be reached for the next trial, even if it was lost before. Returns what happened to
+        it, or None. Raises HostLost if it cannot be reached; the host then counts as lost."""
         was_lost = self.connection.lost is not None
         if self.connection.rejoin():
             return "was started anew"

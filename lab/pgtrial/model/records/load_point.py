@@ -60,7 +60,7 @@ class LoadPoint(Record):
     )
 
     def __hash__(self) -> int:
-        """Load points are keys of dictionaries, and dictionaries have no hash of their own."""
+        """Returns a hash, so that load points can be keys of dictionaries."""
         return hash((self.workload, self.scale, self.clients, self.rate))
 
     @property

@@ -57,5 +57,5 @@ class PackLoad(Record):
     quality: Quality | None = added(None, "The quality that measure.sql determines; None if the pack has no such file.")
 
     def __hash__(self) -> int:
-        """Load points are keys of dictionaries, and dictionaries have no hash of their own."""
+        """Returns a hash, so that load points can be keys of dictionaries."""
         return hash((self.name, self.mix))

@@ -44,7 +44,7 @@ class SuiteLoad(PointKind, Record):
     unchecked: list[str] = Field(description="The queries whose results are not compared.")
 
     def __hash__(self) -> int:
-        """Load points are keys of dictionaries, and dictionaries have no hash of their own."""
+        """Returns a hash, so that load points can be keys of dictionaries."""
         return hash((self.name, self.cache))
 
     @property

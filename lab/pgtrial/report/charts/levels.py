@@ -65,7 +65,7 @@ class Readings:
 
 
 def readings(data: StudyData, inside: list[int], over: Over) -> Readings:
-    """Levels and trials of these load points."""
+    """Returns the levels and the trials of these load points."""
     points = data.plan.load_points
     levels = [
         {

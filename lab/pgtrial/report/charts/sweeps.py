@@ -119,5 +119,5 @@ def _line(base: Layer, measured: Readings) -> Layer:
 
 
 def _marks(canvas: Canvas, measured: Readings) -> list[Layer]:
-    """Medians and single trials, without the line through the medians."""
+    """Returns the layers for medians and single trials, without the line through the medians."""
     return lines(canvas, measured, measured.places)[1:]

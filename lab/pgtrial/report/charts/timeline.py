@@ -88,7 +88,8 @@ def _shown(unit: str) -> list[str | Channel]:
 
 
 def _levels(data: StudyData, point: int) -> list[dict[str, Any]]:
-    """Levels and where they end: the median trial's where the regime changes, and those of each block's trials."""
+    """Returns the levels with the seconds at which they end: those of the median trial if the regime changes, and those
+    of the trials of each block."""
     rows: list[dict[str, Any]] = []
     for cell in data.result.regimes:
         if cell.load_point != point:

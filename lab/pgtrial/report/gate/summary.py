@@ -149,7 +149,8 @@ def _levels(result: StudyResult, claim: Claim) -> dict[str, str]:
 
 
 def moved_costs(data: StudyData, claim: Claim) -> list[Cost]:
-    """Costs of a transaction in which an arm differs clearly from the baseline, the largest difference first."""
+    """Returns the costs of a transaction in which an arm differs clearly from the baseline, the largest difference
+    first."""
     result, margin = data.result, data.plan.margin
     single = len(result.load_points) == 1
     moved = [
@@ -163,7 +164,8 @@ def moved_costs(data: StudyData, claim: Claim) -> list[Cost]:
 
 
 def _causes(data: StudyData, claim: Claim) -> Iterator[str]:
-    """Costs of a transaction that differ clearly between HEAD and BASE, the largest first."""
+    """Yields the costs of a transaction that differ clearly between HEAD and BASE as text, the largest difference
+    first."""
     result = data.result
     single = len(result.load_points) == 1
     moved = moved_costs(data, claim)

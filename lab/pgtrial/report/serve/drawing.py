@@ -107,7 +107,7 @@ def _high(difference: Estimate) -> float:
 
 
 def _round_values(low: float, high: float) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten between two values."""
+    """Returns the multiples of 1, 2 or 5 times a power of ten between two values."""
     rough = (high - low) / _TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
@@ -115,7 +115,8 @@ def _round_values(low: float, high: float) -> list[float]:
 
 
 def spark(values: Sequence[float]) -> str:
-    """Points of a line in a box of 100 x 10 whose right end is now; empty for fewer than two values."""
+    """Returns the points of a line in a box of 100 x 10, at whose right end is the present; empty for fewer than two
+    values."""
     most = max(values, default=0.0)
     if len(values) < 2 or not most:
         return ""

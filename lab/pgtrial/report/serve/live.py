@@ -137,7 +137,7 @@ class Live:
         return self._study
 
     def _analyse(self, study: StudyDirectory, blocks: int) -> str | None:
-        """Compute the result when a block has been added; returns why it could not be computed."""
+        """Computes the result when a block has been added. Returns the reason if it could not be computed."""
         if blocks == self._blocks:
             return None
         try:

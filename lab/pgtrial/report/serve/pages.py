@@ -173,7 +173,7 @@ def _estimate(comparison: SoFar, look: Look, plan: Plan) -> tuple[str, str]:
 
 
 def _about(trial: Trial) -> list[tuple[str, str]]:
-    """Pairs of a term and its description."""
+    """Returns pairs of a term and its description."""
     measured = trial.measured
     latency = measured.latency_us if measured else None
     return [

@@ -38,10 +38,8 @@ class Serving:
 
 @contextmanager
 def serving(paths: Sequence[Path], port: int | None = None) -> Iterator[Serving]:
-    """Serve the studies and histories at these paths at a port, or at one that is free.
-
-    Raises PgtrialError for a port in use.
-    """
+    """Serves the studies and histories at these paths within the context, at a port or, if it is None, at a free one.
+    Raises PgtrialError if the port is in use."""
     token = secrets.token_urlsafe(24)
     places = ", ".join(map(str, paths))
     with ExitStack() as stack:

@@ -171,7 +171,7 @@ def median_tps(level: Level) -> str | None:
 
 
 def levels_text(levels: list[float]) -> str:
-    """Levels that followed each other, tps: `1,070 then 250`."""
+    """Returns the tps of levels that followed each other as text: `1,070 then 250`."""
     return " then ".join(f"{level:,.0f}" for level in levels)
 
 
@@ -238,7 +238,7 @@ def digits(value: float, most: int = 3) -> str:
 
 
 def regime_table(data: StudyData) -> Table[CellRegimes]:
-    """Classes of the trials, the levels on both sides of the change and when it came."""
+    """Returns the table of the classes of trials, the levels before and after the change, and its time."""
     return Table(
         "The levels that the trials kept, each as the median second, and the time of the change: the "
         "median trial, and in brackets the lowest and highest trial. If more than one in four trials of "

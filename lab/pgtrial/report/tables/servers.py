@@ -45,7 +45,8 @@ _digits = partial(digits, most=4)
 
 
 def server_tables(data: StudyData) -> list[Table[Any]]:
-    """Sessions and the sampler, then host and statements; without those that were not observed."""
+    """Returns the tables of sessions and the sampler, then of the host and statements, without those that were not
+    observed."""
     waits: list[Table[Any]] = [wait_table(data), sampler_table(data)]
     host: list[Table[Any]] = [host_table(data), statement_table(data)]
     return [*(waits if data.waits else []), *(host if data.observed else [])]

@@ -68,7 +68,7 @@ def _verdict(claim: StatementClaim) -> str:
 
 
 def _of(data: StudyData, arm: str, claim: StatementClaim) -> list[tuple[int, int]]:
-    """Rows and unexpected errors of the template in each completed trial of an arm."""
+    """Returns the numbers of rows and of unexpected errors of the template in each completed trial of an arm."""
     return [
         (template.rows, sum(template.failures.values()))
         for trial in data.trials

@@ -1,7 +1,8 @@
-"""Rules that find out whether the load used what the arms differ in, by the trials' counters and statements' plans.
+"""Rules that check whether the load used the setting or the object in which the arms differ, by the counters of the
+trials and the plans of the statements.
 
-The file use.toml says in which counters and plans each fact shows. A fact without an entry there, or whose evidence was
-not recorded, is no finding. Before the first trial there are only plans.
+The file use.toml lists the counters and plans in which each fact shows. A fact that has no entry there, or whose
+evidence was not recorded, gives no finding. Before the first trial only plans are known.
 """
 
 from __future__ import annotations
