@@ -170,7 +170,7 @@ def test_a_file_that_no_gate_has_written_stays(folder, measured, option):
     write_bundle(study, Path("mine.tar.xz"), everything=False)
     for name in ("s.toml", "notes.xml", "mine.tar.xz"):
         before = Path(name).read_bytes()
-        with pytest.raises(StudyError, match=f"{name}: what is there was not written by an earlier pgtrial"):
+        with pytest.raises(StudyError, match=f"{name}: the existing file was not written by an earlier pgtrial"):
             run_gate("jit=on", "jit=off", **{option: Path(name)})
         assert Path(name).read_bytes() == before
         assert Path("gate.md").exists(), "nothing is removed where something is refused"

@@ -132,7 +132,7 @@ def test_a_damaged_template_is_made_anew_with_one_sentence(state, tmp_path):
     assert _kept(state)["scale 1"].fault == fault
 
     _, said = _run(tmp_path / "2")
-    assert said.count(f"the template {template.name} is damaged ({fault}); it is made anew") == 1
+    assert said.count(f"the template {template.name} is damaged ({fault}); it is made again") == 1
     assert len(_loads(said)) == 1
     assert _kept(state)["scale 1"].fault is None
 
@@ -146,7 +146,7 @@ def test_damage_in_the_middle_of_a_study_is_mended_and_noted_with_the_trial(stat
     notes = [trial.notes for trial in study.trials()]
     assert notes[0] == []
     assert notes[1] == [
-        f"the template {_kept(state)['scale 1'].name} is damaged (data/PG_VERSION is missing); it is made anew"
+        f"the template {_kept(state)['scale 1'].name} is damaged (data/PG_VERSION is missing); it is made again"
     ]
 
 

@@ -102,7 +102,7 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
             "CREATE TABLE n (n integer);\nCOPY n FROM stdin;\nx\n\\.\n",
             "line 3 (COPY n FROM stdin): PostgreSQL says: invalid input syntax",
         ),
-        ("CREATE TABLE n (n integer);\nCOPY n FROM stdin;\n1\n", "ends within the rows of a COPY; make the dump anew"),
+        ("CREATE TABLE n (n integer);\nCOPY n FROM stdin;\n1\n", "ends within the rows of a COPY; make the dump again"),
         (
             "CREATE TABLE n (n integer);\nCOPY n FROM stdin;\n1\n2\n\\.\nSELEC 2;\n",
             "line 6 (SELEC 2): PostgreSQL says: syntax",

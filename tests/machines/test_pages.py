@@ -110,7 +110,7 @@ def test_after_a_crash_too_what_somebody_else_has_set_stays(boot_kernel, tmp_pat
     HostJournal(tmp_path, machine).make(change(machine))
     pool.write_text("40")
     [said], _ = HostJournal(tmp_path, machine).journal.undo()
-    assert "somebody else has changed their number meanwhile, so it stays as it is." in said
+    assert "somebody else has changed their number in the meantime, so it stays as it is." in said
     assert pool.read_text() == "40"
     assert HostJournal(tmp_path, machine).journal.undo() == ([], [])
 

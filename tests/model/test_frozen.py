@@ -143,7 +143,7 @@ def test_storage_that_does_not_fit_together_is_refused():
     ):
         with pytest.raises(StudyError, match=message):
             build_study({"arms": {"a": {"storage": storage}, "b": {}}}, "test")
-    with pytest.raises(StudyError, match="storage, which is made anew"):
+    with pytest.raises(StudyError, match="storage, which is made for every trial"):
         build_study({"arms": {"a": {"storage": {"fs": "ext4"}, "reset": "vacuum"}, "b": {}}}, "test")
     with pytest.raises(StudyError, match="its server is a given one"):
         build_study({"arms": {"a": {"storage": {"fs": "ext4"}, "dsn": "host=x"}, "b": {}}}, "test")

@@ -132,7 +132,7 @@ def test_slices_and_a_fleet_and_given_servers_are_refused(folder):
     [
         ({"format": 9}, "was made by a newer pgtrial (format 9); upgrade"),
         ({"statements": 0}, "has no statements; make it from logs with statements"),
-        ({"format": None}, "capture.json is damaged; make the capture anew from its logs"),
+        ({"format": None}, "capture.json is damaged; make the capture from its logs again"),
     ],
 )
 def test_a_capture_that_cannot_be_replayed_is_refused_at_planning(folder, about, message):

@@ -199,7 +199,7 @@ def test_a_damaged_template_is_never_used_but_made_anew_with_one_sentence(store,
     assert [template.fault for template in store.kept()] == [words]
     said = []
     assert store.ensure(_order(), tmp_path / "staging", _unheard, said) == data
-    assert said == [f"the template {KEY.name} is damaged ({words}); it is made anew"]
+    assert said == [f"the template {KEY.name} is damaged ({words}); it is made again"]
     assert (data / "base" / "1").read_bytes() == b"x" * 8192
     assert store.ensure(_order(_never), tmp_path / "staging", _unheard, []) == data == store.find(KEY)
 

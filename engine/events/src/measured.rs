@@ -160,7 +160,8 @@ pub struct Times {
     pub latency_us: Option<DistributionRecord>,
     /// The histogram in the form of [`latency::Latencies::encode`]. The other histograms have the same form.
     pub histogram: String,
-    /// The service time: with a rate from the actual start, with pools with a connection.
+    /// The service time, which ends with the transaction. At a rate it begins at the actual start, and with pools of
+    /// connections when the task gets its connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_us: Option<Option<Percentiles>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -41,8 +41,8 @@ struct Request {
 /// statements end soon after. A session that executes nothing at that moment is not affected.
 ///
 /// # Errors
-/// The error of the first request that failed, in libpq's words. Requests that are not complete at the time `until`
-/// fail.
+/// Returns the error of the first request that failed, with libpq's message. Requests that are not complete at the time
+/// `until` fail.
 pub fn cancel<'a>(backends: impl IntoIterator<Item = &'a Arc<Backend>>, until: Instant) -> Result<(), OpenError> {
     let mut poll = Poll::new()?;
     let mut backends = backends.into_iter().peekable();

@@ -28,7 +28,7 @@ pub trait Transport: Read + Write {
     /// [`Transport::is_connected`] again after a while.
     fn awaits_room(&self) -> bool;
 
-    /// Returns the number of the account that the server behind a Unix socket runs as. The error is libpq's sentence.
+    /// Returns the number of the account that the server behind a Unix socket runs as. The error has libpq's message.
     fn peer_user(&self) -> Result<u32, ConnectionError>;
 }
 
@@ -54,7 +54,7 @@ pub trait Network {
 /// Checks `requirepeer`: the process that listens on a connected Unix socket must run as the account `required`.
 ///
 /// # Errors
-/// libpq's sentence on another account, or on one that the system does not know.
+/// Returns libpq's message if the server runs as another account, or as one that the system does not know.
 pub fn check_peer<T: Transport>(transport: &T, required: &str) -> Result<(), ConnectionError> {
     let failed = |message| Err(ConnectionError::Authentication(message));
     let user = Uid::from_raw(transport.peer_user()?);

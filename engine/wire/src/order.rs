@@ -91,7 +91,7 @@ impl Order {
     /// Takes a message of the reply. The body of a row may be left out (`None`).
     ///
     /// # Errors
-    /// libpq's sentence on what breaks the protocol.
+    /// Returns libpq's message if the server's message violates the protocol.
     pub fn take(&mut self, kind: u8, body: Option<&[u8]>) -> Result<(), ConnectionError> {
         if let Some(body) = body {
             if body.len() > MAX_SHORT - 4 && !may_be_long(kind) {

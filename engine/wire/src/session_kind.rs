@@ -48,7 +48,7 @@ impl SessionKind {
     /// Checks that the session's server is of the kind that the user asks for.
     ///
     /// # Errors
-    /// libpq's sentence on what it is instead.
+    /// Returns libpq's message on the kind of the session if it is not a wanted one.
     pub fn check(&self, wanted: TargetSessionAttrs) -> Result<(), &'static str> {
         use TargetSessionAttrs::*;
         let standby = self.in_hot_standby.unwrap_or(false);

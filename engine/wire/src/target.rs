@@ -66,8 +66,8 @@ impl Target {
         Ok(Arc::new(Self { user, ..Self::resolve(params_of(given, user)?) }))
     }
 
-    /// Returns the server that a command line and the environment name, for texts in this encoding, whichever one the
-    /// user names.
+    /// Returns the server that a command line and the environment name, for sessions with this encoding. An encoding that
+    /// the user has chosen, such as by `PGCLIENTENCODING`, is ignored.
     pub fn of_encoding(given: &Given, encoding: &str, user: User) -> Result<Arc<Self>, ParamsError> {
         let mut params = params_of(given, user)?;
         params.client_encoding = Some(encoding.to_owned());

@@ -124,7 +124,7 @@ class _Shell:
         Raises StoreError where the directory holds another bisection.
         """
         beginning = self.question.beginning
-        kept = record_at(self.directory / _RECORD, Bisection, "remove the directory, and bisect anew")
+        kept = record_at(self.directory / _RECORD, Bisection, "remove the directory, and bisect again")
         if kept is not None and kept.model_copy(update={"steps": []}) != beginning:
             raise StoreError(f"{self.directory} holds another bisection; choose another directory with --results")
         number = plural(beginning.commits, "commit")
@@ -180,7 +180,7 @@ class _Shell:
     def conclude(self, answer: Answer, *, as_json: bool) -> None:
         """Prints the answer with the size of the effect and its causes, and names the commit in the log of git
         bisect."""
-        known = record_at(self.directory / _RECORD, Bisection, "remove the directory, and bisect anew")
+        known = record_at(self.directory / _RECORD, Bisection, "remove the directory, and bisect again")
         if known is not None and answer.kind == "found":
             write_atomically(self.directory / _LOG, log_of(known, answer.step))
         if as_json:

@@ -218,7 +218,7 @@ def _add(bundles: Sequence[Path], place: HistoryPlace, commit: str | None, at: s
 def _check_verdict(bundle: Path, study: StudyDirectory, data: StudyData) -> None:
     """Raise StoreError for a study that was edited: its stored verdict, if any, is not that of its trials."""
     if (study.path / "verdict.json").exists() and (unlike := differences(study, data.result)):
-        cure = f"`pgtrial report {bundle}` writes it anew" if bundle.is_dir() else "get the bundle again"
+        cure = f"`pgtrial report {bundle}` writes it again" if bundle.is_dir() else "get the bundle again"
         raise StoreError(
             f"nothing of {bundle} is added, since its verdict does not follow from its trials: {unlike[0]}; {cure}"
         )

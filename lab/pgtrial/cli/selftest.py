@@ -1,4 +1,4 @@
-"""`pgtrial selftest`: what this machine can tell, found out with servers that are known to be alike or slower."""
+"""`pgtrial selftest`: what this machine can tell, found out with servers that are known to be equal or slower."""
 
 from __future__ import annotations
 

@@ -147,14 +147,16 @@ def bundle_command(
     if unlike := differences(study):
         raise StoreError(
             f"the verdict in {directory} does not follow from its trials: {unlike[0]}; `pgtrial report {directory}` "
-            "writes it anew"
+            "writes it again"
         )
     with new_file(target) as new:
         manifest = write_bundle(study, new.file, everything=everything)
         new.flush()
         with open_study(new.path) as written:
             if written.trials() != study.trials():
-                raise StoreError(f"{directory} has changed meanwhile, or holds links to folders; let its run end first")
+                raise StoreError(
+                    f"{directory} has changed in the meantime, or holds links to folders; let its run end first"
+                )
     say(_kept(study, manifest, target))
     warn_of_cut_values(study.spec)
     line(target)

@@ -93,7 +93,7 @@ def warn_of_cut_values(spec: StudySpec) -> None:
     if variables := cut(spec)[1]:
         found = "; ".join(f"{', '.join(where)} ({name})" for name, where in variables.items())
         warn(
-            f"the bundle holds marks in place of values that may be secrets: {found}; whoever runs its study sets "
+            f"the bundle holds marks in place of values that may be secrets: {found}; who runs its study sets "
             "these environment variables to them"
         )
     if places := kept(spec):

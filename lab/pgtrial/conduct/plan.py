@@ -324,6 +324,6 @@ def _continued(plan: Plan, design: Design, blocks: int) -> list[PlannedTrial]:
     if drawn.trials[: len(plan.trials)] != plan.trials:
         raise StudyError(
             f"the order of the blocks cannot be continued: pgtrial {plan.pgtrial} drew another one from seed "
-            f"{plan.seed} than this version does; go on with that version, or run the study anew"
+            f"{plan.seed} than this version does; go on with that version, or run the study again"
         )
     return drawn.trials

@@ -460,7 +460,7 @@ def _check_alike(trials: list[Trial], block: list[PlannedTrial]) -> None:
     """Raises ArmError if all trials of the first block failed, on all arms for one reason: no block can help then."""
     reasons = {trial.reason and _OF_ONE_ARM.sub("0", trial.reason) for trial in trials}
     if len(trials) == len(block) and len(reasons) == 1 and (reason := trials[0].reason) is not None:
-        raise ArmError(f"every trial of the first block failed, on all arms alike: {marks.stored(reason)}")
+        raise ArmError(f"every trial of the first block failed, on all arms: {marks.stored(reason)}")
 
 
 def _block_ends(grid: Grid, regimes: Regimes, block: int) -> BlockEnds:

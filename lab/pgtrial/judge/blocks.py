@@ -58,7 +58,9 @@ def _block(numbers: Numbers, name: str, places: Sequence[int], arms: Sequence[st
                 "arm; add the column, or leave --order drawn out if there were no blocks"
             )
         else:
-            cure = "a block takes as many of each arm; add what is missing, or name the blocks of these runs anew"
+            cure = (
+                "a block takes as many of each arm; add what is missing, or give the blocks of these runs other names"
+            )
         raise StudyError(f"{numbers.source}, {lines}: block {name} has {plural(len(places), 'value')}, {found}; {cure}")
     return Block(name, grouped((numbers.arms[place], numbers.values[place]) for place in places))
 

@@ -265,7 +265,7 @@ def _order(name: str, lines: Sequence[int], times: Sequence[float | datetime]) -
     if (other := next((place for place, kind in enumerate(kinds) if kind != kinds[0]), None)) is not None:
         raise StudyError(
             f"{name}, line {lines[other]}, column {_TIME}: this time is {kinds[other]}, and that of line {lines[0]} "
-            f"is {kinds[0]}; write all times alike"
+            f"is {kinds[0]}; write all times in the same way"
         )
     seconds = [_seconds(moment) for moment in times]
     return sorted(range(len(seconds)), key=seconds.__getitem__)

@@ -71,7 +71,7 @@ class _Value(Change):
         if now.split() != self.value.split():
             raise ChangedMeanwhile(
                 f"{self.name} was {self.previous}, pgtrial has set it to {self.value}, and now it is {now}: somebody "
-                "else has changed it meanwhile, so it stays as it is"
+                "else has changed it in the meantime, so it stays as it is"
             )
         return True
 
@@ -279,7 +279,7 @@ class HugePages(Change):
         if not self.previous <= now <= self._asked:
             raise ChangedMeanwhile(
                 f"{self.previous} huge pages of {self.size} were reserved, pgtrial has reserved {self.pages} more, and "
-                f"now there are {now}: somebody else has changed their number meanwhile, so it stays as it is"
+                f"now there are {now}: somebody else has changed their number in the meantime, so it stays as it is"
             )
         if now != self.previous:
             _set_count(machine, _pool(machine, self.size), self.previous)

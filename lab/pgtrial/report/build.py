@@ -103,7 +103,7 @@ def differences(study: StudyDirectory, result: StudyResult | None = None) -> lis
     except FileNotFoundError:
         raise StoreError(f"{study.path} has no verdict.json; `{_again(study)}` writes it") from None
     except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(f"{path} is damaged; `{_again(study)}` writes it anew") from error
+        raise StoreError(f"{path} is damaged; `{_again(study)}` writes it again") from error
     computed = (result or read_measured(study).result).model_dump(mode="json")
     if isinstance(stored, dict):
         for key in _unknown_then(stored, computed):

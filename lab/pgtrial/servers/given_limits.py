@@ -90,7 +90,7 @@ def check_writable(arm: str, connection: Session) -> None:
     """Raises StudyError for a standby, and for a role or database whose transactions are read-only."""
     if value(connection, "SELECT pg_is_in_recovery()"):
         raise StudyError(
-            f"arms.{arm}: the server is a read-only standby, and tables are to be loaded or put back there; name the "
+            f"arms.{arm}: the server is a read-only standby, and tables must be loaded or put back there; name the "
             'primary in the dsn, or load it there and use reset = "none" with workloads that only read'
         )
     if value(connection, _READ_ONLY) == "on":

@@ -127,7 +127,7 @@ class Templates:
             if (fault := _fault(home)) is not None:
                 if home.exists():
                     self._remove(name, f"the template {name} is damaged ({fault}) and another pgtrial uses it")
-                    notes.append(f"the template {name} is damaged ({fault}); it is made anew")
+                    notes.append(f"the template {name} is damaged ({fault}); it is made again")
                 _make(order, staging, home)
                 made = True
             self._held[name] = lock = open_lock(home / IN_USE)

@@ -25,7 +25,7 @@ def write_certificate(study: StudyDirectory, certificate: Certificate) -> Path:
 
 def selftest_in(study: StudyDirectory) -> Selftest | None:
     """Returns how the arms of a self-test differ; None if the study is no self-test. Raises StoreError."""
-    return record_at(study.path / _SELFTEST, Selftest, "run `pgtrial selftest` anew")
+    return record_at(study.path / _SELFTEST, Selftest, "run `pgtrial selftest` again")
 
 
 def write_selftest(study: StudyDirectory, selftest: Selftest) -> None:

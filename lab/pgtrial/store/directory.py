@@ -64,7 +64,7 @@ keys."""
 _SEAL = "made here"
 """The key of plan.json that holds the mark of this account on this machine (`machine_key.seal`). It stands beside the
 two digests."""
-_CURE_OF_PLAN = "restore it from a copy, or run the study anew"
+_CURE_OF_PLAN = "restore it from a copy, or run the study again"
 
 _PROVIDER = "provider.parquet"
 _PLANS = "statement_plans.json"

@@ -31,6 +31,6 @@ def check_replaceable(path: Path, option: str, *marks: str) -> None:
 def not_replaced(path: Path, option: str) -> StudyError:
     """Returns the error for a file that pgtrial did not write, and does not replace."""
     return StudyError(
-        f"{option} {path}: what is there was not written by an earlier pgtrial of this kind, and is not replaced; name "
-        "another file, or remove it"
+        f"{option} {path}: the existing file was not written by an earlier pgtrial of this kind, and is not replaced; "
+        "name another file, or remove it"
     )

@@ -125,7 +125,7 @@ def _about(capture: Path) -> dict[str, Any]:
         about: dict[str, Any] = json.loads(read_text(path))
         newer, statements = about["format"] > _FORMAT, about["statements"]
     except (ValueError, KeyError, TypeError):
-        raise StudyError(f"{path} is damaged; make the capture anew from its logs") from None
+        raise StudyError(f"{path} is damaged; make the capture from its logs again") from None
     if newer:
         raise StudyError(f"{capture} was made by a newer pgtrial (format {about['format']}); upgrade")
     if statements == 0:

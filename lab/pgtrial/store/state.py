@@ -260,7 +260,7 @@ def _read_shared(path: Path, kind: type[_Shared], writer: str) -> _Shared:
         raise _Damaged(f"{path} is ignored: it cannot be read ({error.strerror})") from error
     except ValueError as error:
         why = first_line(error)
-        raise _Damaged(f"{path} is ignored: it is damaged ({why}); {writer} begins it anew") from error
+        raise _Damaged(f"{path} is ignored: it is damaged ({why}); {writer} begins a new one") from error
 
 
 def _to_change(path: Path, kind: type[_Shared]) -> _Shared:

@@ -5,7 +5,7 @@ The blocks are recorded once and read in three ways.
 - Consecutive studies: the first blocks up to the look that decides are a study, the next blocks another one. Servers
   are started anew for every block, so consecutive studies are as independent as studies that are run one after the
   other.
-- Measured differences: all blocks of an arm and the baseline. Two arms that are alike should not differ, and a planted
+- Measured differences: all blocks of an arm and the baseline. Two equal arms should not differ, and a planted
   difference should be found. What was planted is known from a calibration, whose error is part of the comparison.
 - Reach: the sample sizes of `precision` for the spread of these blocks.
 """

@@ -35,7 +35,7 @@ class PlanPair:
 
     @property
     def kinds_differ(self) -> bool:
-        """True if one server plans each execution anew, and the other takes one plan for all values."""
+        """True if one server makes a plan for each execution, and the other takes one plan for all values."""
         return {self.base.chosen, self.other.chosen} == _KINDS.keys()
 
     @property

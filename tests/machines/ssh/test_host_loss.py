@@ -88,7 +88,7 @@ def test_a_host_lost_in_mid_trial_fails_that_trial_and_comes_back_with_all_chang
         host.boot()
         again = run_one(study, second, arms[second.arm], once(measuring, look))
         assert (again.status, again.reason) == ("completed", None)
-        anew = f"{host.login} was started anew before this trial"
+        anew = f"{host.login} was restarted before this trial"
         assert any(anew in note for note in again.notes)
 
         crash()
@@ -126,7 +126,7 @@ def test_a_study_goes_on_after_each_trial_that_lost_its_host_and_tells_what_is_l
     assert seen == ["77", "77"]
     restarted, gone = study.trials()
     assert (restarted.status, gone.status) == ("failed", "failed")
-    assert f"the server's host was lost in mid-trial: {host.login} was started anew" in str(restarted.reason)
+    assert f"the server's host was lost in mid-trial: {host.login} was restarted" in str(restarted.reason)
     assert "cannot be reached by ssh" in str(gone.reason)
     last = heard[-1]
     assert isinstance(last, Preparing)

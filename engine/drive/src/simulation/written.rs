@@ -1,4 +1,4 @@
-//! Promises on what threads write: the log of transactions, and notes on clients.
+//! Checks of simulated runs: whether the log of transactions and the notes on clients, which threads write, are correct.
 
 use std::collections::BTreeMap;
 use std::fs;

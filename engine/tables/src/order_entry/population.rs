@@ -17,7 +17,7 @@ pub struct Population {
     pub now: i64,
 }
 
-/// The values that are drawn from a generator of their own.
+/// The kinds of values. Each kind has a random generator of its own.
 #[derive(Debug, Clone, Copy)]
 pub enum RandomStream {
     Items,

@@ -31,7 +31,7 @@ impl CertificateRequest {
     /// Checks that the server, which has let the client in, has asked for a certificate and got one.
     ///
     /// # Errors
-    /// libpq's sentence.
+    /// Returns libpq's message if the server has not asked for a certificate, or has got none.
     pub fn check(observer: Option<&Self>) -> Result<(), &'static str> {
         match observer {
             Some(request) if request.is_sent.load(Ordering::Relaxed) => Ok(()),

@@ -17,7 +17,7 @@ impl KeyLog {
     /// Opens the file, or makes it for its owner alone.
     ///
     /// # Errors
-    /// A sentence, if the file cannot be written. libpq ignores such a file silently.
+    /// Returns an error if the file cannot be written. libpq ignores such a file silently.
     pub fn open(file: &Path) -> Result<Arc<Self>, TlsFailure> {
         let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(file);
         opened.map(|file| Arc::new(Self(file))).map_err(|error| {

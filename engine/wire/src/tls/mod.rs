@@ -34,7 +34,7 @@ pub const ALPN_PROTOCOL: &[u8] = b"postgresql";
 /// libpq.
 ///
 /// # Errors
-/// A sentence, with libpq's wording, for files that are missing, unsafe or unusable.
+/// Returns an error with libpq's message if a file is missing, unsafe or unusable.
 pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsFailure> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = protocol_versions(tls)?;
@@ -62,7 +62,8 @@ pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsFailure> {
 /// Returns the host name that is sent in the handshake and, under `verify-full`, compared with the certificate.
 ///
 /// # Errors
-/// A sentence if the host is neither an address nor a possible DNS name, or if it is to be verified and was not named.
+/// Returns an error if the host is neither an address nor a possible DNS name, or if it must be verified and has no
+/// name.
 pub fn server_name(endpoint: &Endpoint, mode: SslMode) -> Result<ServerName<'static>, TlsFailure> {
     let name = &endpoint.host_name;
     if mode == SslMode::VerifyFull && !endpoint.is_named {

@@ -11,7 +11,7 @@ use super::certificate::{Certificate, Signed, algorithm_after};
 /// a list.
 ///
 /// # Errors
-/// The certificate is revoked, or its issuer has no valid list.
+/// Returns an error if the certificate is revoked, or if its issuer has no valid list.
 pub fn check(
     lists: &[CertificateRevocationListDer<'static>],
     issuer: &Certificate<'_>,

@@ -168,7 +168,7 @@ struct Transfer {
     words: Words,
     /// Set if the block is the thread's own and still has to be made.
     own: Option<Own>,
-    /// The word at which the next part of the event begins.
+    /// The index in the block of the word at which the next part of the event begins.
     at: usize,
 }
 

@@ -19,7 +19,7 @@ pub struct Replay {
     accounts: Accounts,
     survey: Survey,
     sessions: Mutex<ChosenSessions>,
-    /// Whether the rows of results are counted, or also hashed.
+    /// The treatment of the rows of results: they are counted, or hashed as well.
     pub(super) rows: Rows,
 }
 

@@ -213,7 +213,7 @@ def refuse_taken_names(connection: Session, data: Data) -> None:
     rows = connection.execute(_TAKEN.replace(":is_reached", is_reached(connection)).encode(), [plain, names]).fetchall()
     taken = [name for name, comment, place in rows if not marks.read(comment, place).is_ours(data.marks)]
     if taken:
-        raise tables_of_others(connection, ", ".join(taken), "rename or drop what is there")
+        raise tables_of_others(connection, ", ".join(taken), "rename or drop them")
 
 
 def refuse_foreign(connection: Session, marks: Mapping[str, Mark], beginning: str) -> None:

@@ -79,7 +79,7 @@ class DumpText:
             if line.rstrip(b"\r\n") == _END:
                 return
             yield line
-        raise ArmError(f"{self.named} ends within the rows of a COPY; make the dump anew")
+        raise ArmError(f"{self.named} ends within the rows of a COPY; make the dump again")
 
     def _add(self, line: bytes) -> Iterator[Part]:
         place = 0

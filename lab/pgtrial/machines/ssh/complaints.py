@@ -91,8 +91,8 @@ def _about_key(words: str, where: Where, known: bool) -> str:
         # the host as known_hosts writes it
         host = where.host if where.port == 22 else f"'[{where.host}]:{where.port}'"
         return (
-            f"the key of {where.host} is not the one in known_hosts: the host was made anew, or another answers in its "
-            f"place; find out which, then `ssh-keygen -R {host}` and `{where.command}` once"
+            f"the key of {where.host} is not the one in known_hosts: the host was reinstalled, or another answers in "
+            f"its place; find out which, then `ssh-keygen -R {host}` and `{where.command}` once"
         )
     return (
         f"the key of {where.host} is not in known_hosts, and pgtrial trusts no key by itself; `{where.command}` once "

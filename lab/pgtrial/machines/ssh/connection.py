@@ -186,7 +186,7 @@ class Connection:
             self._idle.append(shell)
             return
         connection.abort()
-        self.lost = Restarted(f"{self.login} was started anew")
+        self.lost = Restarted(f"{self.login} was restarted")
         raise Restarted(str(self.lost))
 
     async def _connect(self) -> asyncssh.SSHClientConnection:

@@ -109,7 +109,7 @@ class RemoteMachine(PosixMachine):
         it, or None. Raises HostLost if it cannot be reached; the host then counts as lost."""
         was_lost = self.connection.lost is not None
         if self.connection.rejoin():
-            return "was started anew"
+            return "was restarted"
         return "was out of reach" if was_lost else None
 
     def end_jobs(self, directory: Path) -> None:
@@ -143,7 +143,7 @@ class RemoteMachine(PosixMachine):
                     self._finished.append(home)
                 return done
             if "gone" in there.stdout:
-                lost = HostLost(f"{self.label} was started anew, or somebody cleaned up there: {self.jobs} is gone")
+                lost = HostLost(f"{self.label} was restarted, or somebody cleaned up there: {self.jobs} is gone")
                 self.connection.lost = lost
                 raise lost
             if there.status == 0:

@@ -68,7 +68,7 @@ def filled(spec: StudySpec, environment: Mapping[str, str]) -> StudySpec:
     if missing:
         raise StudyError(
             "the study comes from a bundle without the values that may be secrets; set the environment variables "
-            f"{' and '.join(missing)} to the values that are to be used"
+            f"{' and '.join(missing)} to the values that the study must use"
         )
     marks = {_mark(name): environment[name] for name in wanted}
     return _changed(spec, lambda _, text: marks.get(text, text)) if marks else spec

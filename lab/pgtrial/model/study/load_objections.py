@@ -73,7 +73,7 @@ def _objections_of_sysbench(load: LoadKeys) -> Iterator[str]:
     if load.on_server_loss != "fail":
         yield (
             f"{marks.short_key('load', 'on_server_loss', load.on_server_loss)} is not for tests of sysbench, whose "
-            'clients do not connect anew; write "fail", or give them a study of their own'
+            'clients do not connect again; write "fail", or give them a study of their own'
         )
 
 

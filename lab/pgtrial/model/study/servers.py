@@ -191,7 +191,7 @@ def _objections(table: SetUp, server: Server) -> Iterator[str]:
                 )
         case Made():
             if server.storage is not None and server.reset != "copy":
-                yield "has storage, which is made anew for every trial; leave reset out"
+                yield "has storage, which is made for every trial; leave reset out"
             for key in _OF_GIVEN:
                 if _present(table, [key]):
                     yield f"has {key}, which is for given servers; remove it, or give a dsn"

@@ -164,7 +164,7 @@ def make_program() -> str:
     """Returns the path of GNU make. Raises BuildError if it is not installed."""
     program = shutil.which("gmake") or shutil.which("make")
     if program is None:
-        raise BuildError("make is not installed here, and a source is to be built; install make and a C compiler")
+        raise BuildError("make is not installed here, and a source must be built; install make and a C compiler")
     return program
 
 

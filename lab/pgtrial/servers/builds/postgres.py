@@ -159,7 +159,7 @@ def _by_meson(recipe: _Recipe, source: Path) -> bool:
         )
     if has_meson and (of_meson or not has_configure) and not recipe.meson:
         raise BuildError(
-            f"{recipe.source.short} is to be built by meson, and meson or ninja is not installed; install both (pip "
+            f"{recipe.source.short} must be built by meson, and meson or ninja is not installed; install both (pip "
             "install meson ninja), or write options of configure"
         )
     return has_meson and recipe.meson and not of_configure

@@ -199,7 +199,7 @@ def changed_in_between(case: Case) -> Iterator[Concern]:
         yield Concern(
             arms,
             f"When the study went on before block {block}, {key} of {listed(arms)} had changed from {before} to {now}.",
-            "For a verdict of one state alone run the study anew; as it is, the verdict is for both together.",
+            "For a verdict of one state alone run the study again; as it is, the verdict is for both together.",
         )
 
 

@@ -31,7 +31,7 @@ def unequal_hosts(case: Case) -> Iterator[Concern]:
         if unlike_parts:
             yield Concern(
                 [case.baseline, arm],
-                f"The hosts of {case.baseline} and {arm} are not alike: {listed(unlike_parts)}.",
+                f"The hosts of {case.baseline} and {arm} are not equal: {listed(unlike_parts)}.",
                 "Use equal machines, or one machine with one system after the other as its guest; as it is, the "
                 "hardware is a part of what is compared.",
             )

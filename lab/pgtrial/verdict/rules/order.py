@@ -30,6 +30,6 @@ def measured_again(case: Case) -> Iterator[Concern]:
         list(case.plan.arms),
         f"{plural(len(again), 'block')} ({blocks}) began after later blocks had been measured: trials were removed and "
         "measured again, or the clock was set back. Whoever removes trials may have chosen them by their results.",
-        "Start the study anew (pgtrial run --new): with chosen blocks no verdict keeps its error of 5%.",
+        "Start a new study (pgtrial run --new): with chosen blocks no verdict keeps its error of 5%.",
         "withhold",
     )

@@ -12,9 +12,9 @@ from pgtrial.verdict.plans import PlanInTrials, load_statements, plan_pairs, var
 from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
 
-@rule("planned_each_time", "one arm plans each execution anew", over_trials=True)
+@rule("planned_each_time", "one arm makes a plan for each execution", over_trials=True)
 def planned_each_time(case: Case) -> Iterator[Concern]:
-    """Yields one concern for each arm that plans each execution anew: planning is then a part of the comparison."""
+    """Yields a concern for each arm that makes a plan for each execution, since planning is then compared too."""
     for arm in case.others:
         base, other = (load_statements(case.completed(name)) for name in (case.baseline, arm))
         pairs = {text: pair for text, pair in plan_pairs(base, other).items() if pair.kinds_differ}

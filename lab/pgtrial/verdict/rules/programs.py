@@ -16,6 +16,6 @@ def changed_program(case: Case) -> Iterator[Concern]:
             yield Concern(
                 [arm],
                 f"The client program of {arm} was {listed(names)} in different trials.",
-                "Run the study anew, and install nothing meanwhile.",
+                "Run the study again, and install nothing while it runs.",
                 "withhold",
             )

@@ -142,7 +142,7 @@ def _told(unlike: _Unlike, odd: list[str], *, grave: bool) -> Concern:
     return Concern(
         list(dict.fromkeys((unlike.baseline, unlike.arm))),
         f"The arms do not have the same rows: {_words(unlike, odd[0])}{kept}{more}.",
-        _SAME_ROWS if grave else "Load the tables anew into all arms from one dump before a study, if that matters.",
+        _SAME_ROWS if grave else "Load the tables again into all arms from one dump before a study, if that matters.",
         "withhold" if grave else "warning",
     )
 

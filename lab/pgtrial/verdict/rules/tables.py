@@ -36,7 +36,8 @@ def tables_of_others(case: Case) -> Iterator[Concern]:
             list(tables),
             f"The load of {listed(tables)} runs on {listed(names)} that pgtrial has not made: they are used as they "
             "are, never emptied or vacuumed.",
-            "Name another database in the dsn, where pgtrial makes tables of its own, if trials are to start alike.",
+            "Name another database in the dsn, where pgtrial makes tables of its own, if all trials must start from "
+            "the same state.",
             "info",
         )
 
@@ -64,7 +65,7 @@ def unequal_tables(case: Case) -> Iterator[Concern]:
                     if chosen
                     else f"those of {larger} are bloated, or stored otherwise."
                 ),
-                "Load them anew: `pgtrial cleanup --templates` and a new run where the lab loads; VACUUM FULL or "
+                "Load them again: `pgtrial cleanup --templates` and a new run where the lab loads; VACUUM FULL or "
                 "a fresh load on a given server.",
                 "info" if chosen else "warning",
             )
