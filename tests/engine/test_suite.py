@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -179,6 +180,27 @@ def test_a_pause_has_no_connection(target: Target, files: dict[str, str]) -> Non
             engine.stdin.flush()
         assert engine.wait(TIMEOUT_S) == 0
     assert sorted(paused) == ["numbers", "one"]
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_a_pause(target: Target, files: dict[str, str], which: signal.Signals) -> None:
+    command = [str(require_engine()), "suite", "-f", files["one"], "--pause", "--events", "-"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=target.environment(), **pipes) as engine:
+        assert engine.stdout is not None
+        lines = (json.loads(line) for line in engine.stdout)
+        assert any(event["event"] == "pause" for event in lines)
+        engine.send_signal(which)
+        # standard input stays open
+        assert engine.wait(TIMEOUT_S) == 130
+        done = list(lines)[-1]
+    assert (done["event"], done["status"], done["interrupted"]) == ("done", 130, True)
+
+
+def test_lines_that_come_together_end_a_pause_each(target: Target, files: dict[str, str]) -> None:
+    status, events, _ = run(target, "-f", files["one"], "--pause", "--runs=3", input="\n\n\n")
+    assert status == 0
+    assert len(of_kind(events, "query")) == 3
 
 
 def test_a_lost_connection_ends_the_run(target: Target, files: dict[str, str], tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use crate::report::{PATIENCE, Report, STUCK_AFTER, Shared, UNAWARE_AFTER};
 use crate::runtime::Runtime;
-use ground::clock::{Nanos, nanos};
+use ground::clock::Nanos;
 
 /// The time from an alarm to the end of the load, nanoseconds: by then all threads have noticed the alarm.
 const ALARM_LEAD: Nanos = 100_000_000;
@@ -22,6 +23,8 @@ pub struct Inbox<'a, R> {
     threads: usize,
     /// The time at which this inbox first noticed that the run must end.
     ended: Cell<Option<Nanos>>,
+    /// The time for which this inbox has waited for reports in vain since then.
+    waited: Cell<Duration>,
 }
 
 impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
@@ -34,7 +37,7 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         shared: &'a Shared,
         threads: usize,
     ) -> Self {
-        Self { runtime, reports, interrupt, alarm, shared, threads, ended: Cell::new(None) }
+        Self { runtime, reports, interrupt, alarm, shared, threads, ended: Cell::new(None), waited: Cell::default() }
     }
 
     /// Returns the time on the run's clock.
@@ -54,8 +57,10 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
             match self.runtime.receive(&self.reports, PATIENCE) {
                 Ok(report) => return Some(report),
                 Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) if self.is_stuck() => return None,
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => self.note_wait(),
+            }
+            if self.is_stuck() {
+                return None;
             }
         }
     }
@@ -81,15 +86,39 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         !self.is_stuck()
     }
 
-    /// Returns true if threads are still running long after the end of the run.
-    pub fn is_stuck(&self) -> bool {
-        if !self.shared.is_ended() {
-            return false;
+    /// Notes that no report came for [`PATIENCE`]. Only such waits count after the end of the run: the program may have
+    /// been stopped for a while, or may have waited for a reader of its output, and the threads with it.
+    fn note_wait(&self) {
+        if self.shared.is_ended() {
+            self.ended.set(Some(self.ended.get().unwrap_or_else(|| self.now())));
+            self.waited.set(self.waited.get() + PATIENCE);
         }
-        let now = self.now();
-        let ended = self.ended.get().unwrap_or(now);
-        self.ended.set(Some(ended));
+    }
+
+    /// Returns true if threads are still running although the run has ended and this inbox has waited for them long.
+    pub fn is_stuck(&self) -> bool {
         let is_unaware = self.shared.ending.load(Ordering::Relaxed) < self.threads;
-        now - ended >= nanos(if is_unaware { UNAWARE_AFTER } else { STUCK_AFTER })
+        self.waited.get() >= if is_unaware { UNAWARE_AFTER } else { STUCK_AFTER }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::channel;
+    use crate::runtime::tests::Alone;
+
+    #[test]
+    fn only_waits_for_reports_count_until_threads_are_given_up() {
+        let (runtime, shared, interrupt) = (Alone::default(), Shared::default(), AtomicBool::new(true));
+        let (_reporter, reports) = channel(1);
+        let inbox = Inbox::new(&runtime, reports, &interrupt, None, &shared, 1);
+        shared.end_run();
+        assert!(!inbox.is_stuck());
+        // as if the program had been stopped
+        runtime.pause(Duration::from_secs(60));
+        assert!(!inbox.is_stuck());
+        assert!(inbox.next().is_none() && inbox.is_stuck());
+        assert_eq!(runtime.now(), 62_000_000_000);
     }
 }

@@ -132,7 +132,7 @@ pub struct Shared {
     pub ending: AtomicUsize,
     /// The time at which an alarm ends the load, if one does.
     alarm_at: OnceLock<Nanos>,
-    /// The number of transactions that clients have taken out of the limit of all clients together.
+    /// The number of transactions that clients have taken out of the limit of all clients together, and not given back.
     pub events: AtomicU64,
 }
 
@@ -140,6 +140,13 @@ impl Shared {
     /// Ends the run now.
     pub fn end_run(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes one transaction out of the limit `events` of all clients together. Returns false if all are taken.
+    #[inline]
+    pub fn takes_event(&self, events: u64) -> bool {
+        let take = |taken| (taken < events).then_some(taken + 1);
+        self.events.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
     /// Notes that a thread has noticed that it must end.

@@ -2,7 +2,8 @@
 //! reports, and reads the clock and standard input. The operating system's implementation is here; the simulation in
 //! this crate's tests has its own.
 
-use std::io::{self, BufRead};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::{self, Builder, Scope};
@@ -15,8 +16,7 @@ use crate::shell::{Shell, System};
 use crate::thread::{Share, Thread};
 use crate::worker::Worker;
 use ground::clock::{Clock, Clocks, Nanos};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use ground::stdin;
 use workload::Workload;
 
 /// The system that starts a run's threads, which live as long as `'run`, and that receives their reports.
@@ -45,8 +45,8 @@ pub trait Runtime<'run> {
     /// Lets some time pass, while threads go on.
     fn pause(&self, time: Duration);
 
-    /// Reads the bytes that standard input has, up to the end of a line. Returns no bytes at the end of the input, and
-    /// `None` if nothing came for `patience` or a signal interrupted the wait.
+    /// Reads a part of a line of standard input. Returns no bytes at the end of the input, and `None` if nothing came for
+    /// `patience` or a signal interrupted the wait.
     fn read_line(&self, patience: Duration) -> io::Result<Option<Vec<u8>>>;
 
     /// Waits for the next report, for `patience` at most.
@@ -77,9 +77,12 @@ impl<'run> Runtime<'run> for Threads<'run, '_> {
         start: Receiver<Schedule>,
         panics: PanicReporter,
     ) -> io::Result<()> {
+        // A scope panics if one of its threads has, so a panic ends here: the run learns of it by its report.
         let run = move || {
-            let _panics = panics;
-            Worker::new(thread, workload, share).run(&start);
+            let _ = catch_unwind(AssertUnwindSafe(move || {
+                let _panics = panics;
+                Worker::new(thread, workload, share).run(&start);
+            }));
         };
         Builder::new().name("pgtrial-load".to_owned()).spawn_scoped(self.scope, run).map(drop)
     }
@@ -97,21 +100,7 @@ impl<'run> Runtime<'run> for Threads<'run, '_> {
     }
 
     fn read_line(&self, patience: Duration) -> io::Result<Option<Vec<u8>>> {
-        let patience = Timespec { tv_sec: patience.as_secs() as i64, tv_nsec: patience.subsec_nanos().into() };
-        let stdin = io::stdin();
-        match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&patience)) {
-            Ok(0) | Err(Errno::INTR) => return Ok(None),
-            Ok(_) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let mut stdin = stdin.lock();
-        let line = match stdin.fill_buf() {
-            Ok(bytes) => bytes.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default().to_vec(),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        stdin.consume(line.len());
-        Ok(Some(line))
+        stdin::read(patience)
     }
 
     fn receive(&self, reports: &Receiver<Report>, patience: Duration) -> Result<Report, RecvTimeoutError> {
@@ -120,5 +109,69 @@ impl<'run> Runtime<'run> for Threads<'run, '_> {
 
     fn give_up(&self, status: u8) -> ! {
         process::exit(status.into())
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::cell::Cell;
+    use std::sync::mpsc::TryRecvError;
+
+    use super::*;
+    use ground::clock::nanos;
+
+    /// A runtime for tests of the main thread alone: it starts no threads, and time passes only while it waits.
+    #[derive(Default)]
+    pub struct Alone {
+        now: Cell<Nanos>,
+    }
+
+    impl<'run> Runtime<'run> for Alone {
+        type Shell = System;
+
+        fn shell(&self) -> io::Result<System> {
+            unreachable!("the main thread is alone")
+        }
+
+        fn start<M: Mode<System> + 'run>(
+            &self,
+            _thread: Thread<'run, M, System>,
+            _workload: &'run dyn Workload<ActionsOf<M, System>>,
+            _share: Share,
+            _start: Receiver<Schedule>,
+            _panics: PanicReporter,
+        ) -> io::Result<()> {
+            unreachable!("the main thread is alone")
+        }
+
+        fn now(&self) -> Nanos {
+            self.now.get()
+        }
+
+        fn clocks(&self) -> Clocks {
+            unreachable!("nothing asks for the time of the day")
+        }
+
+        fn pause(&self, time: Duration) {
+            self.now.set(self.now.get() + nanos(time));
+        }
+
+        fn read_line(&self, _patience: Duration) -> io::Result<Option<Vec<u8>>> {
+            unreachable!("there is no input")
+        }
+
+        fn receive(&self, reports: &Receiver<Report>, patience: Duration) -> Result<Report, RecvTimeoutError> {
+            reports.try_recv().map_err(|error| match error {
+                TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+                TryRecvError::Empty => {
+                    self.pause(patience);
+                    RecvTimeoutError::Timeout
+                }
+            })
+        }
+
+        fn give_up(&self, _status: u8) -> ! {
+            unreachable!("no thread hangs")
+        }
     }
 }

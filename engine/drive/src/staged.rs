@@ -134,7 +134,7 @@ impl<S: Shell> Mode<S> for Staged {
             return thread.next_at_rate(client, now);
         }
         if !thread.takes_event(client) {
-            thread.stop_client(client);
+            thread.go_without_event(client);
             return false;
         }
         thread.choose_script(client);
@@ -155,7 +155,9 @@ impl<S: Shell> Mode<S> for Staged {
                 let now = thread.end_time(client, now);
                 thread.books.commit(client, now);
                 thread.books.count(client);
-                if thread.books.stretch.phase != Phase::Warmup {
+                if thread.books.stretch.phase == Phase::Warmup {
+                    thread.give_event_back();
+                } else {
                     thread.books.tally.own.add(client.index, now - client.transaction.scheduled);
                 }
                 // A client with a thread of its own keeps no other one waiting.
@@ -298,15 +300,30 @@ impl<S: Shell> Mode<S> for Staged {
 
 impl<S: Shell> StagedThread<'_, S> {
     /// Takes one transaction out of the client's own limit and out of the limit of all clients together. Returns false
-    /// if one of these limits is reached. Transactions of the warm-up are not limited.
+    /// if one of these limits is reached. A transaction that ends in the warm-up is given back; one that is under way
+    /// when the warm-up ends is measured, so it has to be taken out before.
     #[inline]
     fn takes_event(&self, client: &Caller<S>) -> bool {
         let Staged { events, events_each, .. } = self.mode;
-        if self.books.stretch.phase == Phase::Warmup {
-            return true;
+        events_each.is_none_or(|each| client.done < each) && events.is_none_or(|events| self.shared.takes_event(events))
+    }
+
+    /// Gives a transaction back that was not measured.
+    fn give_event_back(&self) {
+        if self.mode.events.is_some() {
+            self.shared.events.fetch_sub(1, Ordering::Relaxed);
         }
-        events_each.is_none_or(|each| client.done < each)
-            && events.is_none_or(|events| self.shared.events.fetch_add(1, Ordering::Relaxed) < events)
+    }
+
+    /// Handles a client for which no transaction is left: it stops, or in the warm-up, where transactions may yet be
+    /// given back, waits for the measured part.
+    #[cold]
+    fn go_without_event(&mut self, client: &mut Caller<S>) {
+        if self.books.stretch.phase != Phase::Warmup {
+            return self.stop_client(client);
+        }
+        client.state = ClientState::Yielding;
+        self.timers.add(self.books.schedule.measure, client.index);
     }
 
     /// Gives a client its next scheduled start. Returns true if the client begins its transaction now.
@@ -318,7 +335,7 @@ impl<S: Shell> StagedThread<'_, S> {
             return false;
         };
         if !std::mem::take(&mut client.own.has_event) && !self.takes_event(client) {
-            self.stop_client(client);
+            self.go_without_event(client);
             return false;
         }
         self.choose_script(client);

@@ -107,6 +107,8 @@ fn wait_for_begin<'run, R: Runtime<'run>>(
                 missing -= 1;
                 last = last.max(at);
             }
+            // A thread that has failed never begins.
+            Some(Report::Failed { message }) => return Err(RunError::System(message)),
             Some(report) => early.push_back(report),
             None => return Err(RunError::died()),
         }
@@ -144,4 +146,25 @@ fn read_start<'run, R: Runtime<'run>>(inbox: &Inbox<'_, R>) -> Result<Option<Mom
         }
     }
     Moment::read(&String::from_utf8_lossy(&line), &inbox.runtime.clocks()).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::report::{Shared, channel};
+    use crate::runtime::tests::Alone;
+
+    #[test]
+    fn a_thread_that_fails_before_it_begins_is_not_waited_for() {
+        let (runtime, shared, interrupt) = (Alone::default(), Shared::default(), AtomicBool::new(false));
+        let (reporter, reports) = channel(2);
+        let inbox = Inbox::new(&runtime, reports, &interrupt, None, &shared, 2);
+        reporter.report(Report::Began { at: 7 });
+        reporter.report(Report::Failed { message: "it cannot go on".to_owned() });
+        drop(reporter);
+        let failed = wait_for_begin(&inbox, 2).err().map(|error| error.to_string());
+        assert_eq!(failed.as_deref(), Some("it cannot go on"));
+    }
 }

@@ -10,6 +10,7 @@
 //! - `random`: the random number generator and the distributions of pgbench
 //! - `poll`: waits until a socket is readable or writable; `readiness`: or until a time
 //! - `sql`: the ends of comments and quoted texts in SQL
+//! - `stdin`: standard input, read so that interrupts are noticed
 //! - `shard`: the share that each of several engines has of one run
 //! - `text`: texts of the system, which need not be UTF-8
 //! - `trust`: files that another account could exchange
@@ -27,6 +28,7 @@ pub mod random;
 pub mod readiness;
 pub mod shard;
 pub mod sql;
+pub mod stdin;
 pub mod text;
 pub mod trust;
 pub mod words;

@@ -1,6 +1,8 @@
 //! The events of a run: what the event loop reports and counts, written as the types of the crate `events`.
 
 mod counts;
+#[cfg(test)]
+mod failed_runs;
 mod replay;
 #[cfg(test)]
 mod tests;
@@ -111,6 +113,8 @@ pub struct RunEvents<'a> {
     replay: Option<ReplayDescription>,
     is_lost: bool,
     lost_status: u8,
+    /// True if the load has begun.
+    has_begun: bool,
     /// Ends the run if the events are the only output and one cannot be written.
     stop: &'a AtomicBool,
     /// The function that prints the error, a sentence.
@@ -134,15 +138,21 @@ impl<'a> RunEvents<'a> {
             replay: hello.replay.cloned(),
             is_lost: false,
             lost_status,
+            has_begun: false,
             stop,
             complain: Box::new(complain),
         })
     }
 
     /// Runs the load and writes its events. Each report of the run is passed to `observer` before its event is written.
+    /// The events of a load that fails after its begin are ended, with the status of a failure.
     pub fn run(&mut self, plan: &Plan, clock: Clock, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
         let stop = self.stop;
-        drive::run(plan, clock, stop, &mut Beside { events: self, observer })
+        let ran = drive::run(plan, clock, stop, &mut Beside { events: self, observer });
+        if ran.is_err() && self.has_begun {
+            self.done(&Outcome::default(), self.lost_status, &[]);
+        }
+        ran
     }
 
     /// Ends the events when the run is over. Returns the exit status: the given one, or the run's `lost_status` if an
@@ -151,6 +161,7 @@ impl<'a> RunEvents<'a> {
         if let Some(EventWriter { sections, .. }) = self.writer {
             let done = done_event(outcome, status, warnings, sections, self.replay.as_ref());
             self.write(Event::Done(Box::new(done)));
+            self.writer = None;
         }
         if self.is_lost { self.lost_status } else { status }
     }
@@ -226,6 +237,7 @@ impl Observer for Beside<'_, '_> {
 
     fn phase(&mut self, phase: Phase, began: Option<&Began>) {
         self.observer.phase(phase, began);
+        self.events.has_begun = true;
         let at = began.map(|began| unix_seconds(began.at));
         let planned_at = began.and_then(|began| began.planned).map(unix_seconds);
         self.events.write(Event::Phase(events::PhaseStart { phase, at, planned_at }));

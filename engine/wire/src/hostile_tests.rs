@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -154,6 +154,41 @@ fn an_interrupted_session_has_its_statement_cancelled() {
     assert_eq!(Session::open(&target).err().unwrap().message, "interrupted");
     let request = [&[0, 0, 0, 16][..], &80_877_102u32.to_be_bytes(), &[0, 0, 0, 7, 1, 2, 3, 4]].concat();
     assert_eq!(hears.recv().unwrap(), request);
+}
+
+#[test]
+fn an_interrupt_reaches_a_session_whose_server_has_stopped_reading() {
+    let (ends, ended) = channel::<()>();
+    let (port, _heard) = serve(move |stream| {
+        let copies = message(b'G', &[0; 3]);
+        stream.write_all(&[welcome(), copies].concat()).unwrap();
+        // It reads no further until the client has given up.
+        let _ = ended.recv();
+    });
+    let (target, interrupt) = (target(port, "sslmode=disable"), Arc::new(AtomicBool::new(false)));
+    target.obey(&interrupt);
+    let mut session = Session::open(&target).unwrap();
+    let sent = Arc::new(AtomicUsize::new(0));
+    let sending = thread::spawn({
+        let sent = Arc::clone(&sent);
+        move || {
+            let fill = |data: &mut Vec<u8>| {
+                sent.fetch_add(1, Ordering::Relaxed);
+                data.extend_from_slice(&[b'x'; BUFFER_SIZE]);
+                Fill::More
+            };
+            session.copy_in("copy t from stdin", fill).unwrap_err().to_string()
+        }
+    });
+    // Until no more data is taken.
+    let mut before = 0;
+    while before == 0 || sent.load(Ordering::Relaxed) != before {
+        before = sent.load(Ordering::Relaxed);
+        thread::sleep(Duration::from_millis(300));
+    }
+    interrupt.store(true, Ordering::Relaxed);
+    assert_eq!(sending.join().unwrap(), "interrupted");
+    drop(ends);
 }
 
 #[test]

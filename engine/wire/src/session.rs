@@ -248,11 +248,12 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until the socket has taken all that was sent.
+    /// Waits until the socket has taken all that was sent. A server that has stopped reading is given up some time after
+    /// an interrupt.
     fn send_rest(&mut self, mut sent: Sent) -> Result<(), ConnectionError> {
         while sent == Sent::InPart {
             self.connection.watch_unsent(&self.poll, TOKEN)?;
-            wait(&mut self.poll, None)?;
+            self.pause()?;
             sent = self.connection.flush()?;
         }
         Ok(self.connection.watch_unsent(&self.poll, TOKEN)?)

@@ -54,6 +54,18 @@ def test_several_percentiles_are_reported_in_their_order(run):
     assert by_name[50] <= by_name[95] <= by_name[99] <= by_name[99.9]
 
 
+@pytest.mark.parametrize("options", ["--threads=1", "--threads=4", "--threads=40", "--threads=4 --rate=100"])
+def test_as_many_events_are_measured_after_a_warm_up_as_asked_for(run, tmp_path, options):
+    """Events that are under way when the warm-up ends are measured, and count."""
+    (tmp_path / "slow.lua").write_text(
+        "function thread_init() con = sysbench.sql.driver():connect() end\n"
+        "function event() con:query('SELECT pg_sleep(0.05)') end\n"
+    )
+    done = run(f"slow.lua --events=20 --time=0 --warmup-time=1 {options} run")
+    assert done.status == 0, done.stdout
+    assert count_of("total number of events", done.stdout) == 20
+
+
 def test_a_warm_up_is_not_counted(run, tmp_path):
     done = run(f"oltp_point_select {TABLE} --rate=50 --warmup-time=3 --time=1 --rand-seed=7 --jsonl=events.jsonl run")
     assert done.status == 0

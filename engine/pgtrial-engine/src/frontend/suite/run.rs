@@ -1,6 +1,5 @@
 //! The run of a suite: the queries of each pass in random order, and the outcome of each.
 
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +13,7 @@ use events::{ClientError, ClientUsage, Done, Drain, Measurement, PauseRecord, Qu
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
 use ground::random::Random;
+use ground::stdin;
 use wire::error::{ConnectionError, ServerError};
 use wire::session::Session;
 use wire::target::Target;
@@ -21,6 +21,9 @@ use wire::{QueryKind, Rows};
 
 /// The purpose of the connection, for messages.
 const PURPOSE: Purpose = "queries";
+
+/// The longest time until an interrupt is noticed while the engine waits for a line.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The exit status when the connection is lost.
 const LOST: u8 = 2;
@@ -136,7 +139,10 @@ impl Runner<'_> {
         if self.options.pauses {
             self.session = None;
             self.output.pause(PauseRecord { query: query.name.clone(), phase, run });
-            if !wait_for_line() {
+            if !wait_for_line(self.target) {
+                if self.target.is_interrupted() == Some(true) {
+                    return;
+                }
                 self.lose(index, "connect", "08001", "standard input ended before it had a line (--pause)".to_owned());
                 return;
             }
@@ -289,7 +295,15 @@ fn lost(error: &ConnectionError) -> QueryFailure {
     QueryFailure { kind: error.sqlstate().to_owned(), message: error.to_string(), is_lost: true }
 }
 
-/// Waits for a line on standard input; returns `false` if that has ended.
-fn wait_for_line() -> bool {
-    io::stdin().read_line(&mut String::new()).is_ok_and(|read| read > 0)
+/// Waits for a line on standard input. Returns false if that has ended, or if the run was interrupted.
+fn wait_for_line(target: &Target) -> bool {
+    while target.is_interrupted() != Some(true) {
+        match stdin::read(PATIENCE) {
+            Ok(Some(byte)) if byte == b"\n" => return true,
+            Ok(Some(byte)) if byte.is_empty() => return false,
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
+    false
 }
