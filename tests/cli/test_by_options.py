@@ -76,7 +76,7 @@ MARKED = {
     f"{marks.key('load', 'clients')} or {marks.short_key('load', 'threads')}": "--clients or --threads",
     f"{marks.key('load', 'clients')} or {marks.short_key('load', 'cpus')}": "--clients or --set load.cpus",
     f"or write {marks.short_key('load', 'workload', 'job:')} to": "or write --workload job: to",
-    f"write {marks.key_in('load.job', 'command')}": "write --set load.job.command",
+    f"write {marks.key_in('load.job', 'command')}": "write --command",
     marks.key_in("load", "protocol", "simple"): "--protocol simple",
     f"load it by --data{marks.file_key('load', 'data')}, or": "load it by --data, or",
     f"it belongs in {marks.section('load')}": "it belongs in load",

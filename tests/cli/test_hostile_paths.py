@@ -48,7 +48,7 @@ OPTIONS: dict[str, dict[str, str]] = {
     "stop": {"directory": READ},
     "compare": {
         "arms": RUN, "workload": READ, "query": NO_PATH, "data": READ, "beside": READ, "server": RUN,
-        "fleet": NO_PATH, "results": WRITTEN,
+        "command": RUN, "reads": NO_PATH, "fleet": NO_PATH, "results": WRITTEN,
     },
     "gate": {
         "base": RUN, "head": RUN, "study": READ, "summary_file": WRITTEN, "junit_file": WRITTEN, "bundle": WRITTEN,
@@ -80,6 +80,7 @@ KEYS: dict[str, str] = {
     "load.replay.data": READ,
     "load.job.command": RUN,
     "load.job.beside": READ,
+    "load.job.reads.file": READ,
     "server.postgres": RUN,
     "server.storage.on": RUN,
     "server.storage.mkfs": RUN,
@@ -97,7 +98,8 @@ _NO_KEYS = {
     "study.question", "study.name", "study.profile", "study.published", "load.query", "load.values",
     "load.data_files.sha256", "load.capacity.percentile", "load.sysbench.options", "load.tasks.arrival",
     "load.pack.variables", "load.replay.files.capture_sha256", "load.replay.files.data_sha256",
-    "load.replay.files.server_version", "load.suite.unchecked", "load.job.undo", "load.cpus", "load.on_server_loss",
+    "load.replay.files.server_version", "load.suite.unchecked", "load.job.undo", "load.job.reads",
+    "load.job.reads.pattern", "load.job.reads.json_path", "load.job.reads.unit", "load.cpus", "load.on_server_loss",
     "server.dsn", "server.ssh", "server.data_files.sha256", "server.values", "server.address",
     "server.monitoring.cloudwatch",
     "server.monitoring.region", "server.settings", "server.initdb", "server.setup_sql", "server.price",
@@ -257,6 +259,7 @@ class Lines:
         whole: dict[tuple[str, str], list[object]] = {
             ("compare", "arms"): [postgres, "jit=on", *small],
             ("compare", "server"): [*arms, *small, "--server", postgres],
+            ("compare", "command"): [*arms, "--command", f"sh {value}"],
             ("capacity", "arms"): [postgres, "--p99", "5ms", *small],
             ("capacity", "server"): ["jit=on", "--p99", "5ms", *small, "--server", postgres],
             ("gate", "base"): [postgres, "jit=off", "--study", self.study],
@@ -346,6 +349,10 @@ def lines_of_keys(hostile: Hostile) -> dict[str, dict[str, dict[str, str]]]:
         "load.data": {"load": {"data": f"[{pipe}]"}},
         "load.replay.data": {"load": {"workload": f'"replay:{pipe[1:-1]}"'}, "load_replay": {"data": pipe}},
         "load.job.command": {"load": {**_JOB, "workload": '"job:"'}, "load_job": {"command": program}},
+        "load.job.reads.file": {
+            "load": {**_JOB, "workload": '"job:"'},
+            "load_job": {"command": '"true"', "reads": f'{{ speed = {{ pattern = "speed", file = {pipe} }} }}'},
+        },
         "load.job.beside": {"load": own, "load_job": {"beside": pipe}},
         "server.postgres": {"server": {"postgres": f'"{home / "bin"}"'}},
         "server.storage.on": {"server": {"storage": f'{{ fs = "ext4", on = "/dev/..{home}/to-pipe", size = "1GB" }}'}},

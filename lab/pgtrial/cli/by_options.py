@@ -50,6 +50,9 @@ _FORM_OF_ARMS = frozenset(
 """Keys of a server that can be written in the set-up of an arm on the command line. `--server` takes the same form, so
 it takes these keys too."""
 
+_WITH_OWN_NAMES = ("load.job.reads.",)
+"""The beginnings of paths in which the user chooses a name."""
+
 _SECTION = r"(?<!\w)\[((?:study|load|server|verdict|fleet)(?:\.\w+)?)\]"
 _KEY = r"[a-z]\w*(?:\.\w+)*"
 _VALUE = r'"[^"]*"|\{[^}]*\}|\[[^\]]*\]|[^\s;,()]+'
@@ -96,7 +99,7 @@ class _Options(Words):
     def of(self, path: str, value: str | None = None) -> str | None:
         """Returns the option for a key, with the value if one is given. Returns None if the command has no option for
         the key, or if there is no such key."""
-        if path not in paths_of_keys():
+        if path not in paths_of_keys() and not path.startswith(_WITH_OWN_NAMES):
             return None
         above = path
         while above not in self.named and above.count(".") > 1:

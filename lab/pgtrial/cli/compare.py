@@ -12,7 +12,7 @@ from pgtrial.cli import study_options
 from pgtrial.cli.by_options import Reword, by_options
 from pgtrial.cli.conduct import start
 from pgtrial.model.errors import PgtrialError, StudyError
-from pgtrial.model.study.jobs import is_job
+from pgtrial.model.study.jobs import JOB, is_job
 from pgtrial.model.study.suites import is_suite
 from pgtrial.store.comparison import comparison, parse_setup
 from pgtrial.store.set_keys import with_keys
@@ -56,6 +56,8 @@ OPTIONS = {
     "load.suite.cache": "--cache",
     "load.suite.unchecked": "--unchecked",
     "load.job.limit": "--limit",
+    "load.job.command": "--command",
+    "load.job.reads": "--reads",
     "load.job.beside": "--beside",
     "load.job.undo": "--undo",
     "verdict.metrics": "--metrics",
@@ -138,6 +140,24 @@ def compare_command(
         typer.Option(
             help="The scale factor of the data, e.g. 10, or several that are measured one by one, e.g. "
             "10,100. For a suite: 0.01 to 100. Default: 10, or that of a pack."
+        ),
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            help="A job that is a program, such as a harness of your own: './bench.sh'. PG* variables lead it to the "
+            "server of its arm.",
+            show_default=False,
+        ),
+    ] = None,
+    reads: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --command: a number that the program prints, to compare in place of its time, and the regular "
+            r"expression that finds it, e.g. 'NOPM=achieved (\d+) NOPM'; more is better, unless --set "
+            "load.job.reads.NOPM.better=less says otherwise; repeatable.",
+            metavar="NAME=PATTERN",
+            show_default=False,
         ),
     ] = None,
     beside: Annotated[
@@ -297,6 +317,8 @@ def compare_command(
 
     Example: pgtrial compare shared_buffers=128MB shared_buffers=2GB --workload select-only --clients 1,8,32
     """
+    if command is not None and workload is None:
+        workload = JOB
     load = {
         **load_of_both(
             workload=workload,
@@ -319,7 +341,7 @@ def compare_command(
         **_own_end(
             workload or "",
             {"runs": runs, "limit": limit, "cache": cache, "unchecked": _words(unchecked)},
-            {"beside": beside, "undo": undo, "limit": limit},
+            {"command": command, "reads": _patterns(reads), "beside": beside, "undo": undo, "limit": limit},
         ),
     }
     verdict = {
@@ -446,6 +468,20 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
         if not name.strip() or not column.strip():
             raise StudyError(f"--values {text!r} names no variable and column; write for example --values id=orders.id")
     return _once("--values", [(name.strip(), column.strip()) for name, _, column in pairs])
+
+
+def _patterns(texts: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
+    """`NOPM=achieved (\\d+) NOPM` as the study file has it."""
+    if not texts:
+        return None
+    pairs = [text.partition("=") for text in texts]
+    for text, (name, _, pattern) in zip(texts, pairs, strict=True):
+        if not name.strip() or not pattern.strip():
+            raise StudyError(
+                f"--reads {text!r} names no number and pattern; write for example --reads 'NOPM=achieved (\\d+) NOPM'"
+            )
+    named = _once("--reads", [(name.strip(), pattern) for name, _, pattern in pairs])
+    return {name: {"pattern": pattern} for name, pattern in named.items()}
 
 
 def _promise(text: str | None) -> dict[str, str] | None:

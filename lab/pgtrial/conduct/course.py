@@ -95,6 +95,7 @@ class Course:
     """The offset in the server's log, in bytes, up to which it has been read; the lab's own start counts as read."""
     lost: str | None = None
     table_created_s: float | None = None
+    own_metrics: dict[str, float] = field(default_factory=dict)
     quality: float | None = None
     job: JobSummary | None = None
     start_rate: float | None = None

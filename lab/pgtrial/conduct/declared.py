@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from pgtrial.model import marks
-from pgtrial.model.metrics import METRICS, PER_CENT, percentiles_of, transactions_for
+from pgtrial.model.metrics import PER_CENT, percentiles_of, transactions_for
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.study.capacity import LONGER
@@ -45,7 +45,7 @@ def metric_warnings(design: Design, plan: Plan) -> Iterator[str]:
                 f"{format_duration(math.ceil(needed_s))} at {slowest:,.10g}/s, and trials have "
                 f"{format_duration(plan.duration_s)}: no claim on it will stand; {_cure(design)}, or the rate"
             )
-    costs = [name for name in plan.metrics if METRICS[name].kind == "cost"]
+    costs = [name for name in plan.metrics if plan.named_metric(name).kind == "cost"]
     if costs and plan.shares_server:
         yield (
             f"{' and '.join(costs)} will not be known, for the arms are sessions of one server; write "

@@ -101,6 +101,8 @@ def _digest_of_own(design: Design) -> str | None:
     }
     if arms := [(keys.data_files, keys.values) for keys in design.spec.arms.values() if keys.data_files or keys.values]:
         own["data and values of arms"] = arms
+    if metrics := design.spec.own_metrics:
+        own["metrics"] = {name: metric.model_dump() for name, metric in metrics.items()}
     if not any(own.values()):
         return None
     return hashlib.sha256(json.dumps(own, sort_keys=True, default=str).encode()).hexdigest()

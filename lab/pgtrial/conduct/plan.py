@@ -84,6 +84,7 @@ def plan_of(design: Design, seed: int, created: str, lengths: TrialLengths | Non
         studies=verdict.studies or 1,
         families=design.families,
         metrics=design.metrics,
+        own_metrics=design.spec.own_metrics,
         prices={arm: price.cents_an_hour for arm, price in design.prices.items()},
         warmup_s=lengths.warmup_s,
         duration_s=lengths.duration_s,

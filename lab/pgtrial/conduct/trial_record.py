@@ -35,6 +35,7 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         relations_before=course.relations_before,
         relations=course.relations,
         table_created_s=course.table_created_s,
+        own_metrics=course.own_metrics,
         quality=course.quality,
         job=course.job,
         capacity=course.capacity,

@@ -5,6 +5,7 @@ The program has the PG* variables of its server.
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 import psutil
 
@@ -25,9 +27,13 @@ from pgtrial.loads.load_run import Event, Inbox
 from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
 from pgtrial.model import marks
-from pgtrial.model.errors import ArmError
+from pgtrial.model.errors import ArmError, TrialError
 
 _TICK_S = 1.0
+_MOST_OUTPUT = 16 * 2**20
+"""The most characters of a program's output that are kept, so that one which never stops printing takes no memory."""
+_MOST_LINES = 10_000
+"""The most lines of a program's standard error in which numbers are looked for."""
 _END_S = 10.0
 _RUN = "PGTRIAL_JOB"
 """The variable in the environment of a job's processes that says to which run of the job they belong."""
@@ -67,14 +73,52 @@ def end_programs(variable: str, value: str) -> None:
 class CommandRun(EngineRun):
     """One run of a program. Its time is measured from its start to its end."""
 
-    def __init__(self, words: Sequence[str], target: Target, *, events_file: Path, inbox: Inbox | None) -> None:
-        """Prepares the run, whose events arrive in the `inbox` as those of an engine do."""
+    def __init__(
+        self,
+        words: Sequence[str],
+        target: Target,
+        *,
+        events_file: Path,
+        inbox: Inbox | None,
+        keeps_output: bool = False,
+    ) -> None:
+        """Prepares the run, whose events arrive in the `inbox` as those of an engine do. With `keeps_output`, what the
+        program prints is kept, to be read when it has ended."""
         super().__init__([], {}, events_file=events_file, inbox=inbox)
         self._words = words
         self._run = uuid.uuid4().hex
         self._env = {**command_environment(target), _RUN: self._run}
         self._begin = self._start
         self._began = 0.0
+        self._keeps_output = keeps_output
+        self._printed: list[str] = []
+        self._characters = 0
+        if keeps_output:  # its standard error may have the numbers as well
+            self._tail = collections.deque(maxlen=_MOST_LINES)
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if self._keeps_output:
+            reader = threading.Thread(target=self._keep, args=(self._process.stdout,), daemon=True)
+            self._readers.append(reader)
+            reader.start()
+        return self
+
+    def output(self) -> str:
+        """Returns what the program has printed on its standard output, and then what it has on its standard error, once
+        it has ended. Raises TrialError if that is too much to be kept."""
+        if self._characters > _MOST_OUTPUT:
+            raise TrialError(
+                f"{self._words[0]} printed more than {_MOST_OUTPUT // 2**20} MB, in which no number is looked for; let "
+                "it print less, or write its numbers into a file"
+            )
+        return "".join([*self._printed, *(f"{line}\n" for line in self._tail)])
+
+    def _keep(self, stream: Iterable[str]) -> None:
+        for line in stream:
+            self._characters += len(line)
+            if self._characters <= _MOST_OUTPUT:
+                self._printed.append(line)
 
     @property
     def maker(self) -> str:
@@ -111,7 +155,7 @@ class CommandRun(EngineRun):
                 executable=program,
                 env=self._env,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if self._keeps_output else subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 encoding="utf-8",
                 errors="replace",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,12 +15,12 @@ FEWEST_SLOWER = 100
 PERCENTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 """The share of transactions whose response time does not exceed a percentile, by the percentile's name."""
 
-Kind = Literal["speed", "percentile", "cost", "price", "job", "capacity"]
+Kind = Literal["speed", "percentile", "cost", "price", "job", "capacity", "own"]
 
 
 @dataclass(frozen=True)
 class MetricName:
-    """A metric that a study can declare."""
+    """A metric that a study can declare. Metrics of the kind `own` are defined by the study itself."""
 
     name: str
     noun: str
@@ -66,14 +66,20 @@ METRICS: Mapping[str, MetricName] = {metric.name: metric for metric in _ALL}
 """All metrics by name, in the order of the documentation."""
 
 
-def known_metrics(names: list[str]) -> list[str]:
-    """Returns the names unchanged. Raises ValueError if one is unknown or repeated."""
+def each_once(names: list[str]) -> list[str]:
+    """Returns the names unchanged. Raises ValueError if one is repeated."""
     for place, name in enumerate(names):
-        if name not in METRICS:
-            raise ValueError(f"{name!r} is no metric; {nearest(name, METRICS, 'metrics are')}")
         if name in names[:place]:
             raise ValueError(f"lists {name} more than once; name each metric once")
     return names
+
+
+def unknown_metric(names: Iterable[str], own: Collection[str]) -> str | None:
+    """Returns an objection to the first name that neither pgtrial nor the study defines; None if all are known."""
+    for name in names:
+        if name not in METRICS and name not in own:
+            return f"{name!r} is no metric; {nearest(name, [*own, *METRICS], 'metrics are')}"
+    return None
 
 
 def transactions_for(percentile: str) -> int:
@@ -83,4 +89,4 @@ def transactions_for(percentile: str) -> int:
 
 def percentiles_of(names: list[str]) -> list[str]:
     """Returns those names that are the names of percentiles."""
-    return [name for name in names if METRICS[name].kind == "percentile"]
+    return [name for name in names if name in PERCENTILES]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pgtrial.model.metrics import METRICS
 from pgtrial.report.charts.capacity import capacity_charts
 from pgtrial.report.charts.curve import curve_charts
 from pgtrial.report.charts.differences import block_charts, cost_charts, forest
@@ -71,7 +70,7 @@ def _lead_of_differences(data: StudyData) -> str:
     """Returns the introduction to the section on differences. It says that an arm is faster only if the primary metric
     is a speed, since a larger percentile or cost does not mean a faster arm."""
     metric = data.plan.primary_metric
-    is_speed = metric is None or METRICS[metric].kind == "speed"
+    is_speed = metric is None or data.plan.named_metric(metric).kind == "speed"
     right = "is faster" if is_speed else f"has more of {metric}"
     return (
         "Bars are 95% intervals. The shaded band is the margin, within which arms count as equivalent. "
@@ -82,7 +81,7 @@ def _lead_of_differences(data: StudyData) -> str:
 def _lead_of_costs(data: StudyData) -> str:
     """Returns the leading words of the section on costs. Costs that a study declares are part of its verdict."""
     lead = "The cost of a committed transaction on each arm, and how far it differs together with the speed."
-    if any(METRICS[name].kind == "cost" for name in data.plan.metrics):
+    if any(data.plan.named_metric(name).kind == "cost" for name in data.plan.metrics):
         return lead
     return f"{lead} These costs explain the verdict; they are not part of it."
 

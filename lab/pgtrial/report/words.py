@@ -150,12 +150,11 @@ def change_text(
     return f"{subject} is {percent(abs(difference), places)} {words[difference < 0]}{than}"
 
 
-def _direction(metric: str | None, arm: str, baseline: str, *, better: bool) -> str:
+def _direction(metric: str | None, arm: str, baseline: str, *, falls: bool) -> str:
     """Returns text such as `off is faster than on`; for a percentile or a cost `p99 of off is lower than that of
     on`.
     """
     subject, words, of = _compared(metric, arm)
-    falls = better == (metric is not None and not _is_speed(metric) and METRICS[metric].better == "less")
     return f"{subject} is {words[falls]} than {of}{baseline}"
 
 
@@ -168,11 +167,16 @@ def _compared(metric: str | None, arm: str) -> tuple[str, tuple[str, str], str]:
 
 def headline(claim: Claim, plan: Plan) -> str:
     """Returns the verdict without its evidence: `off is 41% faster than on`."""
-    return verdict_words(claim, plan.primary_metric, plan.margin)
+    name = plan.primary_metric
+    is_cost = name is not None and not _is_speed(name) and plan.named_metric(name).better == "less"
+    return verdict_words(claim, name, plan.margin, less_is_better=is_cost)
 
 
-def verdict_words(claim: Claim, metric: str | None, within: float) -> str:
-    """Returns the verdict without its evidence, for the margin `within`; `metric` as in `change_text`."""
+def verdict_words(claim: Claim, metric: str | None, within: float, *, less_is_better: bool = False) -> str:
+    """Returns the verdict without its evidence, for the margin `within`; `metric` as in `change_text`.
+
+    `less_is_better` is about the values of the metric; a time that is compared as a speed counts as a speed.
+    """
     arm, baseline, difference, margin = claim.arm, claim.baseline, claim.difference, as_written(within)
     pair = f"{arm} against {baseline}"
     sides = any(part.regime == "below" for part in claim.parts)
@@ -190,7 +194,8 @@ def verdict_words(claim: Claim, metric: str | None, within: float) -> str:
     if claim.verdict == "equivalent":
         return f"No difference larger than {margin} between {arm} and {baseline}{twice}"
     if difference is None:
-        return f"{_direction(metric, arm, baseline, better=claim.verdict == 'better')}{twice}"
+        falls = (claim.verdict == "better") == less_is_better
+        return f"{_direction(metric, arm, baseline, falls=falls)}{twice}"
     less = f", by less than the margin of {margin}," if claim.within_margin else ""
     return change_text(metric, arm, difference.value, baseline, decimals_for(difference.known), less=less)
 

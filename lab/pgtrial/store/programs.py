@@ -66,9 +66,14 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
 
 
 def _check_job(spec: StudySpec, folder: Path, source: str) -> None:
-    """Raises StudyError if pgtrial runs as root and refuses to run the program of the study's job."""
+    """Raises StudyError if pgtrial runs as root and refuses to run the program of the study's job, or if what the
+    program is to write is no file."""
     if spec.load.job.command is None:
         return
+    for name, read in spec.load.job.reads.items():
+        if read.file is not None and Path(read.file).exists() and not Path(read.file).is_file():
+            at = marks.key("load.job", f"reads.{name}.file")
+            raise StudyError(f"{source}: {at}: {read.file} is no regular file; name the file that the command writes")
     words = words_of(spec.load.job.command)
     for directory in (folder.absolute(), Path.cwd()):
         if (why := refusal_to_run_command(words, directory, program_path(words[0], directory))) is not None:

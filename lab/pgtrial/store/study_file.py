@@ -21,6 +21,7 @@ from pgtrial.model.study.jobs import JobSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.manifests import MUST, Location, all_errors, in_one, parsed
 from pgtrial.model.study.objections import objection_to_fleet, objection_to_metrics, objection_to_prices
+from pgtrial.model.study.own_metrics import JobRead
 from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.replay import ReplaySection
 from pgtrial.model.study.servers import HAS, objection_to_arm, objection_to_table
@@ -254,6 +255,8 @@ def _known_keys(path: Sequence[int | str], key: str) -> str:
         return f"it is gone, since {why}; remove it"
     # an arm may have the name of a table
     nested = _NESTED.get(str(path[-1])) if path[0] != "arms" or len(path) > 2 else None
+    if tuple(path[:-1]) == ("load", "job", "reads"):
+        nested = JobRead
     section = nested or _SECTIONS[str(path[0])]
     known = list(section.model_fields)
     if section is SetUp and key in LoadSection.model_fields:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
-from pgtrial.model.metrics import METRICS, TPS, transactions_for
+from pgtrial.model.metrics import METRICS, TPS, MetricName, transactions_for
+from pgtrial.model.records.own_metrics import OwnMetric
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import grouped, plural
 from pgtrial.statistics.p8 import TOLERATED
 from pgtrial.verdict.capacities import capacity_of, few_slower
-from pgtrial.verdict.metric import REDUCTION, Metric
+from pgtrial.verdict.metric import RATIO, REDUCTION, Metric
 from pgtrial.verdict.percentiles import falls_on_a_failure, percentile_of, slower, stands
 from pgtrial.verdict.speed import goodput, goodput_of, response_of, speed_of
 from pgtrial.verdict.transaction_costs import COSTS, Kind
@@ -28,20 +29,30 @@ def primary_metric(plan: Plan) -> Metric:
 
 def declared_metric(plan: Plan, name: str) -> Metric:
     """Returns a metric by its name in the study."""
-    match METRICS[name].kind:
+    match plan.named_metric(name).kind:
         case "percentile":
             return percentile_of(plan, name)
-        case "cost":
-            kind = COSTS[METRICS[name].cost]
-            return Metric(name, kind.unit, partial(_cost, plan, kind), "less", REDUCTION)
-        case "job":
-            return Metric(name, "MB", partial(_of_job, plan, METRICS[name].of_job), "less", REDUCTION)
+        case "cost" | "job":
+            unit, value = _taken(plan, METRICS[name])
+            return Metric(name, unit, value, "less", REDUCTION)
+        case "own":
+            own = plan.own_metrics[name]
+            scale = REDUCTION if own.better == "less" else RATIO
+            return Metric(name, own.unit, partial(_of_own, plan, name, own), own.better, scale)
         case "price":
             return Metric(name, "", partial(_per_cent, plan))
         case "capacity":
             return capacity_of(plan)
         case "speed":
             return goodput_of(plan) if name == TPS else response_of(plan)
+
+
+def _taken(plan: Plan, metric: MetricName) -> tuple[str, Callable[[Trial], float | None]]:
+    """Returns the unit of what a transaction or a job takes from the server, and the function that finds it."""
+    if metric.of_job:
+        return "MB", partial(_of_job, plan, metric.of_job)
+    kind = COSTS[metric.cost]
+    return kind.unit, partial(_cost, plan, kind)
 
 
 def _per_cent(plan: Plan, trial: Trial) -> float:
@@ -62,9 +73,17 @@ def _of_job(plan: Plan, field: str, trial: Trial) -> float | None:
     return None if value is None else value / _MB
 
 
+def _of_own(plan: Plan, name: str, own: OwnMetric, trial: Trial) -> float | None:
+    """Returns a trial's value of a metric that the study defines; the worst one if the trial failed, None if the value
+    is not known."""
+    if not goodput(plan, trial):
+        return math.inf if own.better == "less" else 0.0
+    return trial.own_metrics.get(name)
+
+
 def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
     """Returns why a claim on a metric does not stand on these trials, none of which failed; None if it stands."""
-    metric = METRICS[name]
+    metric = plan.named_metric(name)
     if metric.kind == "percentile" and (why := _too_few_slower(name, trials) or _cut_off(plan, name, trials)):
         return why
     if metric.kind == "capacity":

@@ -25,6 +25,7 @@ from pgtrial.evidence.observe.job import PeakMemory, Progress, ProgressViews
 from pgtrial.loads.command_lines.job import job_options
 from pgtrial.loads.engine import NotInTime
 from pgtrial.loads.job_command import CommandRun, command_environment, missing_program
+from pgtrial.loads.job_reads import JobReads
 from pgtrial.loads.load_run import Event, LoadRun
 from pgtrial.loads.script_commands import run_once, script_commands
 from pgtrial.loads.target import Session, Target
@@ -59,6 +60,9 @@ class JobWatch(LoadWatch):
         self._size = 0.0
         self._beside: LoadBeside | None = None
         self._served: Phase | None = None
+        self._reads = JobReads({})
+        self._program: CommandRun | None = None
+        """The program of the job, if the job is one and has been started."""
 
     def begin(self, load: ExitStack, target: Target) -> None:
         """Reads the size of the database and the position in the WAL before the job. Starts the load beside the job and
@@ -76,7 +80,20 @@ class JobWatch(LoadWatch):
         words = command_of(course.point)
         if words is None:
             return super().started(course, arm, target)
-        return remembered(course, _command(course, target, words))
+        return remembered(course, self._command(course, target, words))
+
+    @contextmanager
+    def _command(self, course: Course, target: Target, words: Sequence[str]) -> Iterator[LoadRun]:
+        prepared = CommandRun(
+            words,
+            target,
+            events_file=course.directory / "engine.jsonl",
+            inbox=course.inbox,
+            keeps_output=bool(course.load.job.reads),
+        )
+        self._reads = JobReads(course.load.job.reads)
+        with running_on(course.load.cpus), prepared as self._program:
+            yield self._program
 
     def hear(self, event: Event) -> bool:
         """Reports the progress of the job once a second. Raises psycopg.OperationalError."""
@@ -120,6 +137,9 @@ class JobWatch(LoadWatch):
         self._written = None if wal is None or self._wal is None else max(0.0, wal - self._wal)
         if self._beside is not None:
             self._served = self._beside.end()
+        if self._program is not None and self._course.load.job.reads:
+            with self._course.failing():
+                self._course.own_metrics = self._reads.numbers(self._program.output(), self._course.point.workload)
 
     def reported(self, error: TrialError) -> TrialError:
         """Returns an error that names the time limit of the job if the job was ended for exceeding it; any other error
@@ -150,13 +170,6 @@ class JobWatch(LoadWatch):
             peak_memory_bytes=self._memory.bytes,
             beside=self._served,
         )
-
-
-@contextmanager
-def _command(course: Course, target: Target, words: Sequence[str]) -> Iterator[LoadRun]:
-    events = course.directory / "engine.jsonl"
-    with running_on(course.load.cpus), CommandRun(words, target, events_file=events, inbox=course.inbox) as run:
-        yield run
 
 
 def wal_position(session: Session) -> float | None:

@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pgtrial.model.metrics import METRICS
+from pgtrial.model.metrics import METRICS, MetricName
 from pgtrial.model.records import FORMAT, Record, added
 from pgtrial.model.records.kind import PointKind
 from pgtrial.model.records.load_point import LoadPoint, kind_of
+from pgtrial.model.records.own_metrics import OwnMetric
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.units import format_duration
 
@@ -203,6 +204,7 @@ class Plan(Record):
         "The metrics that claims compare. The first one is that of the primary claims. Empty for the usual "
         "measure of the load.",
     )
+    own_metrics: dict[str, OwnMetric] = added({}, "The metrics among them that the study itself defines, by name.")
     prices: dict[str, float] = added({}, "The price of an hour by arm, in hundredths of its currency.")
     margin: float
     stop_early: bool
@@ -328,6 +330,11 @@ class Plan(Record):
         """Returns the declared metric of the primary claims; None if they compare the measure of the load."""
         return self.metrics[0] if self.metrics else None
 
+    def named_metric(self, name: str) -> MetricName:
+        """Returns a declared metric by its name: one of pgtrial, or one that the study defines."""
+        own = self.own_metrics.get(name)
+        return METRICS[name] if own is None else own.named(name)
+
     @property
     def is_paced(self) -> bool:
         """True if the number of transactions is fixed, so that a faster server only answers sooner."""
@@ -337,9 +344,9 @@ class Plan(Record):
     def repeated_metrics(self) -> list[str]:
         """Returns the declared metrics that follow from the throughput because the load is a closed loop (Little's
         law)."""
-        return [] if self.is_paced else [name for name in self.metrics if METRICS[name].follows_throughput]
+        return [] if self.is_paced else [name for name in self.metrics if self.named_metric(name).follows_throughput]
 
     @property
     def measure(self) -> str:
         """Returns the name of what the study's primary claims compare: a Measure, or a declared metric."""
-        return METRICS[self.metrics[0]].noun if self.metrics else self.kind.measure
+        return self.named_metric(self.metrics[0]).noun if self.metrics else self.kind.measure

@@ -248,7 +248,9 @@ class MetricClaim(Record):
     """A claim on a metric that the study declares."""
 
     metric: str = Field(description="The metric, as the study names it: `p99`.")
-    unit: Literal["us", "s", "bytes", "MB", "1/s", ""]
+    unit: str = Field(
+        description="The unit of its values, such as `us`, or the one that the study gives; empty for none."
+    )
     better: Literal["more", "less"]
     arm: str
     baseline: str

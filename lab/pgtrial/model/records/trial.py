@@ -334,6 +334,7 @@ class Trial(Record):
     replay: ReplaySummary | None = added(None, "The outcome of the statements of a replay.")
     job: JobSummary | None = added(None, "The outcome of a job.")
     suite: SuiteSummary | None = added(None, "The outcome of the queries of a suite.")
+    own_metrics: dict[str, float] = added({}, "The values of the metrics that the study itself defines, by name.")
     quality: float | None = added(
         None, "The number that measure.sql of a pack returned after the load, such as the recall."
     )

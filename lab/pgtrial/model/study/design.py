@@ -182,9 +182,11 @@ class Design:
 
     @cached_property
     def metrics(self) -> list[str]:
-        """The metrics that the study declares; prices declare transactions per cent, and a promise declares the
-        capacity."""
+        """The metrics that the study declares. Prices declare transactions per cent, a promise declares the capacity,
+        and metrics of the study's own follow those that it lists."""
         kind, names = self.load.kind, self.load.kind.metrics(self.load, self.verdict.metrics)
+        if own := [name for name in self.spec.own_metrics if name not in names]:
+            names = [*(names or [kind.usual_metric(self.load)]), *own]
         if not self.prices or PER_CENT in names or is_paced(self.spec) or not kind.has_price:
             return names
         return [*(names or [TPS]), PER_CENT]

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pydantic import Field, field_validator
 
 from pgtrial.model import marks
-from pgtrial.model.records import Record
+from pgtrial.model.records import Record, added
+from pgtrial.model.study.own_metrics import JobRead, objections_to_names
 from pgtrial.model.tokens import without_tokens
 from pgtrial.model.units import Seconds
 
@@ -58,6 +59,12 @@ class JobSection(Record):
         description='With `workload = "job:"`: a program that is the job, in place of an SQL file, `"pg_dump -f '
         '/dev/null"`. It finds the server by the environment variables PGHOST, PGPORT and so on. No '
         "shell interprets the command.",
+    )
+
+    reads: dict[str, JobRead] = added(
+        {},
+        "Numbers that the command prints, to compare in place of its time: `NOPM = { pattern = 'achieved (\\d+) NOPM' "
+        "}` ([keys](#loadjobreadsname)).",
     )
 
     beside: str | None = Field(
@@ -127,5 +134,8 @@ def objections_to_job(workloads: list[str], section: JobSection) -> Iterator[str
     if file and section.command is not None:
         workload = marks.short_key("load", "workload", JOB)
         yield f"a job is either a file or a command; write {workload} to run the command"
+    yield from objections_to_names(section.reads, marks.short_key("load", "job.reads"))
+    if section.reads and section.command is None:
+        yield f"{marks.short_key('load', 'job.reads')} is for a command, and SQL prints nothing; remove it"
     if not file and section.command is None:
         yield f'{JOB} names no file; write "{JOB}index.sql", or what is to run as {marks.key_in("load.job", "command")}'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgtrial.model import marks
-from pgtrial.model.metrics import PER_CENT, TPS
+from pgtrial.model.metrics import PER_CENT, TPS, unknown_metric
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.spec import StudySpec, is_paced
 
@@ -11,10 +11,13 @@ from pgtrial.model.study.spec import StudySpec, is_paced
 def objection_to_metrics(design: Design) -> str | None:
     """Returns why the study cannot declare its metrics, as a sentence; None if it can."""
     load, names, metrics = design.load, design.verdict.metrics, marks.key("verdict", "metrics")
+    own = design.spec.own_metrics
+    if (unknown := unknown_metric(names, own)) is not None:
+        return f"{metrics}: {unknown}"
     if names and load.kind.why_no_metrics is not None:
         return f"{metrics} {load.kind.why_no_metrics}"
     for name in names:
-        if (misfit := load.kind.misfit(load, name)) is not None:
+        if name not in own and (misfit := load.kind.misfit(load, name)) is not None:
             return f'{metrics}: "{name}" {misfit}'
     for name in (TPS, PER_CENT):
         if name in names and is_paced(design.spec):

@@ -13,6 +13,7 @@ from pydantic_core import PydanticUndefined
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.jobs import JobSection
 from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.own_metrics import JobRead
 from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.replay import ReplaySection
 from pgtrial.model.study.setup import ProviderMetrics, SetUp
@@ -70,6 +71,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "`[load.replay]`": ReplaySection,
     "`[load.suite]`": SuiteSection,
     "`[load.job]`": JobSection,
+    "`[load.job.reads.NAME]`": JobRead,
     "`[server]` and `[arms.NAME]`": SetUp,
     "`storage`": Storage,
     "`monitoring`": ProviderMetrics,

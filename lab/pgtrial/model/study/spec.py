@@ -7,13 +7,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
-from pgtrial.model.metrics import known_metrics
+from pgtrial.model.metrics import each_once
 from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record
 from pgtrial.model.records.load_point import LoadPoint
+from pgtrial.model.records.own_metrics import OwnMetric
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.own_data import name_of_data
+from pgtrial.model.study.own_metrics import metrics_of_reads
 from pgtrial.model.study.servers import Given, Server, server_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.units import Seconds, Share, as_list
@@ -49,10 +51,11 @@ class StudySection(Record):
 class VerdictSection(Record):
     """The rule of the verdict, which is fixed before the first trial."""
 
-    metrics: Annotated[list[str], BeforeValidator(as_list), AfterValidator(known_metrics)] = Field(
+    metrics: Annotated[list[str], BeforeValidator(as_list), AfterValidator(each_once)] = Field(
         [],
         description='The [metrics](method.md#metrics) that are compared, `["p99", "wal per transaction"]`. The '
-        "first one decides the verdict. Default: `tps`, or `response` if the load has a rate.",
+        "first one decides the verdict. Default: `tps`, or `response` if the load has a rate; the numbers that it "
+        "[prints](own-harness.md) if it is a harness.",
     )
     error: Literal["primary", "all"] = Field(
         "primary",
@@ -150,6 +153,11 @@ class StudySpec(Record):
     def baseline(self) -> str:
         """Returns the name of the first arm."""
         return next(iter(self.arms))
+
+    @property
+    def own_metrics(self) -> dict[str, OwnMetric]:
+        """Returns the metrics that the study itself defines, by name."""
+        return metrics_of_reads(self.load.job.reads)
 
     @property
     def has_given(self) -> bool:

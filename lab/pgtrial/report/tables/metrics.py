@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pgtrial.model.metrics import METRICS
 from pgtrial.model.records.load_point import rate_unit
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import CurvePoint, MetricClaim
 from pgtrial.model.units import as_written, decimals_for, plural
 from pgtrial.report.data import StudyData
@@ -59,7 +61,7 @@ def _of_arm(data: StudyData, rows: list[MetricClaim]) -> Table[MetricClaim]:
         "and time one of speed. In a percentile a failed transaction counts as one that took the whole measured part.",
         rows,
         [
-            Column("metric", lambda row: METRICS[row.metric].noun + (" (primary)" if row.primary else "")),
+            Column("metric", partial(_noun, data.plan)),
             *(number(name, _value_of(name, rate)) for name in (baseline, arm)),
             number("difference", lambda row: row.difference and signed(row.difference.value)),
             number("95% interval", lambda row: row.difference and row.difference.text()),
@@ -69,6 +71,10 @@ def _of_arm(data: StudyData, rows: list[MetricClaim]) -> Table[MetricClaim]:
         ],
         lambda row: row.primary,
     )
+
+
+def _noun(plan: Plan, row: MetricClaim) -> str:
+    return plan.named_metric(row.metric).noun + (" (primary)" if row.primary else "")
 
 
 def _value_of(arm: str, rate: str) -> Callable[[MetricClaim], str | None]:
@@ -84,7 +90,7 @@ def metric_value(row: MetricClaim, arm: str, rate: str) -> str | None:
         return None
     if row.unit == "us":
         return f"{milliseconds(value)} ms"
-    unit = rate if row.unit == "1/s" else row.unit
+    unit = rate if row.unit == "1/s" and row.metric in METRICS else row.unit
     return f"{digits(value)} {unit}".rstrip()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 
-from pgtrial.model.metrics import CAPACITY, METRICS
+from pgtrial.model.metrics import CAPACITY
 from pgtrial.model.records.claims import BlockRatio, Claim, Estimate
 from pgtrial.model.records.kind import Measure
 from pgtrial.model.records.load_point import measure_of, rate_unit
@@ -74,7 +74,7 @@ def ratio_table(data: StudyData) -> Table[Claim]:
 
 
 def _compared(plan: Plan) -> str:
-    metric = METRICS[plan.primary_metric] if plan.primary_metric is not None else None
+    metric = plan.named_metric(plan.primary_metric) if plan.primary_metric is not None else None
     if metric is not None and metric.kind != "speed":
         return f"{metric.noun[:1].upper()}{metric.noun[1:]} of each arm against the baseline's (-20%: four fifths)."
     if plan.measure == "goodput":
@@ -298,7 +298,7 @@ def block_table(data: StudyData) -> Table[tuple[Claim, BlockRatio]]:
     ratios = [(claim, ratio) for whole in data.result.by_load_point for claim in whole.read for ratio in claim.ratios]
     measure = measure_text(data.plan).removesuffix(" of tasks")
     declared = data.plan.primary_metric
-    more = METRICS[declared].better == "more" if declared is not None else data.plan.measure == "goodput"
+    more = data.plan.named_metric(declared).better == "more" if declared is not None else data.plan.measure == "goodput"
     compared = f"{measure} / {measure} of the baseline" if more else f"{measure} of the baseline / {measure}"
     unit = data.unit
     return Table(

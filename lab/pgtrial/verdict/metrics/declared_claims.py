@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pgtrial.model.metrics import METRICS, RESPONSE, TIME
+from pgtrial.model.metrics import RESPONSE, TIME
 from pgtrial.model.records.claims import Claim
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import MetricClaim
@@ -87,7 +87,7 @@ def _shown(grid: Grid, name: str, metric: Metric, claim: Claim) -> dict[str, obj
     return {
         "metric": name,
         "unit": unit,
-        "better": METRICS[name].better,
+        "better": grid.plan.named_metric(name).better,
         "values": values,
     }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 
-from pgtrial.model.metrics import METRICS, RESPONSE
+from pgtrial.model.metrics import PERCENTILES, RESPONSE
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import plural
@@ -53,7 +53,7 @@ def schedule_lag(case: Case) -> Iterator[Concern]:
         allowed=case.plan.allow_busy_client,
     )
     for name in case.plan.metrics[1:]:
-        if METRICS[name].follows_throughput:
+        if case.plan.named_metric(name).follows_throughput:
             yield from _spoilt(
                 case,
                 partial(_lateness_of_other, case.plan, name),
@@ -172,7 +172,7 @@ def _time_us(plan: Plan, trial: Trial, metric: str | None) -> float | None:
 
     The metric None stands for the usual one. Returns None if the metric is no response time, or the time is not known.
     """
-    if metric is not None and METRICS[metric].kind == "percentile":
+    if metric is not None and metric in PERCENTILES:
         return percentile_of(plan, metric).value(trial)
     if metric not in (None, RESPONSE) or trial.measured is None or trial.measured.latency_us is None:
         return None

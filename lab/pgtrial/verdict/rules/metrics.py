@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from pgtrial.model.metrics import METRICS
+from pgtrial.model.metrics import PERCENTILES
 from pgtrial.verdict.declared import objection
 from pgtrial.verdict.rules.case import Case, Concern, rule
 
@@ -21,7 +21,7 @@ def metric_does_not_stand(case: Case) -> Iterator[Concern]:
         served = [trial for of in (arm, plan.baseline) for trial in grid.of(of, point) if grid.goodput(trial)]
         reason = objection(plan, name, served)
         if reason is not None:
-            percentile = METRICS[name].kind == "percentile"
+            percentile = name in PERCENTILES
             yield Concern(
                 [arm],
                 f"The claim on {name} does not stand: {reason}.",

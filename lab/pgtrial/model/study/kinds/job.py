@@ -90,7 +90,12 @@ class Job(LoadKind):
         return None if named.is_for_jobs or is_of_beside else f"is {_NOT_FOR_JOBS}"
 
     def metrics(self, load: LoadKeys, declared: list[str]) -> list[str]:
-        return [TIME, _WITH_BESIDE] if load.job.beside is not None and not declared else list(declared)
+        if declared:
+            return list(declared)
+        of_beside = [_WITH_BESIDE] if load.job.beside is not None else []
+        if load.job.reads:
+            return [*load.job.reads, *of_beside]
+        return [TIME, *of_beside] if of_beside else []
 
     def usual_metric(self, load: LoadKeys) -> str:
         return TIME

@@ -1,0 +1,54 @@
+"""The numbers of a job: what its program has printed or written, read when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pgtrial.files.reading import read_text
+from pgtrial.loads.printed_numbers import number_in
+from pgtrial.model import marks
+from pgtrial.model.errors import TrialError
+from pgtrial.model.study.own_metrics import JobRead
+
+Stamp = tuple[int, int, int]
+"""The inode of a file, its length, and when it was written: what changes if a program writes the file."""
+
+
+class JobReads:
+    """The numbers to be read of one run of a job. It is made before the program starts, so that a file which the
+    program does not write is not taken for its result."""
+
+    def __init__(self, reads: Mapping[str, JobRead]) -> None:
+        self._reads = reads
+        self._before = {read.file: _stamp(read.file) for read in reads.values() if read.file is not None}
+
+    def numbers(self, output: str, program: str) -> dict[str, float]:
+        """Returns the numbers by name; `output` is what the program has printed. Raises TrialError."""
+        numbers = {}
+        for name, read in self._reads.items():
+            text = output if read.file is None else self._written(read.file, name, program)
+            who = program if read.file is None else f"{read.file} of {program}"
+            numbers[name] = number_in(text, read, name, who)
+        return numbers
+
+    def _written(self, file: str, name: str, program: str) -> str:
+        now = _stamp(file)
+        if now is None or now == self._before[file]:
+            has = "is not there" if now is None else "is from before"
+            raise TrialError(
+                f"{program} did not write {file} in this trial, which {name} is read from ({has}); correct the "
+                f"command, or {marks.key('load.job', 'reads')}"
+            )
+        try:
+            return read_text(Path(file), errors="replace")
+        except OSError as error:
+            raise TrialError(f"cannot read {file}, which {name} is read from: {error.strerror}") from None
+
+
+def _stamp(file: str) -> Stamp | None:
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
