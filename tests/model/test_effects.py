@@ -100,6 +100,18 @@ def test_what_a_load_does_is_told_by_its_kind(load, scripts, kind):
     assert kind in kinds(load=load, scripts=scripts)
 
 
+@pytest.mark.parametrize(
+    ("metric", "kind"),
+    [
+        ({"sql": "SELECT 1"}, "sql"),
+        ({"sql": "COPY (SELECT 1) TO PROGRAM 'id'"}, "commands"),
+        ({"command": "sh -c 'id > /tmp/x; echo 1'"}, "commands"),
+    ],
+)
+def test_what_finds_a_metric_is_told_by_its_kind(metric, kind):
+    assert kinds(metrics={"mine": {**metric, "better": "more"}}) == {kind}
+
+
 def test_a_fleet_elsewhere_is_told():
     assert kinds(fleet={"address": "ray://mallory:10001"}) == {"servers"}
     assert kinds(fleet={"address": "local"}) == set()

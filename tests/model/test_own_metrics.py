@@ -50,7 +50,7 @@ def test_a_study_of_a_harness_is_the_same_after_it_was_frozen():
         ({"NOPM": {"pattern": "(a"}}, r"\[load\] job\.reads\.NOPM\.pattern: it is no regular expression"),
         ({"NOPM": {"pattern": "(a)(b)"}}, "it has 2 groups, and one finds the number"),
         ({"NOPM": {"pattern": "a", "json_path": "b"}}, "it has a pattern and a json_path; leave one out"),
-        ({"NOPM": {"unit": "ms"}}, "it says not where the number is; write pattern"),
+        ({"NOPM": {"unit": "ms"}}, "it does not say where the number is; write pattern"),
         ({"NOPM": {"patern": "a"}}, r"unknown key 'patern' in \[load\.job\.reads\.NOPM\]; did you mean 'pattern'\?"),
         ({"NOPM": {"pattern": "a", "better": "higher"}}, "must be 'more' or 'less'"),
         ({"tps": NOPM}, "tps is a metric of pgtrial's own; give yours another name"),
@@ -104,3 +104,76 @@ def test_a_harness_of_the_command_line_is_that_of_a_study_file(monkeypatch):
 def test_options_of_a_harness_that_are_wrong_are_named(options, said):
     with pytest.raises(StudyError, match=said):
         compare_command(["jit=off", "jit=on"], **options)
+
+
+DEAD = {"sql": "SELECT 1", "better": "less"}
+
+
+def with_metrics(metrics, load=None, verdict=None, arms=ARMS):
+    return build_study({"load": load or {}, "arms": arms, "verdict": verdict or {}, "metrics": metrics}, "test")
+
+
+@pytest.mark.parametrize(
+    ("load", "verdict", "metrics"),
+    [
+        ({}, {}, ["tps", "dead"]),
+        ({"rate": 100}, {}, ["response", "dead"]),
+        ({"rate": 100}, {"metrics": ["p99", "dead", "response"]}, ["p99", "dead", "response"]),
+        ({}, {"metrics": ["wal per transaction"]}, ["wal per transaction", "dead"]),
+        ({"capacity": {"p99": "20ms"}}, {}, ["capacity", "dead"]),
+        ({"workload": "job:", "job": {"command": "true"}}, {}, ["time", "dead"]),
+        ({"workload": "job:", "job": {"command": "true", "reads": {"NOPM": NOPM}}}, {}, ["NOPM", "dead"]),
+    ],
+)
+def test_a_metric_of_the_study_follows_those_that_it_compares(load, verdict, metrics):
+    assert Design(with_metrics({"dead": DEAD}, load, verdict)).metrics == metrics
+
+
+def test_a_study_with_metrics_of_its_own_is_the_same_after_it_was_frozen():
+    metrics = {"dead rows": DEAD, "lag": {"command": "sh lag.sh", "better": "less", "each_second": "max", "unit": "s"}}
+    spec = with_metrics(metrics)
+    assert thaw(freeze(spec)) == spec
+    assert "[metrics" not in freeze(with_metrics({}))
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        ({"dead": {"sql": "SELECT 1"}}, r"\[metrics\.dead\] better must be set"),
+        ({"dead": {"better": "less"}}, r"write sql or command, and not both"),
+        ({"dead": {**DEAD, "command": "true"}}, r"write sql or command, and not both"),
+        ({"dead": {**DEAD, "pattern": "(a)"}}, "pattern and json_path are for a command"),
+        ({"dead": {**DEAD, "each_second": "sum"}}, r"\[metrics\.dead\] each_second must be 'mean', 'max' or 'min'"),
+        ({"dead": {**DEAD, "sqll": "x"}}, r"unknown key 'sqll' in \[metrics\.dead\]; did you mean 'sql'\?"),
+        ({"dead": {"command": "psql password=x", "better": "less"}}, "this one has a password or token"),
+        ({"dead": {**DEAD, "limit": "0s"}}, r"\[metrics\.dead\] limit must be greater than 0"),
+        ({"p99": DEAD}, r"\[metrics\]: p99 is a metric of pgtrial's own; give yours another name"),
+        ({"a,b": DEAD}, r"\[metrics\]: 'a,b' is no name for a metric"),
+    ],
+)
+def test_what_is_wrong_with_a_metric_is_said(metrics, said):
+    with pytest.raises(StudyError, match=said):
+        with_metrics(metrics)
+
+
+def test_a_metric_is_not_for_loads_that_have_claims_of_their_own():
+    with pytest.raises(StudyError, match=r"\[metrics\] are not for the workload app-tasks"):
+        with_metrics({"dead": DEAD}, {"workload": "app-tasks"})
+    with pytest.raises(StudyError, match=r"each_second is not for a study of capacity"):
+        with_metrics({"dead": {**DEAD, "each_second": "max"}}, {"capacity": {"p99": "20ms"}})
+
+
+def test_a_metric_has_one_definition():
+    load = {"workload": "job:", "job": {"command": "true", "reads": {"NOPM": NOPM}}}
+    with pytest.raises(StudyError, match=r"\[metrics\] and \[load.job\] reads both define NOPM"):
+        with_metrics({"NOPM": DEAD}, load)
+
+
+def test_a_metric_of_the_command_line_is_named_by_its_option(monkeypatch):
+    begun = []
+    monkeypatch.setattr("pgtrial.cli.compare.start", lambda spec, *_, **__: begun.append(spec) or 0)
+    keys = ["metrics.dead.sql=SELECT 1", "metrics.dead.better=less"]
+    compare_command(["jit=off", "jit=on"], keys=keys)
+    assert begun[0].metrics["dead"].sql == "SELECT 1"
+    with pytest.raises(StudyError, match=r"--set metrics\.dead\.better must be 'more' or 'less'"):
+        compare_command(["jit=off", "jit=on"], keys=[keys[0], "metrics.dead.better=lower"])

@@ -103,7 +103,7 @@ WRONG_MANIFESTS = {
         MANIFEST + "\n[defaults]\nclient = 3\n",
         r"unknown key 'client' in \[defaults\]; did you mean 'clients'",
     ),
-    "no description": (MANIFEST.replace("description", "#"), "description: field required"),
+    "no description": (MANIFEST.replace("description", "#"), "description must be set"),
     "no script": (MANIFEST.replace('"raise.sql" = 1', ""), "scripts: it has no script"),
     "no weight": (MANIFEST.replace('"raise.sql" = 1', '"raise.sql" = 0'), "scripts: it has no script"),
     "empty mix": (MANIFEST.replace("[scripts]", "[mixes.A]") + "\n[mixes.B]\n", r"mixes\.B: it has no script"),

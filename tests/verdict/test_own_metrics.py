@@ -77,4 +77,4 @@ def test_a_value_that_is_not_known_withholds_the_claim_on_it():
     plan, trials = study_of("less", 0.8, unknown=(3,))
     result = verdict_of(plan, trials)
     assert result.primary[0].verdict == "withheld"
-    assert "metric_does_not_stand" in {finding.code for finding in result.findings}
+    assert "metric_does_not_stand" in {finding.rule for finding in result.findings}

@@ -50,7 +50,7 @@ _FORM_OF_ARMS = frozenset(
 """Keys of a server that can be written in the set-up of an arm on the command line. `--server` takes the same form, so
 it takes these keys too."""
 
-_WITH_OWN_NAMES = ("load.job.reads.",)
+_WITH_OWN_NAMES = ("load.job.reads.", "metrics.")
 """The beginnings of paths in which the user chooses a name."""
 
 _SECTION = r"(?<!\w)\[((?:study|load|server|verdict|fleet)(?:\.\w+)?)\]"

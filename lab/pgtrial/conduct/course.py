@@ -31,6 +31,7 @@ from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.records.trial import JobSummary, LoadStatement, Probe
 from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.own_metrics import MetricSection
 from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Arm
 
@@ -95,7 +96,10 @@ class Course:
     """The offset in the server's log, in bytes, up to which it has been read; the lab's own start counts as read."""
     lost: str | None = None
     table_created_s: float | None = None
+    metrics: Mapping[str, MetricSection] = field(default_factory=dict)
+    """The metrics of the study's own that SQL or programs find, by name."""
     own_metrics: dict[str, float] = field(default_factory=dict)
+    """The values of the study's own metrics in this trial."""
     quality: float | None = None
     job: JobSummary | None = None
     start_rate: float | None = None

@@ -87,6 +87,8 @@ def _obstacles(design: Design) -> Iterator[str]:
         yield load.kind.why_no_turns
     if load.on_server_loss != "fail":
         yield "the time without service of a server that is lost is to count"
+    if any(metric.each_second is not None for metric in design.spec.metrics.values()):
+        yield "a metric is read in each second, and slices would belong to other arms"
     if not design.possible_sessions:
         yield from _of_servers(design.servers)
 

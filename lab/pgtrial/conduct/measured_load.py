@@ -12,6 +12,7 @@ import psycopg
 from pgtrial.conduct.capacity_search import search
 from pgtrial.conduct.course import Course, NotWatching, Watching, observed
 from pgtrial.conduct.kinds import watch_of
+from pgtrial.conduct.own_metrics import EachSecond, each_second, read_after_load
 from pgtrial.conduct.packs import check, held, measure
 from pgtrial.conduct.progress import Second
 from pgtrial.conduct.settle import Checkpoint, run_setup_sql, warm_relations
@@ -49,6 +50,7 @@ class MeasuredLoad:
         self._before: views.Counters | None = None
         self._measured_since: float | None = None
         self._sampler: Watching = NotWatching()
+        self._each_second: list[EachSecond] = []
         self._timed = ExitStack()
         self.watch = watch_of(course, arm, self._session)
         """The part that the lab has in a load of this kind."""
@@ -61,6 +63,7 @@ class MeasuredLoad:
         course, arm, target = self._course, self._arm, self._target
         self._make_ready(load)
         self._sampler = load.enter_context(observed(course, arm, target))
+        self._each_second = load.enter_context(each_second(course, target))
         self.watch.begin(load, target)
         run = load.enter_context(self.watch.started(course, arm, target))
         load.callback(self._timed.close)
@@ -130,6 +133,8 @@ class MeasuredLoad:
             case {"event": "phase", "phase": "measure"}:
                 self._measured_since = time.monotonic()
                 self._sampler.measure_begins()
+                for reader in self._each_second:
+                    reader.begin()
                 self.measure_begins()
             case {"event": "pause"} if isinstance(self._run, EngineRun):
                 # the lab's own sessions must not take memory, nor be lost with the server
@@ -158,6 +163,7 @@ class MeasuredLoad:
                 if self._before is not None:
                     course.deltas |= views.deltas(self._before, self._counters())
                 course.relations = views.read_relations(session, course.data.relations(session))
+                read_after_load(course, self._target)
                 self._take_plans()
             except psycopg.OperationalError as error:
                 course.lose(error)

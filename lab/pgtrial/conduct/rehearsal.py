@@ -15,6 +15,7 @@ import psycopg
 from pgtrial.conduct.drawn_values import DrawnValues, ValuesOfArms
 from pgtrial.conduct.kinds import rehearsal_of
 from pgtrial.conduct.load_statements import are_listed, listed_statements
+from pgtrial.conduct.own_metrics import rehearsed_metrics
 from pgtrial.conduct.own_scripts import written_scripts
 from pgtrial.conduct.rehearsal_failures import RehearsalFailure, RehearsalFailures
 from pgtrial.conduct.rehearsed_plans import RehearsedPlans
@@ -92,6 +93,7 @@ def _act(
     with as_study_error(stage.arm.name):
         own = [point.for_arm(stage.arm.name) for point in points]
         failed = [failure for point in own for failure in rehearsal_of(point).rehearsed(stage, point)]
+        failed += rehearsed_metrics(stage)
         if plans is not None:
             _explain(stage, own, plans, several=several)
         return failed or ([refused] if refused is not None else [])
@@ -119,7 +121,7 @@ def has_own(design: Design) -> bool:
         return False
     has_values = load.values or any(keys.values for keys in design.spec.arms.values())
     own = bool(design.spec.scripts or load.data or has_values or load.kind.starts_programs(load))
-    return own or any(server.setup_sql for server in design.servers.values())
+    return own or bool(design.spec.metrics) or any(server.setup_sql for server in design.servers.values())
 
 
 @contextmanager

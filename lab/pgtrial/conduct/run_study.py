@@ -409,6 +409,7 @@ def _run_trials(
         of_block = [due for due in plan.wanted if due.block == planned.block]
         _check_start(trials, {due.arm for due in of_block})
         _check_alike(trials, of_block)
+        _check_own_metrics(trials, of_block, plan)
         facts.judge()
         if sum(stored.block == planned.block for stored in trials) == len(of_block):
             grid = readings.grid()
@@ -461,6 +462,17 @@ def _check_alike(trials: list[Trial], block: list[PlannedTrial]) -> None:
     reasons = {trial.reason and _OF_ONE_ARM.sub("0", trial.reason) for trial in trials}
     if len(trials) == len(block) and len(reasons) == 1 and (reason := trials[0].reason) is not None:
         raise ArmError(f"every trial of the first block failed, on all arms: {marks.stored(reason)}")
+
+
+def _check_own_metrics(trials: list[Trial], block: list[PlannedTrial], plan: Plan) -> None:
+    """Raises ArmError if a metric of the study's own is known of no trial of the first block: it would not be known of
+    any."""
+    if len(trials) != len(block) or any(trial.reason is not None for trial in trials):
+        return
+    for name in plan.own_metrics:
+        if not any(name in trial.own_metrics for trial in trials):
+            notes = [note for note in trials[0].notes if note.startswith(f"{name} ")]
+            raise ArmError(f"no trial of the first block has a number for {name}: {marks.stored(notes[0])}")
 
 
 def _block_ends(grid: Grid, regimes: Regimes, block: int) -> BlockEnds:

@@ -173,6 +173,7 @@ def _run(
                     with_drawn_statistics=study.plan.statistics == "drawn",
                     inbox=inbox,
                     rounds=rounds,
+                    metrics=study.spec.metrics,
                     start_rate=begin_rate(point, due.block) if begin_rate is not None else None,
                     notes=list(notes),
                 )

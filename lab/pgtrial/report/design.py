@@ -27,6 +27,7 @@ def design(data: StudyData) -> list[tuple[str, str]]:
         ("declared differences", "; ".join(f"{a}: {', '.join(k)}" for a, k in plan.declared.items() if k) or "none"),
         ("load", words.load(data.spec, plan)),
         ("left out, added or doubtful", "; ".join(words.doubts(data.spec))),
+        *(("metric", f"{name}: {own.source} ({own.better} is better)") for name, own in plan.own_metrics.items()),
         ("sysbench", _options(load.sysbench) if any(point.sysbench for point in plan.load_points) else None),
         ("scripts", "; ".join(f"{name} (SHA-256 {code})" for name, code in plan.scripts.items())),
         *(("transaction", f"{name}: {pack.transaction}") for name, pack in packs.items()),

@@ -35,6 +35,9 @@ def with_programs(spec: StudySpec, folder: Path, source: str) -> StudySpec:
     """Returns the spec with the directory and the files of each arm's command; commands run in `folder` unless the spec
     names a directory. Raises StudyError."""
     _check_job(spec, folder, source)
+    for name, metric in spec.metrics.items():
+        if metric.command is not None:
+            _check_command(metric.command, marks.key(f"metrics.{name}", "command"), folder, source)
     servers = {arm: spec.resolved(arm) for arm in spec.arms}
     without = [arm for arm, server in servers.items() if server.command is None]
     if len(without) == len(servers):
@@ -74,16 +77,22 @@ def _check_job(spec: StudySpec, folder: Path, source: str) -> None:
         if read.file is not None and Path(read.file).exists() and not Path(read.file).is_file():
             at = marks.key("load.job", f"reads.{name}.file")
             raise StudyError(f"{source}: {at}: {read.file} is no regular file; name the file that the command writes")
-    words = words_of(spec.load.job.command)
+    _check_command(spec.load.job.command, marks.key("load.job", "command"), folder, source)
+
+
+def _check_command(command: str, key: str, folder: Path, source: str) -> None:
+    """Raises StudyError if pgtrial runs as root and refuses to run a command that the study names by this key."""
+    words = words_of(command)
     for directory in (folder.absolute(), Path.cwd()):
         if (why := refusal_to_run_command(words, directory, program_path(words[0], directory))) is not None:
-            raise StudyError(f"{source}: {marks.key('load.job', 'command')}: {why}")
+            raise StudyError(f"{source}: {key}: {why}")
 
 
 def check_commands_of(spec: StudySpec, file: Path) -> None:
     """Raises StudyError if pgtrial runs as root and refuses to run the commands of a study file, because another
     account could exchange the file."""
     commands = [server.command for arm in spec.arms if (server := spec.resolved(arm)).command is not None]
+    commands += [metric.command for metric in spec.metrics.values() if metric.command is not None]
     if (commands or spec.load.job.command is not None) and (why := refusal_to_run(file)) is not None:
         raise StudyError(f"{file} has commands: {why}")
 

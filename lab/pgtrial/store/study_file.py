@@ -20,8 +20,13 @@ from pgtrial.model.study.frozen import without_secrets
 from pgtrial.model.study.jobs import JobSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.manifests import MUST, Location, all_errors, in_one, parsed
-from pgtrial.model.study.objections import objection_to_fleet, objection_to_metrics, objection_to_prices
-from pgtrial.model.study.own_metrics import JobRead
+from pgtrial.model.study.objections import (
+    objection_to_fleet,
+    objection_to_metrics,
+    objection_to_own_metrics,
+    objection_to_prices,
+)
+from pgtrial.model.study.own_metrics import JobRead, MetricSection
 from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.replay import ReplaySection
 from pgtrial.model.study.servers import HAS, objection_to_arm, objection_to_table
@@ -49,6 +54,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "arms": SetUp,
     "verdict": VerdictSection,
     "fleet": FleetSection,
+    "metrics": MetricSection,
 }
 
 _NESTED: dict[str, type[BaseModel]] = {
@@ -212,6 +218,7 @@ def _objections(design: Design) -> Iterator[tuple[Location, str]]:
     if (objection := objection_to_metrics(design)) is not None:
         yield ("verdict", "metrics"), objection
     of_the_study = (
+        objection_to_own_metrics(spec),
         objection_to_prices(design),
         spec.load.kind.objection_to_servers(spec),
         objection_to_fleet(spec),
@@ -268,7 +275,7 @@ def _known_keys(path: Sequence[int | str], key: str) -> str:
 
 def _where(location: Sequence[int | str]) -> str:
     """Returns the mark of a location: for `("load", "clients", 1)` it becomes `[load] clients, item 2`."""
-    depth = 2 if location and location[0] == "arms" else 1
+    depth = 2 if location and location[0] in ("arms", "metrics") else 1
     section, rest = location[:depth], location[depth:]
     keys = ".".join(str(part) for part in rest if isinstance(part, str))
     items = "".join(f", item {part + 1}" for part in rest if isinstance(part, int))
@@ -276,7 +283,7 @@ def _where(location: Sequence[int | str]) -> str:
         return f"{_table(section)}{items}"
     if section[0] == "arms":
         return f"{marks.at_arm(str(section[-1]))}{keys}{items}"
-    return f"{marks.key(str(section[0]), keys)}{items}"
+    return f"{marks.key('.'.join(map(str, section)), keys)}{items}"
 
 
 def _table(path: Sequence[int | str]) -> str:

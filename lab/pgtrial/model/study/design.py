@@ -107,6 +107,7 @@ class Design:
         Arms can share a server if they differ only in settings that a session can set, or in what their clients do.
         Arms that are identical get a server each: such a study is to show how much two equal servers differ. Arms with
         client programs or scripts of their own compare these and not their servers, so they may share one.
+        What a metric of the study's own finds on a shared server would be about all arms together.
         """
         load, servers = self.load, self.servers
         base = servers[self.baseline]
@@ -119,7 +120,14 @@ class Design:
         without_clients = [server.model_copy(update=of_clients) for server in servers.values()]
         alike = all(server == without_clients[0] for server in without_clients)
         several = isinstance(base, Given) and len(base.dsn) > 1
-        if not load.share_server or not alike or several or base.setup_sql or getattr(base, "extensions", None):
+        if (
+            self.spec.metrics
+            or not load.share_server
+            or not alike
+            or several
+            or base.setup_sql
+            or getattr(base, "extensions", None)
+        ):
             return {}
         names = {name for server in servers.values() for name in server.settings}
         differing = {name for name in names if len({server.settings.get(name) for server in servers.values()}) > 1}

@@ -84,6 +84,11 @@ def _of_load(spec: StudySpec) -> Iterator[Effect]:
         yield Effect("files", f"reads {load.replay.data}")
     if load.job.command is not None:
         yield Effect("commands", f"job: {load.job.command}")
+    for name, metric in spec.metrics.items():
+        if metric.command is not None:
+            yield Effect("commands", f"metric {name}: {metric.command}")
+        elif metric.sql is not None:
+            yield Effect(_kind_of_script("", metric.sql), f"metric {name}: {metric.sql}")
     if load.job.undo_sql:
         yield Effect(SQL, f"undoes the job by: {load.job.undo_sql}")
     if spec.fleet is not None and spec.fleet.address != LOCAL:

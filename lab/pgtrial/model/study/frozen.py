@@ -33,8 +33,8 @@ def freeze(spec: StudySpec) -> str:
     lines: list[str] = []
     for section, values in data.items():
         tables = (
-            {f"arms.{toml_key(arm)}": arm_keys for arm, arm_keys in values.items()}
-            if section == "arms"
+            {f"{section}.{toml_key(name)}": keys for name, keys in values.items()}
+            if section in ("arms", "metrics")
             else {section: values}
         )
         for name, keys in tables.items():

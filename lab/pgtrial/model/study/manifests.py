@@ -125,6 +125,8 @@ def _errors(error: ValidationError) -> Iterator[tuple[Location, str | None]]:
 
 
 def _message(kind: str, message: str) -> str:
+    if kind == "missing":
+        return f"{MUST}set"
     if kind.endswith(_WRONG_TYPES) and (text := _KINDS.get(kind.partition("_")[0])) is not None:
         return f"{MUST}{text}"
     if (length := _LENGTH.fullmatch(message)) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pgtrial.model import marks
 from pgtrial.model.metrics import PER_CENT, TPS, unknown_metric
 from pgtrial.model.study.design import Design
+from pgtrial.model.study.own_metrics import objections_to_names
 from pgtrial.model.study.spec import StudySpec, is_paced
 
 
@@ -25,6 +26,25 @@ def objection_to_metrics(design: Design) -> str | None:
     if PER_CENT in names and not design.prices:
         return f'{metrics}: "{PER_CENT}" takes the price of every arm; write price = "0.42 USD/h" in each'
     return None
+
+
+def objection_to_own_metrics(spec: StudySpec) -> str | None:
+    """Returns why the study cannot define its metrics, as a sentence; None if it can."""
+    where, kind = marks.key("metrics"), spec.load.kind
+    if not spec.metrics:
+        return None
+    if kind.why_no_metrics is not None:
+        return f"{where} {kind.why_no_metrics}"
+    twice = [name for name in spec.metrics if name in spec.load.job.reads]
+    if twice:
+        reads = marks.key("load.job", "reads")
+        return f"{where} and {reads} both define {twice[0]}; give one of them another name"
+    if kind.searches_rate and (sampled := [name for name, metric in spec.metrics.items() if metric.each_second]):
+        return (
+            f"{marks.key(f'metrics.{sampled[0]}', 'each_second')} is not for a study of capacity, whose load runs "
+            "at many rates; leave it out, and it is read once after each trial"
+        )
+    return next(objections_to_names(spec.metrics, where), None)
 
 
 def objection_to_prices(design: Design) -> str | None:

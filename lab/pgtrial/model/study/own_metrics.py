@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from pgtrial.model.metrics import METRICS
 from pgtrial.model.records import Record
 from pgtrial.model.records.own_metrics import OwnMetric
+from pgtrial.model.study.programs import known_command
+from pgtrial.model.units import Seconds
 
 _NAME = re.compile(r"[^\W_][\w .%/()-]{0,39}")
 _NAMES = "use 1 to 40 letters, digits, spaces, or any of . _ - % / ( ), and begin with a letter or a digit"
@@ -22,20 +24,20 @@ class Printed(Record):
     pattern: str | None = Field(
         None,
         min_length=1,
-        description="A regular expression of Python that finds the number: its group, or if it has none, all that "
-        "matches. It must match exactly once.",
+        description="A regular expression of Python that finds the number. The number is the expression's group, or "
+        "all that matches if it has no group. It must match exactly once.",
     )
     json_path: str | None = Field(
         None,
         min_length=1,
-        description="In place of `pattern`, of a program that prints JSON: the keys that lead to the number, "
-        "`metrics.latency.0`. A whole number is an item of a list.",
+        description="For a program that prints JSON, in place of `pattern`: the keys that lead to the number, "
+        "`metrics.latency.0`. A whole number stands for an item of a list, counted from 0.",
     )
     unit: str = Field(
         "",
         max_length=20,
-        description="Its unit for reports. A unit of time or size, such as `ms` or `MB`, is compared with the one that "
-        "follows the number.",
+        description="The unit of the number for reports. If it is one of time or size, such as `ms` or `MB`, a number "
+        "that is followed by another one is refused.",
     )
 
     @field_validator("pattern")
@@ -69,13 +71,54 @@ class JobRead(Printed):
     file: str | None = Field(
         None,
         min_length=1,
-        description="The file that has it, if it is not the program's output; the program must write it in each trial.",
+        description="The file that has the number, if the program does not print it. The program must write it in "
+        "each trial.",
     )
 
     @model_validator(mode="after")
     def _is_found(self) -> Self:
         if self.pattern is None and self.json_path is None:
-            raise ValueError("it says not where the number is; write pattern = '...' or json_path = \"...\"")
+            raise ValueError("it does not say where the number is; write pattern = '...' or json_path = \"...\"")
+        return self
+
+
+class MetricSection(Printed):
+    """[A metric of your own](own-metrics.md) called NAME: a number that SQL or a program finds after each trial, or in
+    each second of it, and a verdict on it. It follows the metrics that `[verdict] metrics` lists, unless it is listed
+    there. Arms are then not sessions of one server.
+    """
+
+    sql: str | None = Field(
+        None,
+        min_length=1,
+        description="SQL that returns one row with one number: one statement or several, of which the last one counts. "
+        "It runs by the role of the load in a transaction that cannot write.",
+    )
+    command: Annotated[str, AfterValidator(known_command)] | None = Field(
+        None,
+        description="In place of `sql`, a program that prints the number. PG* variables lead it to the server; no "
+        "shell reads it. Without `pattern` and `json_path` it prints nothing else.",
+    )
+    better: Literal["more", "less"] = Field(description="Which of two numbers is better.")
+    each_second: Literal["mean", "max", "min"] | None = Field(
+        None,
+        description="Which number of a trial counts if it is read in each second of the measured part: the mean, "
+        "the largest or the smallest one. Default: it is read once, after the load.",
+    )
+    limit: Seconds = Field(
+        60.0,
+        gt=0,
+        le=3600,
+        description="The longest time in seconds that reading the number may take; if it takes longer, the number is "
+        "unknown.",
+    )
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        if (self.sql is None) == (self.command is None):
+            raise ValueError("write sql or command, and not both: what finds its number")
+        if self.sql is not None and (self.pattern is not None or self.json_path is not None):
+            raise ValueError("pattern and json_path are for a command, and sql returns the number itself; remove them")
         return self
 
 
@@ -92,6 +135,14 @@ def objections_to_names(names: Iterable[str], where: str) -> Iterator[str]:
 def metrics_of_reads(reads: Mapping[str, JobRead]) -> dict[str, OwnMetric]:
     """Returns the metrics that the program of a job prints, by name."""
     return {name: OwnMetric(unit=read.unit, better=read.better, source=_of_read(read)) for name, read in reads.items()}
+
+
+def metrics_of_sections(sections: Mapping[str, MetricSection]) -> dict[str, OwnMetric]:
+    """Returns the metrics that SQL or programs find, by name."""
+    return {
+        name: OwnMetric(unit=section.unit, better=section.better, source=section.sql or section.command or "")
+        for name, section in sections.items()
+    }
 
 
 def _of_read(read: JobRead) -> str:

@@ -13,7 +13,7 @@ from pydantic_core import PydanticUndefined
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.jobs import JobSection
 from pgtrial.model.study.load_section import LoadSection
-from pgtrial.model.study.own_metrics import JobRead
+from pgtrial.model.study.own_metrics import JobRead, MetricSection
 from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.replay import ReplaySection
 from pgtrial.model.study.setup import ProviderMetrics, SetUp
@@ -77,6 +77,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "`monitoring`": ProviderMetrics,
     "`[fleet]`": FleetSection,
     "`[verdict]`": VerdictSection,
+    "`[metrics.NAME]`": MetricSection,
 }
 """The sections of the page, by title. The text of a section is the docstring of its type."""
 

@@ -9,13 +9,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from pgtrial.model.metrics import each_once
 from pgtrial.model.published import known_name, published_names
-from pgtrial.model.records import Record
+from pgtrial.model.records import Record, added
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.own_metrics import OwnMetric
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.own_data import name_of_data
-from pgtrial.model.study.own_metrics import metrics_of_reads
+from pgtrial.model.study.own_metrics import MetricSection, metrics_of_reads, metrics_of_sections
 from pgtrial.model.study.servers import Given, Server, server_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.units import Seconds, Share, as_list
@@ -54,8 +54,8 @@ class VerdictSection(Record):
     metrics: Annotated[list[str], BeforeValidator(as_list), AfterValidator(each_once)] = Field(
         [],
         description='The [metrics](method.md#metrics) that are compared, `["p99", "wal per transaction"]`. The '
-        "first one decides the verdict. Default: `tps`, or `response` if the load has a rate; the numbers that it "
-        "[prints](own-harness.md) if it is a harness.",
+        "first one decides the verdict. Default: `tps`, or `response` if the load has a rate, or the numbers of "
+        "[your harness](own-harness.md). [Metrics of your own](own-metrics.md) follow those that are listed here.",
     )
     error: Literal["primary", "all"] = Field(
         "primary",
@@ -127,6 +127,7 @@ class StudySpec(Record):
     server: SetUp = SetUp()
     arms: dict[str, SetUp] = Field(min_length=1, description="The arms by their names. The first one is the baseline.")
     verdict: VerdictSection = VerdictSection()
+    metrics: dict[str, MetricSection] = added({}, "Metrics of the study's own, by name.")
     fleet: FleetSection | None = Field(None, description="The machines that make the load. Default: this machine.")
     _scripts: dict[str, str] = PrivateAttr(default_factory=dict)
     _origins: _Origins = PrivateAttr(default_factory=_Origins)
@@ -157,7 +158,7 @@ class StudySpec(Record):
     @property
     def own_metrics(self) -> dict[str, OwnMetric]:
         """Returns the metrics that the study itself defines, by name."""
-        return metrics_of_reads(self.load.job.reads)
+        return metrics_of_reads(self.load.job.reads) | metrics_of_sections(self.metrics)
 
     @property
     def has_given(self) -> bool:
