@@ -10,7 +10,8 @@ from pgtrial.conduct.own_metrics import value_of
 from pgtrial.conduct.place import find_or_create
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import ArmError, StudyError
-from pgtrial.store.study_file import read_study
+from pgtrial.store.study_file import build_study, read_study
+from tests.conduct.small import FAST
 from tests.conftest import require_engine
 
 pytestmark = pytest.mark.server
@@ -159,3 +160,22 @@ def test_several_statements_may_set_what_the_last_one_needs():
     sql = "SET LOCAL enable_indexscan = off; SELECT count(*) FROM pgbench_accounts WHERE aid = 7"
     for trial in run(f'[metrics.mine]\nsql = "{sql}"\nbetter = "more"').trials():
         assert trial.own_metrics == {"mine": 1}
+
+
+def test_arms_that_run_other_sql_on_a_given_server_have_their_metric_after_each_trial(start_cluster):
+    cluster = start_cluster(settings=FAST)
+    with cluster.target.connect_as_user() as session:
+        session.execute("CREATE TABLE orders AS SELECT i, i % 9 AS k FROM generate_series(1, 2000) i")
+    host, port, user = cluster.socket_directory, cluster.port, cluster.target.user
+    dsn = f"host={host} port={port} user={user} dbname={cluster.target.dbname}"
+    data = {
+        "load": {"warmup": 1, "duration": 1, "clients": 1},
+        "server": {"dsn": dsn},
+        "arms": {"one": {"query": "SELECT count(*) FROM orders"}, "two": {"query": "SELECT count(i) FROM orders"}},
+        "metrics": {"rows": {"sql": "SELECT count(*) FROM orders", "better": "more"}},
+        "verdict": {"blocks": 1},
+    }
+    spec = build_study(data, "test")
+    study, _ = find_or_create(spec, None, anew=True)
+    run_study(study, lambda _: None, spec=spec)
+    assert [trial.own_metrics for trial in study.trials()] == [{"rows": 2000}] * 2
