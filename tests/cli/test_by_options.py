@@ -113,6 +113,7 @@ PAGES = {
     "cli/selftest.py",
     "model/marks.py",
     "model/study/machine_keys.py",
+    "model/study/own_scripts.py",
     "model/study/setup.py",
     "model/study/load_keys.py",
     "model/study/reference.py",

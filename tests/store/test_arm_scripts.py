@@ -96,6 +96,8 @@ def test_an_arm_without_a_query_runs_the_common_one():
         ({"a": {}, "b": {"query": EXISTS}}, {"query": IN, "answers": "may differ"}),
         ({"b": {"workload": "old/x.sql"}, "a": {}}, {"workload": "y.sql"}),
         ({"a b": {"query": "select 1"}, "a-b": {"query": "select 2"}}, {}),
+        ({"old": {"workload": "job:old/x.sql"}, "new": {"workload": "job:new/x.sql"}}, {"job": {"limit": 60.0}}),
+        ({"a": {}, "b": {"workload": "job:new/x.sql"}}, {"workload": "job:y.sql"}),
     ],
 )
 def test_a_frozen_study_is_the_same_study(arms, load):
@@ -132,6 +134,19 @@ def test_a_frozen_study_is_the_same_study(arms, load):
         ({"a": {"workload": "./old"}, "b": {"query": IN}}, {}, r"old is a folder; .* name a \.sql file"),
         ({"a": {"workload": "no.sql"}, "b": {"query": IN}}, {}, r"cannot read the script no\.sql"),
         ({"a": {"query": IN, "command": "true"}, "b": {"command": "true"}}, {}, r"scripts of arms do not go with"),
+        (
+            {"a": {"workload": "job:y.sql"}, "b": {"query": IN}},
+            {},
+            r"workload is a job, .* and b has a script or a query",
+        ),
+        ({"a": {"workload": "job:y.sql"}, "b": {}}, {}, r"the arm b has no query and no workload, and a has one"),
+        ({"a": {"workload": "job:y.sql"}, "b": {}}, {"query": IN}, r"\[load\] query is not the file of one; remove"),
+        (
+            {"a": {"workload": "job:y.sql"}, "b": {}},
+            {"workload": "y.sql"},
+            r"a job, and \[load\] workload is not the file",
+        ),
+        ({"a": {"workload": "job:"}, "b": {}}, {}, r"'job:' names no SQL file; an arm's job is job:FILE\.sql"),
         ({"a": {}, "b": {}}, {"answers": "may differ"}, r"\[load\] answers is for arms with scripts"),
     ],
 )
@@ -139,6 +154,33 @@ def test_what_does_not_go_together_is_refused_in_one_sentence(arms, load, words)
     with pytest.raises(StudyError, match=words) as refused:
         check_scripts(Design(study(arms, load)))
     assert "\n" not in str(refused.value)
+
+
+JOBS = {"old": {"workload": "job:old/x.sql"}, "new": {"workload": "job:new/x.sql"}}
+
+
+def test_arms_may_have_a_job_each(tmp_path):
+    assert name_arms(["job:a.sql", "b=job:b.sql", "c=jit=off,workload=job:c.sql"]) == {
+        "job:a.sql": {"workload": "job:a.sql"},
+        "b": {"workload": "job:b.sql"},
+        "c": {"workload": "job:c.sql", "settings": {"jit": "off"}},
+    }
+    for load in ({}, {"workload": "job:old/x.sql"}):
+        spec = study(JOBS, load)
+        [point] = load_points(spec)
+        assert (point.label, point.of_arms) == ("job of each arm, scale 10", {"old": "x.sql", "new": "new-x.sql"})
+        assert point.job is not None
+        assert point.for_arm("new").label == "job new-x.sql, scale 10"
+        assert Design(spec).load.kind.scripts_run_once(spec) == ["new-x.sql", "x.sql"]
+        assert interleaved(Design(spec)).interleaving is None
+        assert make_plan(spec, 3, "2026-11-29T00:00:00+00:00").declared == {"old": [], "new": ["load.script"]}
+    [point] = load_points(study({"a": {}, "b": JOBS["new"]}, {"workload": "job:y.sql", "job": {"limit": "1min"}}))
+    assert point.of_arms == {"a": "y.sql", "b": "x.sql"}
+    Path("s.toml").write_text('[arms.a]\nworkload = "job:y.sql"\n[arms.b]\nworkload = "job:old/x.sql"\n')
+    spec = read_study(Path("s.toml"), change=with_arms(["a", "other=job:new/x.sql"]))
+    assert spec.scripts == {"y.sql": "select 3;\n", "x.sql": "select 2;\n"}
+    files = {effect.text for effect in effects_of(spec) if effect.kind == "files"}
+    assert files == set(), "their texts are told in place of their paths"
 
 
 def test_a_query_of_all_arms_belongs_in_the_load():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +17,9 @@ from pgtrial.model.study.jobs import JOB, is_job
 from pgtrial.model.study.suites import is_suite
 from pgtrial.store.comparison import comparison, parse_setup
 from pgtrial.store.set_keys import with_keys
+
+_ARM_IS_JOB = re.compile(r"(^|=)\s*job:")
+"""Matches a set-up whose load is a job of its own."""
 
 _OF_SUITES = ("runs", "cache", "unchecked")
 """Options of suites alone."""
@@ -89,8 +93,8 @@ def compare_command(
             help="Two or more set-ups (arms), the baseline first. An arm is one of: settings "
             "(NAME=VALUE[,NAME=VALUE...]); a version (postgres=VERSION); a connection string of a "
             "server; a client program ('command=node bench.js'); a query ('query=select ...') or a "
-            "pgbench script (workload=new.sql) that only this arm runs; SQL that runs on the arm's own "
-            "copy of the data before each trial ('setup=create index ...'); data of its own "
+            "pgbench script (workload=new.sql) or a job (job:new.sql) that only this arm runs; SQL that "
+            "runs on the arm's own copy of the data before each trial ('setup=create index ...'); data of its own "
             "(data=uuid7.sql) and columns from which variables take values (values=id=events.id); "
             "`default` for the server without changes. A name can be put before it: a=host=db1, "
             "'in=query=select ...'. A name alone is the server without changes: 'plain='.",
@@ -339,7 +343,7 @@ def compare_command(
         "max_tries": max_tries,
         "latency_limit": latency_limit,
         **_own_end(
-            workload or "",
+            workload or next((JOB for arm in arms if _ARM_IS_JOB.search(arm)), ""),
             {"runs": runs, "limit": limit, "cache": cache, "unchecked": _words(unchecked)},
             {"command": command, "reads": _patterns(reads), "beside": beside, "undo": undo, "limit": limit},
         ),

@@ -87,7 +87,7 @@ def scripts_at(spec: StudySpec, point: LoadPoint) -> list[str]:
     if point.pack is not None:
         return [f"{point.pack.name}/{script}" for script, weight in point.pack.scripts.items() if weight]
     if point.of_arms:
-        return point.script_names
+        return [*point.script_names, *(name for name in point.kind.scripts_beside if name in spec.scripts)]
     if point.mix:
         return [script for script, weight in point.mix.items() if weight]
     names = [point.workload, *point.kind.scripts_beside]

@@ -46,7 +46,7 @@ _NOT_EXECUTED = ("25001", "25006")
 def compares_answers(spec: StudySpec) -> bool:
     """True if the arms of a study may find other rows than each other, by scripts of their own or by SQL that they run
     before, and must not."""
-    if spec.load.answers != "same":
+    if spec.load.answers != "same" or not load_points(spec)[0].kind.repeats:
         return False
     differ = have_own_setup(spec) or spec.has_arm_data or any(keys.values for keys in spec.arms.values())
     return bool(scripts_of_arms(spec.arms)) or (differ and common_script(spec) is not None)

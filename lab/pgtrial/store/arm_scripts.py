@@ -7,14 +7,17 @@ query of `[load]`. The workload of `[load]` is then the script of the baseline.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import Any
 
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.jobs import JOB, file_of, is_job
 from pgtrial.model.study.load_objections import objections
 from pgtrial.model.study.own_data import QUERY_OF_ARM
 from pgtrial.model.study.spec import StudySpec, have_own_setup
+from pgtrial.model.study.suites import is_suite
 from pgtrial.model.units import slug
 
 FOLDER = "scripts"
@@ -30,6 +33,19 @@ def has_arm_scripts(spec: StudySpec) -> bool:
     return any(keys.workload is not None or keys.query is not None for keys in spec.arms.values())
 
 
+def with_job_workload(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the keys of a study. If each arm has a job of its own and the study names no workload, the job of the
+    baseline is added as that, so that the keys of `[load]` are those of a job."""
+    load, arms = data.get("load", {}), data.get("arms", {})
+    tables = list(arms.values()) if isinstance(arms, Mapping) else []
+    jobs = [str(keys.get("workload", "")) for keys in tables if isinstance(keys, Mapping)]
+    if len(jobs) != len(tables) or not jobs or not all(map(is_job, jobs)):
+        return data
+    if not isinstance(load, Mapping) or {"workload", "query"} & load.keys():
+        return data
+    return {**data, "load": {**load, "workload": [jobs[0]]}}
+
+
 def check_arm_scripts(spec: StudySpec, source: str) -> None:
     """Raises StudyError for scripts of arms that do not go with each other, or with the load that all arms share."""
     if spec.server.workload is not None or spec.server.query is not None:
@@ -38,14 +54,7 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
             f"{source}: {marks.key('server', key)} would be the same for all arms; write {marks.key('load', key)} "
             "instead, or one in each arm"
         )
-    if spec.server.values is not None:
-        raise StudyError(
-            f"{source}: {marks.key('server', 'values')} would be the same for all arms; write "
-            f"{marks.key('load', 'values')} instead, or values in each arm"
-        )
-    for arm, keys in spec.arms.items():
-        for objection in objections(spec.load.model_copy(update={"values": keys.values})) if keys.values else ():
-            raise StudyError(f"{source}: {marks.at_arm(arm)}values: {objection}")
+    _check_values(spec, source)
     with_own = {arm: "query" if keys.query is not None else "workload" for arm, keys in spec.arms.items() if _own(keys)}
     if not with_own:
         differ = have_own_setup(spec) or spec.has_arm_data or any(keys.values for keys in spec.arms.values())
@@ -59,8 +68,12 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
         if spec.arms[arm].query is not None and spec.arms[arm].workload is not None:
             raise StudyError(f"{source}: {marks.arm(arm)} has both query and workload; leave one of the two out")
     first, key = next(iter(with_own.items()))
+    jobs = [arm for arm in with_own if is_job(spec.arms[arm].workload or "")]
+    if jobs:
+        _check_jobs(spec, jobs, list(with_own), source)
     is_set = spec.load.query is not None or "workload" in spec.load.model_fields_set
-    if is_set and spec.load.query is None and not _is_one_script(spec.load.workload):
+    key_of_load = "query" if spec.load.query is not None else "workload"
+    if not jobs and is_set and key_of_load == "workload" and not _is_one_script(spec.load.workload, of_jobs=False):
         shared = spec.load.workload if len(spec.load.workload) > 1 else spec.load.workload[0]
         raise StudyError(
             f"{source}: {marks.at_arm(first)}{key}: scripts of arms do not go with "
@@ -74,10 +87,40 @@ def check_arm_scripts(spec: StudySpec, source: str) -> None:
             "none"
         )
     if not without and is_set and spec.load.workload != [spec.arms[spec.baseline].workload]:
-        key = "query" if spec.load.query is not None else "workload"
         raise StudyError(
-            f"{source}: {marks.key('load', key)} is not run by any arm, for each has a script or a query of its own; "
-            "remove it"
+            f"{source}: {marks.key('load', key_of_load)} is not run by any arm, for each has a script or a query of "
+            "its own; remove it"
+        )
+
+
+def _check_values(spec: StudySpec, source: str) -> None:
+    """Raises StudyError for values of arms that are the same for all of them, or that do not go with the load."""
+    if spec.server.values is not None:
+        raise StudyError(
+            f"{source}: {marks.key('server', 'values')} would be the same for all arms; write "
+            f"{marks.key('load', 'values')} instead, or values in each arm"
+        )
+    for arm, keys in spec.arms.items():
+        for objection in objections(spec.load.model_copy(update={"values": keys.values})) if keys.values else ():
+            raise StudyError(f"{source}: {marks.at_arm(arm)}values: {objection}")
+
+
+def _check_jobs(spec: StudySpec, jobs: Sequence[str], with_own: Sequence[str], source: str) -> None:
+    """Raises StudyError if some arms have jobs, and other arms or the load that all arms share have none.
+
+    `with_own` are all arms with a job, a script or a query of their own.
+    """
+    if others := [arm for arm in with_own if arm not in jobs]:
+        raise StudyError(
+            f"{source}: {marks.at_arm(jobs[0])}workload is a job, which is timed once in a trial, and {others[0]} has "
+            "a script or a query, which repeats; give both the same kind"
+        )
+    key = "query" if spec.load.query is not None else "workload"
+    is_set = key == "query" or "workload" in spec.load.model_fields_set
+    if is_set and (key == "query" or not _is_one_script(spec.load.workload, of_jobs=True)):
+        raise StudyError(
+            f"{source}: {marks.at_arm(jobs[0])}workload is a job, and {marks.key('load', key)} is not the file of one; "
+            "remove that, and give every arm a job"
         )
 
 
@@ -85,8 +128,10 @@ def _own(keys: object) -> bool:
     return getattr(keys, "workload", None) is not None or getattr(keys, "query", None) is not None
 
 
-def _is_one_script(workload: list[str]) -> bool:
-    return len(workload) == 1 and workload[0].endswith(".sql") and not workload[0].startswith(("job:", "suite:"))
+def _is_one_script(workload: list[str], *, of_jobs: bool) -> bool:
+    """True if a workload is a single script, or with `of_jobs` the file of a job."""
+    name = workload[0]
+    return len(workload) == 1 and name.endswith(".sql") and not is_suite(name) and is_job(name) == of_jobs
 
 
 def with_arm_scripts(spec: StudySpec, texts: dict[str, str], origins: dict[str, str], read: Read) -> StudySpec:
@@ -111,11 +156,13 @@ def with_arm_scripts(spec: StudySpec, texts: dict[str, str], origins: dict[str, 
         else:
             path = keys.workload or ""
             # the script of the baseline is also that of [load], and is read already
-            text = before[PurePosixPath(path).name] if path == common and before else read(path)
-            name, origin = PurePosixPath(path).name, path
+            file = file_of(path)
+            text = before[PurePosixPath(file).name] if path == common and before else read(file)
+            name, origin = PurePosixPath(file_of(path)).name, file_of(path)
         name = _free(name, arm, text, texts)
         texts[name], origins[name] = text, origin
-        arms[arm] = keys.model_copy(update={"workload": f"{FOLDER}/{name}", "query": None})
+        prefix = JOB if is_job(keys.workload or "") else ""
+        arms[arm] = keys.model_copy(update={"workload": f"{prefix}{FOLDER}/{name}", "query": None})
     load = spec.load.model_copy(update={"workload": [next(iter(arms.values())).workload], "query": None})
     return spec.model_copy(update={"arms": arms, "load": load})
 

@@ -12,6 +12,7 @@ from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.query_forms import KEYS_OF_SCRIPTS, KEYS_OF_SQL, OBJECTS
 from pgtrial.model.study.connection_strings import SERVER_KEYS, names_server
+from pgtrial.model.study.jobs import JOB, file_of, is_job
 from pgtrial.model.study.servers import parts_of
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.tokens import without_tokens
@@ -19,7 +20,7 @@ from pgtrial.model.units import numbered
 from pgtrial.store.sources import absolute
 from pgtrial.store.study_file import Change, build_study
 
-_NAMED = re.compile(r"([A-Za-z][\w.+-]*)=((?:postgres(?:ql)?://|[A-Za-z_][\w.]*\s*=).*)", re.DOTALL)
+_NAMED = re.compile(r"([A-Za-z][\w.+-]*)=((?:postgres(?:ql)?://|job:|[A-Za-z_][\w.]*\s*=).*)", re.DOTALL)
 """Matches a set-up with a name before it: `a=host=db1`, `old=postgres=14`."""
 
 _NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
@@ -115,6 +116,8 @@ def parse_setup(text: str) -> dict[str, Any]:
         return {}
     if names_server(text):
         return {"dsn": text}
+    if is_job(text):
+        text = f"workload={text}"
     if _SQL.match(text) and text.partition("=")[0].strip() not in _TO_THE_END:
         raise StudyError(f"{text!r} is no set-up: {OBJECTS}")
     setup: dict[str, Any] = {}
@@ -127,8 +130,8 @@ def parse_setup(text: str) -> dict[str, Any]:
         if not equals or not key:
             raise StudyError(
                 f"{part.strip()!r} is no set-up; "
-                "write NAME=VALUE, postgres=VERSION, query=SQL, setup=SQL, workload=FILE.sql, data=FILE.sql, "
-                f"command=PROGRAM, a connection string, or {_DEFAULT!r}"
+                "write NAME=VALUE, postgres=VERSION, query=SQL, setup=SQL, workload=FILE.sql, job:FILE.sql, "
+                f"data=FILE.sql, command=PROGRAM, a connection string, or {_DEFAULT!r}"
             )
         if (key in setup and key != "values") or key in setup.get("settings", ()):
             raise StudyError(f"{text!r} has {key} more than once; leave one out")
@@ -256,7 +259,8 @@ def _from_here(setup: dict[str, Any]) -> dict[str, Any]:
     if "postgres" in changed:
         changed["postgres"] = absolute(changed["postgres"], Path())
     if "workload" in changed:
-        changed["workload"] = str(Path(changed["workload"]).expanduser().absolute())
+        prefix = JOB if is_job(changed["workload"]) else ""
+        changed["workload"] = f"{prefix}{Path(file_of(changed['workload'])).expanduser().absolute()}"
     if "data" in changed:
         changed["data"] = [str(Path(path).expanduser().absolute()) for path in changed["data"]]
     if "extensions" in changed:

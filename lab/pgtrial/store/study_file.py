@@ -41,6 +41,7 @@ from pgtrial.model.study.toml_places import line_of
 from pgtrial.model.study.variants import SECTION, Build, expanded, profile_names, with_profile
 from pgtrial.model.units import nearest
 from pgtrial.store.arm_data import with_arm_data
+from pgtrial.store.arm_scripts import with_job_workload
 from pgtrial.store.own_data import with_data
 from pgtrial.store.programs import check_commands_of, with_program_workload, with_programs
 from pgtrial.store.replay_files import with_replay
@@ -114,7 +115,7 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path(), tex
     `source` is the name in errors: a file, or the command line. Paths of scripts are relative to `folder`. `text` is
     the text of the file, for the lines in errors.
     """
-    keys = with_program_workload(data)
+    keys = with_job_workload(with_program_workload(data))
     try:
         spec = StudySpec.model_validate(keys)
     except ValidationError as error:

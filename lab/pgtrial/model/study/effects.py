@@ -14,6 +14,7 @@ from typing import Any
 from pgtrial.model.study.connection_strings import names_server
 from pgtrial.model.study.fleet import LOCAL
 from pgtrial.model.study.frozen import without_secrets
+from pgtrial.model.study.jobs import file_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sources import is_source
 from pgtrial.model.study.spec import StudySpec
@@ -217,8 +218,9 @@ def _command(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
 
 def _script(key: str, value: str, setup: SetUp) -> Iterator[Effect]:
     # the text of a script that a frozen study has in its folder is told with the load
-    if not value.startswith("scripts/"):
-        yield Effect("files", f"reads {value}")
+    path = file_of(value)
+    if not path.startswith("scripts/"):
+        yield Effect("files", f"reads {path}")
 
 
 def _query(key: str, value: str, setup: SetUp) -> Iterator[Effect]:

@@ -120,6 +120,11 @@ def is_job(workload: str) -> bool:
     return workload.startswith(JOB)
 
 
+def file_of(workload: str) -> str:
+    """Returns the path of the script or of the job's file that a workload names."""
+    return workload.removeprefix(JOB)
+
+
 def objections_to_job(workloads: list[str], section: JobSection) -> Iterator[str]:
     """Yields an objection, as the rest of a sentence, for each contradiction in a load that is a job, or that has keys
     for a job without being one."""

@@ -8,18 +8,27 @@ from pydantic import AfterValidator, Field
 
 from pgtrial.model import marks
 from pgtrial.model.records import Record
+from pgtrial.model.study.jobs import is_job
 from pgtrial.model.study.keys import Key
 from pgtrial.model.study.own_data import ValueColumns
 
-_OTHER_KINDS = ("job:", "suite:", "replay:", "pack:")
+_OTHER_KINDS = ("suite:", "replay:", "pack:")
 
 
 def own_script(path: str) -> str:
-    """Returns the path of a script of pgbench. Raises ValueError for any other workload."""
+    """Returns the path of a script of pgbench, or of the SQL file of a job. Raises ValueError for any other
+    workload."""
+    if is_job(path):
+        if not path.endswith(".sql"):
+            raise ValueError(
+                f"{path!r} names no SQL file; an arm's job is job:FILE.sql, and a program that is a job is the same "
+                "for all arms"
+            )
+        return path
     if path.startswith(_OTHER_KINDS) or path.endswith(".lua") or not (path.endswith(".sql") or "/" in path):
         raise ValueError(
-            f"{path!r} is no script of pgbench's; an arm's workload is the path of one .sql file, and any other "
-            f"workload is the same for all arms, in {marks.section('load')}"
+            f"{path!r} is no script of pgbench's; an arm's workload is the path of one .sql file, or a job, "
+            f"job:FILE.sql, and any other workload is the same for all arms, in {marks.section('load')}"
         )
     return path
 
@@ -37,7 +46,8 @@ class ScriptKeys(Record):
     workload: Annotated[Annotated[str, AfterValidator(own_script)] | None, Key(shows=("load.script",))] = Field(
         None,
         description="In an arm: the path of a pgbench [script](tutorials/own-query.md#4-two-forms-of-a-query) "
-        "that only this arm runs, `new.sql`. The rest of the load is the same for all arms.",
+        "that only this arm runs, `new.sql`, or a [job](jobs.md#two-jobs), `job:new.sql`. The rest of the load is the "
+        "same for all arms.",
     )
     query: Annotated[Annotated[str, AfterValidator(own_query)] | None, Key(shows=("load.script",))] = Field(
         None, description="In an arm: an SQL query that only this arm runs, in place of `workload`."

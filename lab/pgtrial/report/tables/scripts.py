@@ -38,7 +38,9 @@ def _scripts(data: StudyData) -> list[Table[Any]]:
     if not of_arms:
         return []
     texts = [data.spec.scripts[name].rstrip().splitlines() for name in of_arms.values()]
-    caption = "The statements of a transaction, line by line: " + "; ".join(
+    of_job = data.plan.load_points[0].job is not None
+    subject = "the job of each arm" if of_job else "a transaction"
+    caption = f"The statements of {subject}, line by line: " + "; ".join(
         f"{arm} runs {name}" for arm, name in of_arms.items()
     )
     return [side_by_side(f"{caption}.", list(of_arms), texts), *_plans(data)]
@@ -48,7 +50,8 @@ def lead_of_scripts(data: StudyData) -> str:
     """Returns a paragraph that tells what differs, and whether the arms find the same rows."""
     told = [sentence for arm in data.plan.others if (sentence := _answer(data, arm)) is not None]
     by_setup = " in the SQL that runs on their data before each trial" if have_own_setup(data.spec) else ""
-    by_script = " in what their clients do" if data.plan.load_points[0].of_arms else ""
+    point = data.plan.load_points[0]
+    by_script = f" in {'their jobs' if point.job is not None else 'what their clients do'}" if point.of_arms else ""
     return " ".join([f"The arms differ{' and'.join(part for part in (by_setup, by_script) if part)}.", *told])
 
 

@@ -21,6 +21,7 @@ from pgtrial.model.study.jobs import (
     objections_to_job,
 )
 from pgtrial.model.study.kinds.kind import Asked, LoadKind, misplaced, sizes
+from pgtrial.model.study.kinds.transactions import scripts_of_arms
 from pgtrial.model.study.load_keys import LoadKeys
 from pgtrial.model.study.servers import Given
 
@@ -28,6 +29,10 @@ _WITH_BESIDE = "p99"
 """The metric of the load that runs at the same time as a job. It is compared if the study declares no metrics."""
 
 _NOT_FOR_JOBS = f"not for a job; write {', '.join(name for name, metric in METRICS.items() if metric.is_for_jobs)}"
+
+
+OWN_JOBS = "of each arm"
+"""The name that stands for the job at load points where each arm runs its own."""
 
 
 _Load = TypeVar("_Load", bound=LoadKeys)
@@ -105,14 +110,17 @@ class Job(LoadKind):
 
     def points(self, study: Asked) -> list[LoadPoint]:
         load = study.load
-        return [_point(load, size, beside) for size in sizes(load) for beside in _loads_beside(load)]
+        points = [_point(load, size, beside) for size in sizes(load) for beside in _loads_beside(load)]
+        if not (of_arms := scripts_of_arms(study.arms)):
+            return points
+        return [point.model_copy(update={"workload": OWN_JOBS, "of_arms": of_arms}) for point in points]
 
     def limited(self, load: _Load, limit_s: float) -> _Load:
         shorter = load.job.model_copy(update={"limit": min(load.job.limit, limit_s)})
         return load.model_copy(update={"job": shorter})
 
     def scripts_run_once(self, study: Asked) -> list[str]:
-        return sorted({point.workload for point in self.points(study)} & study.scripts.keys())
+        return sorted({name for point in self.points(study) for name in point.script_names} & study.scripts.keys())
 
     def starts_programs(self, load: LoadKeys) -> bool:
         return load.job.command is not None

@@ -12,6 +12,7 @@ from pgtrial.model.records.capacity import CapacityLoad
 from pgtrial.model.records.kind import PointKind
 from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.records.transactions import Transactions as OfAPoint
+from pgtrial.model.study.jobs import file_of
 from pgtrial.model.study.kinds.kind import Asked, LoadKind, sizes
 from pgtrial.model.study.load_keys import LoadKeys
 from pgtrial.model.study.own_data import weight_of
@@ -54,9 +55,9 @@ class Transactions(LoadKind):
 
 
 def scripts_of_arms(arms: Mapping[str, SetUp]) -> dict[str, str]:
-    """Returns the name of the script that each arm has of its own, by arm. The result is empty if all arms run the same
-    load."""
-    paths = {arm: keys.workload for arm, keys in arms.items() if keys.workload is not None}
+    """Returns the name of the script, or of the job's file, that each arm has of its own, by arm. The result is empty
+    if all arms run the same load."""
+    paths = {arm: file_of(keys.workload) for arm, keys in arms.items() if keys.workload is not None}
     return {arm: PurePosixPath(path).name for arm, path in paths.items()}
 
 

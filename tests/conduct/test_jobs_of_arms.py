@@ -1,0 +1,76 @@
+"""Arms with a job each, on real servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pgtrial.conduct.place import find_or_create
+from pgtrial.conduct.run_study import run_study
+from pgtrial.model.errors import StudyError
+from pgtrial.report.build import build_report
+from pgtrial.store.bundle import open_study, write_bundle
+from pgtrial.store.comparison import comparison
+from tests.conduct.small import undeclared_differences
+from tests.conftest import require_engine
+
+pytestmark = pytest.mark.server
+
+SHOP = "CREATE TABLE orders (id int, total int);\n"
+ROWS = "INSERT INTO orders SELECT i, i % 7 FROM generate_series(1, 20000) AS i;\n"
+INDEX = "CREATE INDEX ON orders (total);\n"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch, workspace):
+    require_engine()
+    monkeypatch.chdir(tmp_path)
+    texts = {"shop": SHOP, "early": INDEX + ROWS, "late": ROWS + INDEX, "wrong": "INSERT INTO nothing VALUES (1);\n"}
+    for name, text in texts.items():
+        Path(f"{name}.sql").write_text(text)
+
+
+def run(arms, load=None):
+    load = {"data": "shop.sql", **(load or {})}
+    spec = comparison(arms, "test", None, 5, {"load": load, "verdict": {"blocks": 1}})
+    study, _ = find_or_create(spec, None, anew=True)
+    run_study(study, lambda event: None, spec=spec)
+    return study, {trial.arm: trial for trial in study.trials()}
+
+
+def test_each_arm_runs_its_own_job_on_the_same_data(tmp_path):
+    study, trials = run(["early=job:early.sql", "late=job:late.sql"])
+    assert [trial.reason for trial in trials.values()] == [None, None]
+    assert trials["early"].job.wal_bytes > 1.2 * trials["late"].job.wal_bytes, (
+        "each row is put into the index by itself"
+    )
+    found = study.audit().findings
+    assert undeclared_differences(found) == []
+    assert not [each for each in found if each.rule == "other_answers"]
+    facts = {arm: facts.facts for arm, facts in study.facts().items()}
+    assert facts["early"]["load"]["script"].startswith("early.sql (SHA-256 ")
+    assert facts["late"]["load"]["script"].startswith("late.sql (SHA-256 ")
+    build_report(study)
+    text = (study.path / "report.md").read_text()
+    assert "job of each arm on shop.sql" in text
+    assert "The statements of the job of each arm, line by line: early runs early.sql; late runs late.sql." in text
+    path = tmp_path / "b.tar.xz"
+    with path.open("wb") as file:
+        write_bundle(study, file, everything=True)
+    with open_study(path) as kept:
+        assert kept.spec.scripts == study.spec.scripts
+        assert kept.plan.load_points == study.plan.load_points
+
+
+def test_a_load_may_run_beside_the_jobs_of_arms():
+    Path("look.sql").write_text("SELECT count(*) FROM orders;\n")
+    beside = {"job": {"beside": "look.sql", "limit": "1min"}, "rate": 5, "clients": 1}
+    _, trials = run(["early=job:early.sql", "late=job:late.sql"], beside)
+    assert [trial.reason for trial in trials.values()] == [None, None]
+    assert all(trial.served is not None for trial in trials.values())
+
+
+def test_the_job_of_one_arm_that_fails_is_refused_before_the_first_trial():
+    with pytest.raises(StudyError, match=r'wrong\.sql, line 1 .* relation "nothing" does not exist, on wrong alone'):
+        run(["late=job:late.sql", "wrong=job:wrong.sql"])
