@@ -241,6 +241,13 @@ def test_the_budget_of_a_gate_is_that_of_its_study_unless_the_command_names_one(
     assert [spec.verdict.budget for spec in started] == [3600, 180, 120]
 
 
+def test_a_number_of_blocks_in_the_study_of_a_gate_is_not_ignored_in_silence(folder, measured, capsys):
+    measured(1.0)
+    Path("s.toml").write_text('[load]\nworkload = "select-only"\n[verdict]\nblocks = 6\n[arms]\nold = {}\n')
+    run_gate("old", "jit=off")
+    assert "[verdict] blocks of the study is not used" in capsys.readouterr().err
+
+
 def test_the_bundle_of_the_first_run_brings_its_verdict_to_another_machine(folder, measured, capsys):
     started = measured(0.94)
     assert run_gate("jit=on", "jit=off") == 1

@@ -3,7 +3,7 @@
 import pytest
 
 from pgtrial.model.records.claims import Estimate
-from pgtrial.model.units import change, parse_duration, parse_share
+from pgtrial.model.units import change, parse_duration, parse_share, three_digits
 from pgtrial.report.words import change_text
 
 
@@ -56,3 +56,23 @@ def test_a_share_of_more_than_the_whole_is_refused_with_the_right_form():
     with pytest.raises(ValueError, match="5 is more than the whole; write 5% in quotes for 5 per cent"):
         parse_share(5)
     assert parse_share("150%") == 1.5
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.000012345, "0.0000123"),
+        (0.1, "0.1"),
+        (1.5, "1.5"),
+        (9.999, "10"),
+        (12.34, "12.3"),
+        (99.96, "100"),
+        (999.6, "1,000"),
+        (1234.5, "1,230"),
+        (-1234567, "-1,230,000"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_three_digits_of_a_number_are_written_without_an_exponent(value, text):
+    assert three_digits(value) == text

@@ -217,8 +217,11 @@ def run_gate(
 def study_of(
     study: str, change: Change, budget: str | None, *, profile: str | None = None, seed: int | None = None
 ) -> StudySpec:
-    """Returns the study with the gate's arms and budget. The budget alone decides the number of blocks."""
+    """Returns the study with the gate's arms and budget. The budget alone decides the number of blocks; a number that
+    the study gives is ignored with a warning."""
     spec = read(study, profile, seed, change)
+    if spec.verdict.blocks is not None:
+        warn("a gate has as many blocks as its budget holds, so [verdict] blocks of the study is not used")
     budget_s = spec.verdict.budget if budget is None else parsed("--budget", parse_duration, budget)
     if budget_s <= 0:
         raise StudyError(f"--budget {budget} is no time; write for example --budget 10min")

@@ -19,7 +19,7 @@ from pgtrial.model.records.plan import Interleaving, Plan
 from pgtrial.model.study.design import Design
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, MadeHere, Server, parts_of
 from pgtrial.model.study.sysbench import is_sysbench
-from pgtrial.model.units import format_duration, setting_bytes
+from pgtrial.model.units import format_duration, setting_bytes, three_digits
 from pgtrial.servers.connection_errors import address_of, with_defaults
 
 if TYPE_CHECKING:  # plans must not import what only trials need
@@ -178,7 +178,8 @@ def check_slices(plan: Plan, warmed: Sequence[Course], longest_s: float | None =
         raise SlicesTooShort(
             slowest.planned.load_point,
             slice_s,
-            f"{slowest.point.label}: half of the transactions of {slowest.planned.arm} take {median_s * 1000:,.3g} ms "
+            f"{slowest.point.label}: half of the transactions of {slowest.planned.arm} take "
+            f"{three_digits(median_s * 1000)} ms "
             f"or longer, so the slices of all arms are {format_duration(slice_s)} here instead of "
             f"{format_duration(now_s)}",
         )

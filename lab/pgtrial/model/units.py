@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import itertools
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -145,6 +146,15 @@ def percent(share: float, decimals: int | None = None, *, sign: bool = False) ->
 TWICE = 1.0
 """The relative difference from which a comparison is printed as a number of times, since few readers understand 4776%
 faster as 49 times as fast."""
+
+
+def three_digits(value: float) -> str:
+    """Returns a number with three significant digits and without an exponent: `0.000123`, `1.5`, `12.3`, `1,230`."""
+    if not value or not math.isfinite(value):
+        return f"{value:g}"
+    places = 2 - math.floor(math.log10(abs(value)))
+    text = f"{round(value, places):,.{max(0, places)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def times(ratio: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Level, StudyResult
-from pgtrial.model.units import format_duration, plural
+from pgtrial.model.units import format_duration, plural, three_digits
 from pgtrial.report.words import failures_text
 from pgtrial.statistics.describe import FEWEST_FOR_MEDIAN
 
@@ -30,7 +30,7 @@ def interval_text(level: Level) -> str:
 
 
 def _rate(value: float) -> str:
-    return f"{value:,.0f}" if value >= _WHOLE else f"{value:.3g}"
+    return f"{value:,.0f}" if value >= _WHOLE else three_digits(value)
 
 
 _WHOLE = 100

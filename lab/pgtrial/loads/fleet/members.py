@@ -17,7 +17,7 @@ from typing import Any
 from pgtrial.loads.fleet import agent
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError
-from pgtrial.model.units import format_duration
+from pgtrial.model.units import format_duration, three_digits
 
 ANSWER_S = 10.0
 """How long an answer that costs no work may take, seconds. A machine that takes longer is lost."""
@@ -161,7 +161,8 @@ def doubt_of_clocks(offsets: Mapping[str, Offset], slice_s: float) -> str | None
         return None
     doubtful = [machine for machine in offsets if machine in least_known]
     return (
-        f"the difference of the clocks of the machines {' and '.join(doubtful)} is known to {1000 * error_s:.3g} ms "
+        f"the difference of the clocks of the machines {' and '.join(doubtful)} is known to "
+        f"{three_digits(1000 * error_s)} ms "
         f"only, more than {_CLOCK_SHARE:.0%} of a slice of {format_duration(slice_s)}"
     )
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pgtrial.model.records import Record, added
 from pgtrial.model.records.kind import Measure, PointKind
-from pgtrial.model.units import plural
+from pgtrial.model.units import plural, three_digits
 
 IN_FAILED_TRANSACTION = "25P02"
 """The SQLSTATE of a statement in a transaction that an earlier error has aborted."""
@@ -55,7 +55,7 @@ class ReplayLoad(PointKind, Record):
     @property
     def label(self) -> str:
         """Returns the replay's name for reports: `412 sessions at 4 times the recorded speed`."""
-        sampled = f"a sample of {self.sample:.3g} of " if self.sample < 1 else ""
+        sampled = f"a sample of {three_digits(self.sample)} of " if self.sample < 1 else ""
         copied = f" x {self.copies}" if self.copies > 1 else ""
         return f"{sampled}{plural(self.sessions, 'session')}{copied} {self.pace}"
 

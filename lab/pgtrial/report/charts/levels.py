@@ -10,7 +10,7 @@ from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE, PgbenchTables
 from pgtrial.model.records.load_point import LoadPoint, rate_unit
 from pgtrial.model.records.results import Spread
 from pgtrial.model.study.order_entry import ORDER_ENTRY
-from pgtrial.model.units import grouped, setting_bytes
+from pgtrial.model.units import grouped, setting_bytes, three_digits
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash, arm_shape, log_ticks
 from pgtrial.report.charts.vega import Channel, Layer, channel
 from pgtrial.report.data import StudyData
@@ -271,7 +271,7 @@ def _over_size(data: StudyData, title: str, measured: Readings) -> Figure:
 
 
 def _words(megabytes: int) -> str:
-    return f"{megabytes / 1000:.3g} GB" if megabytes >= 1000 else f"{megabytes} MB"
+    return f"{three_digits(megabytes / 1000)} GB" if megabytes >= 1000 else f"{megabytes} MB"
 
 
 def _shared_buffers(data: StudyData) -> dict[str, Any] | None:
@@ -281,7 +281,7 @@ def _shared_buffers(data: StudyData) -> dict[str, Any] | None:
     if size is None:
         return None
     gigabytes = size / 2**30
-    words = f"{gigabytes:.3g} GB" if gigabytes >= 1 else f"{size / 2**20:.3g} MB"
+    words = f"{three_digits(gigabytes)} GB" if gigabytes >= 1 else f"{three_digits(size / 2**20)} MB"
     return {"place": size / 1e6, "text": f"shared_buffers {words}"}
 
 
@@ -321,6 +321,6 @@ def _latency(data: StudyData, point: int) -> Figure | None:
     whisker = base.mark("rule", strokeWidth=2).encode(y=channel("lowest:Q", title=None), y2="highest:Q")
     line = base.mark("line", strokeWidth=1, opacity=0.5).encode(y=y, strokeDash=arm_dash(arms))
     dot = base.mark("point", filled=True, size=80, opacity=1).encode(y=y, shape=arm_shape(arms), tooltip=tooltip)
-    summary = "; ".join(f"{row['arm']} {row['percentile']} {row['median']:.3g} ms" for row in rows)
+    summary = "; ".join(f"{row['arm']} {row['percentile']} {three_digits(row['median'])} ms" for row in rows)
     alt_text = f"Latency percentiles, {label}: {summary}."
     return canvas.figure(label, [line, whisker, dot], 240, alt_text, "ms")

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from pgtrial.model.latencies import Latencies
+from pgtrial.model.units import three_digits
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
 from pgtrial.report.charts.vega import channel
 from pgtrial.report.data import StudyData
@@ -73,7 +74,7 @@ def _curve(data: StudyData, arm: str) -> list[tuple[float, float]]:
 
 def _half(curve: list[tuple[float, float]]) -> str:
     done = next((at for at, share in curve if share >= 0.5), None)
-    return f"within {done:.3g} s" if done is not None else "never"
+    return f"within {three_digits(done)} s" if done is not None else "never"
 
 
 def _parts(data: StudyData) -> Figure | None:
@@ -102,6 +103,6 @@ def _parts(data: StudyData) -> Figure | None:
             tooltip=["arm:N", "part:N", channel("s:Q", format=".3~g")],
         )
     )
-    summary = "; ".join(f"{row['arm']} {row['s']:.3g} s {row['part']}" for row in rows)
+    summary = "; ".join(f"{row['arm']} {three_digits(row['s'])} s {row['part']}" for row in rows)
     text = f"Mean time of completed tasks by where it went: {summary}."
     return canvas.figure("Queue and server", [bars], 40 + 48 * len(data.plan.arms), text, "s")

@@ -10,6 +10,7 @@ import polars as pl
 
 from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.trial import Trial
+from pgtrial.model.units import three_digits
 from pgtrial.report.charts.parts import Canvas, Figure, seconds_axis, start_of_measuring
 from pgtrial.report.charts.server import provider_charts, wait_charts, work_charts
 from pgtrial.report.charts.vega import channel
@@ -81,7 +82,7 @@ def _latency(data: StudyData, trial: Trial) -> list[Figure]:
         )
     )
     means = {name: fmean(row["ms"] for row in rows if row["what"] == name) for name in names}
-    summary = ", ".join(f"{name} {mean:.3g} ms" for name, mean in means.items())
+    summary = ", ".join(f"{name} {three_digits(mean)} ms" for name, mean in means.items())
     text = f"Latency by second, logarithmic scale; on average over the seconds {summary}."
     layers: list[Any] = [line, *start_of_measuring(canvas, first, last)]
     return [canvas.figure("Latency", layers, _HEIGHT, text, "ms", wide=True)]

@@ -12,7 +12,7 @@ from jinja2 import Environment
 from pgtrial.model.records.load_point import rate_unit
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.units import plural
+from pgtrial.model.units import plural, three_digits
 from pgtrial.report.brief import brief
 from pgtrial.report.charts.trial import LATENCIES, trial_charts
 from pgtrial.report.data import StudyData, seconds_of
@@ -176,13 +176,14 @@ def _about(trial: Trial) -> list[tuple[str, str]]:
     """Returns pairs of a term and its description."""
     measured = trial.measured
     latency = measured.latency_us if measured else None
+    mean, p99 = (three_digits(of / 1000) for of in (latency.mean, latency.p99)) if latency else ("", "")
     return [
         ("load", trial.load_point.label),
         ("block", str(trial.block + 1)),
         ("started", trial.started[:19].replace("T", " ")),
         ("outcome", f"failed: {trial.reason}" if trial.reason else trial.status),
         *([("committed", f"{measured.tps:,.0f} {rate_unit([trial.load_point])}")] if measured else []),
-        *([("latency", f"mean {latency.mean / 1000:.3g} ms, 99% {latency.p99 / 1000:.3g} ms")] if latency else []),
+        *([("latency", f"mean {mean} ms, 99% {p99} ms")] if latency else []),
         *([("failed transactions", f"{sum(measured.failures.values()):,}")] if measured else []),
     ]
 

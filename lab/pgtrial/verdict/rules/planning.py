@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from pgtrial.model.records.trial import Trial
-from pgtrial.model.units import shortened
+from pgtrial.model.units import shortened, three_digits
 from pgtrial.verdict.plans import PlanInTrials, load_statements, plan_pairs, varying_plans
 from pgtrial.verdict.rules.case import Case, Concern, listed, rule
 
@@ -28,7 +28,9 @@ def planned_each_time(case: Case) -> Iterator[Concern]:
                 continue
             once = arm if anew == case.baseline else case.baseline
             named = [
-                f"{shortened(text, _NAMED)} ({planning_ms:.3g} ms)" if planning_ms else shortened(text, _NAMED)
+                f"{shortened(text, _NAMED)} ({three_digits(planning_ms)} ms)"
+                if planning_ms
+                else shortened(text, _NAMED)
                 for text, planning_ms in planned
             ]
             yield Concern(
@@ -94,7 +96,7 @@ _MOST_NAMED = 5
 def _share(text: str, plan: PlanInTrials) -> str:
     """Returns text such as `Hash Join in 7 of 12 trials (304 ms)`; only suites have the time of each statement."""
     times = [time_ms for trial in plan.trials if (time_ms := _time_ms(trial, text)) is not None]
-    time = f" ({median(times):,.3g} ms)" if times else ""
+    time = f" ({three_digits(median(times))} ms)" if times else ""
     return f"{plan.node} in {len(plan.trials)} of {plan.of} trials{time}"
 
 
