@@ -212,7 +212,7 @@ def test_a_run_ends_on_time_while_its_clients_wait_for_the_server(peers, mortal,
     (tmp_path / "script.sql").write_text(IN_A_TRANSACTION)
     # each client loses its first transaction: however late that is, it begins within the time
     args = ["-n", "-T", "4", "-c", "2", "-j", "2", "-D", "turn=1", "-f", "script.sql"]
-    args += ["--wait-for-server=60", "--events=events"]
+    args += ["--wait-for-server=60", "--events=events", "--time-after-connecting"]
     done = run_over_a_death(peers[1], mortal, tmp_path, args, immediate=False, reborn=False)
     assert done.status == 0
     end = done_of(events_of((tmp_path / "events").read_text()))

@@ -197,6 +197,24 @@ def test_an_interrupt_ends_a_pause(target: Target, files: dict[str, str], which:
     assert (done["event"], done["status"], done["interrupted"]) == ("done", 130, True)
 
 
+def test_a_run_that_is_interrupted_in_its_warm_up_has_used_nothing(target: Target, tmp_path: Path) -> None:
+    (tmp_path / "rows.sql").write_text("select i from generate_series(1, 300000) i")
+    (tmp_path / "slow.sql").write_text("select pg_sleep(600)")
+    files = [f"-f{tmp_path}/{name}.sql" for name in ("rows", "slow")]
+    # in the order of this seed, rows come first
+    command = [str(require_engine()), "suite", *files, "--warmup", "--limit=900", "--random-seed=5", "--events", "-"]
+    with subprocess.Popen(command, env=target.environment(), stdout=subprocess.PIPE, text=True) as engine:
+        assert engine.stdout is not None
+        lines = (json.loads(line) for line in engine.stdout)
+        assert any(event["event"] == "query" for event in lines)
+        engine.send_signal(signal.SIGINT)
+        assert engine.wait(TIMEOUT_S) == 130
+        done = list(lines)[-1]
+    assert (done["warmup"]["transactions"], done["measure"]) == (1, None)
+    client = done["client"]
+    assert (client["cpu_user_s"], client["cpu_system_s"], client["cpu_per_transaction_us"]) == (0, 0, None)
+
+
 def test_lines_that_come_together_end_a_pause_each(target: Target, files: dict[str, str]) -> None:
     status, events, _ = run(target, "-f", files["one"], "--pause", "--runs=3", input="\n\n\n")
     assert status == 0

@@ -25,6 +25,9 @@ use workload::{ScriptActions, ScriptStep, StartPipeline};
 /// with what a refusal costs.
 const PAUSE: Nanos = 200_000_000;
 
+/// The time between two looks at all clients that connect, nanoseconds: short compared with their patience.
+const LOOKS_EVERY: Nanos = 10_000_000;
+
 /// A closed loop, as in pgbench: each client starts its next transaction when the former one has ended or, with a rate,
 /// at its scheduled time.
 #[derive(Debug, Clone)]
@@ -90,6 +93,8 @@ pub struct Closed {
     wait_for_server: Option<Duration>,
     /// True if the first outage of the thread was reported.
     is_outage_noted: bool,
+    /// The time before which clients that connect are not looked at for whether their patience is over.
+    looks_at: Nanos,
 }
 
 /// The state of a client that only a closed loop needs.
@@ -127,6 +132,7 @@ impl<S: Shell> Mode<S> for Closed {
             thinks: closed.thinks,
             wait_for_server: closed.wait_for_server,
             is_outage_noted: closed.reconnect,
+            looks_at: 0,
         };
         (mode, Tally::default())
     }
@@ -264,17 +270,25 @@ impl<S: Shell> Mode<S> for Closed {
             let since = client.own.outage.as_ref().map(|outage| outage.since);
             client.state == ClientState::Connecting && (now >= end || since.is_some_and(is_too_long))
         };
-        if now < end && patience.is_none() {
+        // All clients are looked at only now and then: thousands may be connecting.
+        if now < end && (patience.is_none() || now < thread.mode.looks_at) {
             return;
         }
+        thread.mode.looks_at = now + LOOKS_EVERY;
+        let mut are_any_over = false;
         for client in clients.iter_mut().filter(is_over) {
-            thread.sockets.give_up(client.index, client.connection.take().is_some());
+            are_any_over = true;
+            client.connection = None;
+            thread.sockets.forget(client.index);
             if now >= end {
                 thread.leave(client);
                 continue;
             }
             let message = "the server did not answer in time".to_owned();
             Self::refused(thread, client, OpenError { message, sqlstate: "08001".to_owned() }, now);
+        }
+        if are_any_over {
+            thread.sockets.drop_queued(|index| clients[index].state == ClientState::Connecting);
         }
     }
 }

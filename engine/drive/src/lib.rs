@@ -2,6 +2,7 @@
 //! which decide what a client does next, and `wire` has the connections to the server. Nothing here knows options,
 //! reports or events of a front end.
 
+mod agenda;
 pub mod alone;
 mod arrivals;
 mod books;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use ground::poll::Token;
 
+use crate::agenda::Agenda;
 use crate::client::{Client, ClientState, TransactionFailure};
 use crate::ledger::log::FailureKind;
 use crate::ledger::tasks::{POOL_TIMEOUT, PooledTasks, SCRIPT, Task, Tasks};
@@ -46,6 +47,10 @@ impl ModePlan for PooledPlan {
 /// The pools of one thread.
 pub struct Pooled {
     pools: Vec<Pool>,
+    /// The pools that have to be visited. Whoever changes a pool touches it there.
+    agenda: Agenda,
+    /// The pools whose tasks are all done.
+    done: Vec<bool>,
     /// The number of slots of each pool.
     size: usize,
     /// The number of the first pool's application.
@@ -71,6 +76,8 @@ impl<S: Shell> Mode<S> for Pooled {
         let arrivals = plan.seeds.arrivals.iter().skip(first_app).take(apps);
         let mode = Self {
             pools: arrivals.map(|random| Pool::new(load, random.clone())).collect(),
+            agenda: Agenda::new(apps),
+            done: vec![false; apps],
             size: load.size,
             first_app,
             reported: BTreeSet::new(),
@@ -80,6 +87,7 @@ impl<S: Shell> Mode<S> for Pooled {
 
     fn start(thread: &mut PoolThread<'_, S>, clients: &mut [Slot<S>], at: Nanos) {
         thread.mode.pools.iter_mut().for_each(|pool| pool.start(at));
+        thread.active = thread.mode.pools.len();
         Self::served(thread, clients);
     }
 
@@ -195,7 +203,8 @@ impl<S: Shell> Mode<S> for Pooled {
     }
 
     fn wakes_at(&self) -> Option<Nanos> {
-        self.pools.iter().filter_map(Pool::next).min()
+        let touched = self.agenda.touched().iter().filter_map(|pool| self.pools[*pool].next());
+        touched.chain(self.agenda.next()).min()
     }
 
     fn totals(load: &PooledPlan) -> Tasks {
@@ -209,7 +218,8 @@ impl<S: Shell> Mode<S> for Pooled {
     /// Admits tasks whose time has come, fails those that waited too long, and gives free connections to the others.
     fn served(thread: &mut PoolThread<'_, S>, clients: &mut [Slot<S>]) {
         let now = thread.read_clock();
-        for number in 0..thread.mode.pools.len() {
+        let visits = thread.mode.agenda.visits(now);
+        for number in visits.iter().copied() {
             thread.admit(number, now);
             let first = number * thread.mode.size;
             while let Some(slot) = thread.mode.pools[number].take_worn(now) {
@@ -221,16 +231,23 @@ impl<S: Shell> Mode<S> for Pooled {
                 thread.drive(client, now);
             }
         }
-        for index in thread.mode.wanted(now) {
+        for index in thread.mode.wanted(&visits, now) {
             thread.connect(&mut clients[index], now);
         }
-        thread.active = thread.mode.pools.iter().filter(|pool| !pool.is_done()).count();
+        for number in visits.iter().copied() {
+            let Pooled { pools, agenda, done, .. } = &mut thread.mode;
+            agenda.settle(number, pools[number].next());
+            let was_done = std::mem::replace(&mut done[number], pools[number].is_done());
+            thread.active -= usize::from(done[number] && !was_done);
+        }
+        thread.mode.agenda.take_back(visits);
     }
 }
 
 impl Pooled {
     /// Returns a client's pool and its slot there.
     fn place<S: Shell>(&mut self, client: &Slot<S>) -> (&mut Pool, usize) {
+        self.agenda.touch(client.index / self.size);
         (&mut self.pools[client.index / self.size], client.index % self.size)
     }
 
@@ -239,13 +256,14 @@ impl Pooled {
         self.first_app + client.index / self.size
     }
 
-    /// Returns the clients whose connections must be made now, by their indexes, alternating between the pools.
-    fn wanted(&mut self, now: Nanos) -> Vec<usize> {
+    /// Returns the clients of these pools whose connections must be made now, by their indexes, alternating between the
+    /// pools.
+    fn wanted(&mut self, pools: &[usize], now: Nanos) -> Vec<usize> {
         let mut wanted = Vec::new();
         loop {
             let before = wanted.len();
-            for (number, pool) in self.pools.iter_mut().enumerate() {
-                wanted.extend(pool.open(now).map(|slot| number * self.size + slot));
+            for number in pools {
+                wanted.extend(self.pools[*number].open(now).map(|slot| number * self.size + slot));
             }
             if wanted.len() == before {
                 return wanted;

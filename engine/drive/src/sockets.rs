@@ -22,8 +22,8 @@ pub struct Sockets {
     pub scratch: Scratch,
     /// The indexes of clients whose connections will be made when fewer connections are being made.
     queue: VecDeque<usize>,
-    /// Connections that are being made.
-    opening: usize,
+    /// The indexes of clients whose connections are being made, at most [`AT_ONCE`].
+    opening: Vec<usize>,
     /// True if a connection that is being made waits for room in a listener's queue. No event announces that room.
     pub await_room: bool,
 }
@@ -33,7 +33,7 @@ impl Sockets {
     /// `format` is the format in which they request results.
     pub fn new(describes: bool, format: ResultFormat) -> Self {
         let (buffer, scratch) = (ReceiveBuffer::default(), Scratch::new(describes, format));
-        Self { buffer, scratch, queue: VecDeque::new(), opening: 0, await_room: false }
+        Self { buffer, scratch, queue: VecDeque::new(), opening: Vec::new(), await_room: false }
     }
 
     /// Queues the making of a connection for client `index`.
@@ -44,7 +44,7 @@ impl Sockets {
     /// Returns true if any connection is queued or being made.
     #[inline]
     pub fn are_connecting(&self) -> bool {
-        self.opening | self.queue.len() != 0
+        !(self.opening.is_empty() && self.queue.is_empty())
     }
 
     /// Returns the number of clients in the queue of connections to be made.
@@ -54,7 +54,7 @@ impl Sockets {
 
     /// Takes the next client out of the queue and returns it, if another connection can be made now.
     pub fn next_in_queue(&mut self) -> Option<usize> {
-        if self.opening < AT_ONCE { self.queue.pop_front() } else { None }
+        if self.opening.len() < AT_ONCE { self.queue.pop_front() } else { None }
     }
 
     /// Begins to make the connection of client `index`.
@@ -65,7 +65,7 @@ impl Sockets {
         index: usize,
     ) -> Result<Connection<N::Transport>, OpenError> {
         let connection = Connection::open(target, network, Token(index))?;
-        self.opening += 1;
+        self.opening.push(index);
         self.await_room |= connection.awaits_room();
         Ok(connection)
     }
@@ -78,14 +78,25 @@ impl Sockets {
         index: usize,
     ) -> Result<bool, OpenError> {
         let advanced = connection.advance(&mut self.buffer.bytes, network, Token(index));
-        self.opening -= usize::from(!matches!(advanced, Ok(None)));
+        if !matches!(advanced, Ok(None)) {
+            self.forget(index);
+        }
         self.await_room |= connection.awaits_room();
         advanced.map(|ready| ready.is_some())
     }
 
-    /// Takes client `index` out of the queue, or ends the making of its connection if it `was_opening`.
-    pub fn give_up(&mut self, index: usize, was_opening: bool) {
-        self.opening -= usize::from(was_opening);
-        self.queue.retain(|queued| *queued != index);
+    /// Returns the clients whose connections are being made, by their indexes.
+    pub fn opening(&self) -> &[usize] {
+        &self.opening
+    }
+
+    /// Forgets that the connection of client `index` is being made.
+    pub fn forget(&mut self, index: usize) {
+        self.opening.retain(|opening| *opening != index);
+    }
+
+    /// Takes all clients out of the queue that no longer `wait` for a connection.
+    pub fn drop_queued(&mut self, wait: impl Fn(usize) -> bool) {
+        self.queue.retain(|queued| wait(*queued));
     }
 }

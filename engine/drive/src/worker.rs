@@ -225,7 +225,8 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         let has_deadlines = target.is_some_and(|target| target.params.connect_timeout != Ok(None));
         if std::mem::take(&mut self.thread.sockets.await_room) || has_deadlines {
             let now = self.thread.shell.network().now();
-            for client in self.clients.iter_mut().filter(|client| client.state == ClientState::Connecting) {
+            for index in self.thread.sockets.opening().to_vec() {
+                let client = &mut self.clients[index];
                 let is_due = |connection: &Connection<TransportOf<S>>| {
                     connection.awaits_room() || connection.deadline().is_some_and(|deadline| deadline <= now)
                 };

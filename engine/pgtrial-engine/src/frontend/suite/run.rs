@@ -221,7 +221,9 @@ impl Runner<'_> {
             (false, true) => LOST,
             (false, false) => 0,
         };
-        let Measured { measurement, spent, cpu } = &self.measured;
+        // A run that was interrupted in its warm-up has measured nothing.
+        let measured = if measure.is_some() { std::mem::take(&mut self.measured) } else { Measured::default() };
+        let Measured { measurement, spent, cpu } = &measured;
         let share = if spent.is_zero() { 0.0 } else { cpu.total().as_secs_f64() / spent.as_secs_f64() };
         let executions = measurement.counts.transactions.0;
         let client = ClientUsage {
