@@ -1,4 +1,4 @@
-"""When the time of a load begins: in pgbench before its clients connect."""
+"""Tests that the time of a load begins as in the originals: in pgbench before its clients connect."""
 
 from __future__ import annotations
 

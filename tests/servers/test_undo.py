@@ -63,7 +63,7 @@ _OF_STATE = {
         "made": {"pgbench_accounts, pgbench_branches": ["loaded by pgtrial: ", "being loaded by pgtrial: "]},
     }
 }
-"""What pgtrial 0.2 has noted of the tables that it made in a database."""
+"""The record that pgtrial 0.2 wrote of the tables that it made in a database."""
 
 
 def written(folder, records):
@@ -162,8 +162,8 @@ def test_a_change_that_cannot_be_written_down_is_refused_in_a_sentence_that_name
 
 
 def test_a_record_is_private_whatever_the_umask_is(tmp_path):
-    """Where each user has a group of their own, files are often writable for the group, and such a record is not
-    obeyed after a crash."""
+    """If each user has a group of their own, files are often writable for the group. After a crash, pgtrial does not
+    trust such a record."""
     before = os.umask(0o002)
     try:
         entry = HostJournal(tmp_path, LOCAL).make(MountPoint(path=tmp_path / "volume"))

@@ -29,7 +29,7 @@ pub struct CaptureOrder {
     /// The prefix of the logs' lines; `None` to guess it.
     pub prefix: Option<Prefix>,
     pub selection: Selection,
-    /// What is known about the time zone of the logs' times.
+    /// The time zone of the times in the logs, as far as it is known.
     pub zones: Zones,
     /// The server's statistics from which a capture is made, in place of logs.
     pub mix: Option<Mix>,

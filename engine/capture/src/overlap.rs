@@ -31,7 +31,7 @@ pub struct Overlap {
     is_followed: bool,
 }
 
-/// What is known of the first records of a log.
+/// The first records of a log, by which pgtrial finds out whether an earlier log has the same records.
 struct Beginning {
     /// The last records of the logs before.
     known: HashSet<(Micros, u64)>,

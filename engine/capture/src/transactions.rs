@@ -10,7 +10,7 @@ use crate::time::Micros;
 pub struct Completed {
     pub statement: RecordedStatement,
     pub parameters: Values,
-    /// [`crate::log::Record::transaction`]
+    /// The number of the statement's transaction, as in [`crate::log::Record::transaction`].
     pub transaction: Option<u32>,
     pub step: BlockStep,
 }

@@ -16,7 +16,7 @@ use ground::output::{CouldNot, OutputFile};
 /// The greatest number of bytes of a line that error messages show.
 const SHOWN: usize = 60;
 
-/// A line of the file.
+/// A line of the JSON Lines: an event with its time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventLine {
     /// The time since the engine started, seconds.

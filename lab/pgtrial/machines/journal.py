@@ -23,11 +23,11 @@ Consent = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class Occasion:
-    """When changes of an ended lab are undone, as far as their undo depends on it."""
+    """The circumstances in which changes of an ended lab are undone: the study that begins, and a person to ask."""
 
     study: str | None = None
-    """The directory of the study that begins: what only a study's own user can judge is undone for this study alone.
-    None: for all studies."""
+    """The directory of the study that begins. Changes that only the user of a study can judge are undone for this study
+    only; None: for all studies."""
     consent: Consent | None = None
     """Asks a person; None: nobody can be asked."""
 
@@ -56,7 +56,7 @@ class UndoRecord(abc.ABC):
     kinds."""
 
     of_what: ClassVar[str]
-    """What the records of this kind are about, for a message on a damaged one, such as `settings`."""
+    """The subject of the records of this kind, such as `settings`, for a message on a damaged record."""
     holds_up: ClassVar[bool] = False
     """True if a record that cannot be undone keeps earlier ones of its kind waiting, since it may be built on them."""
 
@@ -83,7 +83,7 @@ class UndoRecord(abc.ABC):
     @property
     @abc.abstractmethod
     def what(self) -> str:
-        """What was changed, in a few words for messages, such as `settings work_mem of postgres@/tmp`."""
+        """The changed thing in a few words for messages, such as `settings work_mem of postgres@/tmp`."""
 
     @abc.abstractmethod
     def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:

@@ -21,9 +21,9 @@ def check_own(machine: Machine, paths: Sequence[Path], kind: str = "d") -> None:
         if entry.kind != kind:
             raise HostError(f"{path} is not what pgtrial made there")
         if entry.owner not in machine.trusted:
-            raise HostError(f"{path} belongs to another account (number {entry.owner}), so what it says is not obeyed")
+            raise HostError(f"{path} belongs to another account (number {entry.owner}), so pgtrial does not trust it")
         if entry.group_writes or entry.others_write:
-            raise HostError(f"{path} can be written by other accounts, so what it says is not obeyed")
+            raise HostError(f"{path} can be written by other accounts, so pgtrial does not trust it")
 
 
 def check_way(machine: Machine, path: Path) -> None:

@@ -17,7 +17,8 @@ class Known(Record):
     decided: list[str]
     texts_that_are_told: frozenset[str]
     parents: dict[str, frozenset[str]]
-    """Settings from which the server derives others; a name may be one of `groups`."""
+    """The settings from which the server derives the value of a setting, by that setting. Names of `groups` stand for
+    their members."""
     groups: dict[str, frozenset[str]]
     costly: dict[str, str]
 

@@ -1,5 +1,5 @@
-"""What labs that ended abruptly have left on this machine, on hosts and on given servers: finds, undoes and forgets
-it."""
+"""Finds, undoes and forgets the changes that labs which ended abruptly have left on this machine, on hosts and on given
+servers."""
 
 from __future__ import annotations
 

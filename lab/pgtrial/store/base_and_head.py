@@ -28,7 +28,7 @@ _DEEPER = (
 
 @dataclass(frozen=True)
 class Compared:
-    """What a gate compares, as set-ups of the command line, and why these commits."""
+    """The two commits that a gate compares, as set-ups of the command line, and the reason for this choice."""
 
     base: str
     head: str

@@ -150,7 +150,7 @@ impl SessionReader {
     /// Returns the parameters of the current statement.
     ///
     /// # Panics
-    /// As [`Self::statement`].
+    /// Panics in the same cases as [`Self::statement`].
     pub fn parameters(&self) -> Parameters<'_> {
         self.decode().1
     }

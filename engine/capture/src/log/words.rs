@@ -106,7 +106,7 @@ pub fn language_of(message: &str) -> Option<Language> {
 /// The words of a language that differ from the English ones.
 struct Translation {
     name: Language,
-    /// The words of severities and parts.
+    /// The translated severities, such as `ERROR`, and parts of messages, such as `DETAIL`.
     words: &'static [&'static str],
     /// The beginnings of "statement: ", "duration: " and "connection received: ".
     heads: &'static [&'static str],

@@ -87,7 +87,7 @@ fn pair_ranges(meanings: &mut [(u32, Meaning)], parser: &Parser<'_, '_>) {
     }
 }
 
-/// Whether a comparison, such as `column > $1`, asks for values of the column above or below the parameter.
+/// The side of the parameter on which a comparison, such as `column > $1`, asks for values of the column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     Above,

@@ -180,8 +180,8 @@ and leaves after the last one. By default each statement starts at its recorded 
 whether or not the server keeps up.",
         options: entries(OPTIONS, |title| title),
         notes: "\
-The exit status is 0 when the replay is complete, whatever became of its statements; 3 for
-what is rejected or could not be written; 2 when the capture could not be read to its end;
+The exit status is 0 when the replay is complete, even if statements failed; 2 when the
+capture could not be read to its end; 3 if an option is refused or a file cannot be written;
 130 after an interrupt."
             .to_owned(),
     }

@@ -141,8 +141,8 @@ it to the end of its answer. A query that is cancelled at the limit has the limi
 time. Settings that a query makes, and a transaction that it leaves open, end with it.",
         options: entries(OPTIONS, |title| title),
         notes: "\
-The exit status is 0 when the run is complete, whatever became of the queries; 2 when the
-connection is lost; 3 for what is rejected or could not be written; 130 after an interrupt."
+The exit status is 0 when the run is complete, even if queries failed; 2 when the connection
+is lost; 3 if an option is refused or a file cannot be written; 130 after an interrupt."
             .to_owned(),
     }
 }

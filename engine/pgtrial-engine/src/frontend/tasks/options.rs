@@ -98,7 +98,7 @@ impl AsMut<Given> for Arguments {
 type Row = OptionRow<Arguments, Failure, &'static str>;
 
 const TABLE: &str = "Table:";
-const LOAD: &str = "Load; numbers are of each application:";
+const LOAD: &str = "Load (numbers apply to each application):";
 const OUTPUT: &str = "Output:";
 const CONNECTION: &str = "Connection:";
 
@@ -173,8 +173,8 @@ and one UPDATE of a random record of table_a; it waits for a connection of its
 application's pool, runs, and gives the connection back.",
         options: entries(OPTIONS, |title| title),
         notes: "\
-The exit status is 0 when the run is complete, whatever became of the tasks; 3 for what is
-refused or could not be written; 130 after an interrupt."
+The exit status is 0 when the run is complete, even if tasks failed; 3 if an option is refused
+or a file cannot be written; 130 after an interrupt."
             .to_owned(),
     }
 }

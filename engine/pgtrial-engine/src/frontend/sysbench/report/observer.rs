@@ -197,7 +197,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
         }
     }
 
-    /// Ends the run if its end is more than the grace ago.
+    /// Forces the end of the run if the planned end has passed by more than the grace period (`--forced-shutdown`).
     fn force_end(&mut self) {
         if self.options.grace.is_some_and(|grace| self.drained_s >= grace) && !self.stop.swap(true, Ordering::Relaxed) {
             self.was_forced.store(true, Ordering::Relaxed);
