@@ -31,7 +31,7 @@ _OF_A_TRIAL: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, 
 
 
 Reading = tuple[float, float]
-"""When a number was read, in seconds after the beginning of the measured part, and the number."""
+"""The time of a reading, in seconds after the beginning of the measured part, and the number that was read."""
 
 
 def value_of(readings: Iterable[Reading], how: str | None, duration_s: float) -> float | None:
@@ -71,7 +71,7 @@ class EachSecond:
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Starts to read."""
+        """Starts the thread that reads the numbers."""
         with held_off():
             self._thread = threading.Thread(target=self._run, name="own metric", daemon=True)
             self._thread.start()
