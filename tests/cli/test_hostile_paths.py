@@ -99,6 +99,7 @@ _NO_KEYS = {
     "study.question", "study.name", "study.profile", "study.published", "load.query", "load.values",
     "load.data_files.sha256", "load.capacity.percentile", "load.sysbench.options", "load.tasks.arrival",
     "load.pack.variables", "load.replay.files.capture_sha256", "load.replay.files.data_sha256",
+    "load.replay.files.doubts",
     "load.replay.files.server_version", "load.suite.unchecked", "load.job.undo", "load.job.reads",
     "load.job.reads.pattern", "load.job.reads.json_path", "load.job.reads.unit", "metrics", "metrics.sql",
     "metrics.pattern", "metrics.json_path", "metrics.unit", "load.cpus", "load.on_server_loss",
