@@ -16,8 +16,8 @@ from pgtrial.conduct.course import Course
 from pgtrial.conduct.outcome import Outcome
 from pgtrial.loads.command_lines.job import beside_options
 from pgtrial.loads.engine import EngineRun, NotInTime
+from pgtrial.loads.events import Event, Tick
 from pgtrial.loads.load_makers import Each, LoadOrder
-from pgtrial.loads.load_run import Event
 from pgtrial.loads.target import Target
 from pgtrial.model import marks
 from pgtrial.model.errors import TrialError
@@ -88,9 +88,9 @@ class LoadBeside:
             )
         return self._outcome.measured if caught_up else None
 
-    def _earliest_start(self, tick: Event) -> float:
+    def _earliest_start(self, tick: Tick) -> float:
         """Returns the earliest due time of a tick's transactions, by time.monotonic(); 0 if the tick has none."""
-        longest_us = (tick["latency_us"] or {}).get("max")
+        longest_us = (tick.get("latency_us") or {}).get("max")
         if longest_us is None:
             return 0.0
         began = self._clock + float(tick["t"]) - float(tick["seconds"])

@@ -125,8 +125,9 @@ def _run(course: Course, started: Started, watch: ProbeWatch, seconds: float, pr
 
 def _is_idle(outcome: Outcome, status: int) -> bool:
     """True if a run ended as planned but answered nothing in its measured part: its rate is far beyond the capacity."""
-    ended = bool(outcome.done) and status == 0 and not outcome.aborted_clients and not outcome.done.get("interrupted")
-    return ended and outcome.measured is not None and outcome.measured.transactions == 0
+    done, measured = outcome.done, outcome.measured
+    ended = done is not None and status == 0 and not outcome.aborted_clients and not done.get("interrupted")
+    return ended and measured is not None and measured.transactions == 0
 
 
 def _unkept(probe: Probe, asked: CapacityLoad) -> str:

@@ -29,7 +29,8 @@ from pgtrial.loads.client_processes import (
 )
 from pgtrial.loads.data.order_entry_tables import violated_condition
 from pgtrial.loads.engine import PHASES, EngineRun
-from pgtrial.loads.load_run import Event, LoadRun
+from pgtrial.loads.events import Event
+from pgtrial.loads.load_run import LoadRun
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import TrialError
 from pgtrial.model.study.order_entry import ORDER_ENTRY
@@ -143,8 +144,8 @@ class MeasuredLoad:
                 self.watch.restart(self._run)
             case _ if self.watch.hear(event):
                 return
-            case {"event": "tick", "phase": phase} if phase in PHASES:
-                course.listener(Second(course.planned.arm, phase, event["second"], course.outcome.tps_of(event)))
+        if event["event"] == "tick" and event["phase"] in PHASES:
+            course.listener(Second(course.planned.arm, event["phase"], event["second"], course.outcome.tps_of(event)))
 
     def collect(self) -> None:
         """Reads what has changed over the measured part: counters, relations, plans, and what a pack measures."""

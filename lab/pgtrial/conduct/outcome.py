@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import polars as pl
 
-from pgtrial.loads.engine import PHASES, own_s
-from pgtrial.loads.load_run import Event
+from pgtrial.loads.engine import PHASES, summary_s, tick_s
+from pgtrial.loads.events import Done, Error, Event, Queries, Query, Summary, Tick, Times
 from pgtrial.model import marks
 from pgtrial.model.errors import StudyError
 from pgtrial.model.latencies import Latencies
@@ -44,10 +44,11 @@ class Outcome:
     """Gathers events as they arrive. The rules by which a trial has failed do not know its arm."""
 
     def __init__(self) -> None:
-        self.ticks: list[Event] = []
-        self.done: Event = {}
+        self.ticks: list[Tick] = []
+        self.done: Done | None = None
+        """The last event of the load; None if it ended before its report."""
         self.first_error: str | None = None
-        self.refused: Event | None = None
+        self.refused: Error | None = None
         """The event of the first statement that the server refused."""
         self.failed_after_s: list[float] = []
         self.clients = 0
@@ -56,7 +57,7 @@ class Outcome:
         self.begun = False
         self.program: str | None = None
         """The name and version that a client program gives for itself."""
-        self.queries: dict[str, list[Event]] = {}
+        self.queries: dict[str, list[Query]] = {}
         """The measured runs of the queries of a suite, by query."""
         self.query_limit_s: float | None = None
         """The time limit of a suite's queries, seconds; None for any other load."""
@@ -66,33 +67,35 @@ class Outcome:
     def add(self, event: Event) -> None:
         """Keeps one event. Unknown events are ignored, as the protocol requires."""
         self.begun = self.begun or event["event"] != "lost"
-        match event["event"]:
-            case "tick" if event["phase"] in PHASES:
+        if event["event"] == "tick":
+            if event["phase"] in PHASES:
                 self.ticks.append(event)
-            case "hello":
-                self.slice_s = event.get("plan", {}).get("slices", {}).get("length_s")
-                self.scripts = event.get("plan", {}).get("scripts", [])
-                self.program = event.get("program")
-                self.query_limit_s = event.get("plan", {}).get("suite", {}).get("limit_s")
-            case "query" if event["phase"] == "measure":
+        elif event["event"] == "hello":
+            plan = event.get("plan", {})
+            self.slice_s = plan["slices"]["length_s"] if "slices" in plan else None
+            self.scripts = plan.get("scripts", [])
+            self.program = event.get("program")
+            self.query_limit_s = plan["suite"]["limit_s"] if "suite" in plan else None
+        elif event["event"] == "query":
+            if event["phase"] == "measure":
                 self.queries.setdefault(event["query"], []).append(event)
-            case "connected":
-                self.clients = int(event["clients"])
-            case "error":
-                where = f"{event['machine']}: " if "machine" in event else ""
-                self.first_error = self.first_error or where + str(event.get("message", "unknown error"))
-                if self.refused is None and event.get("kind") == "statement":
-                    self.refused = event
-            case "task":
-                self.failed_after_s.append(float(event["waited_s"]) + float(event["served_s"]))
-            case "done":
-                self.done = event
+        elif event["event"] == "connected":
+            self.clients = int(event["clients"])
+        elif event["event"] == "error":
+            where = f"{event['machine']}: " if "machine" in event else ""
+            self.first_error = self.first_error or where + str(event.get("message", "unknown error"))
+            if self.refused is None and event.get("kind") == "statement":
+                self.refused = event
+        elif event["event"] == "task":
+            self.failed_after_s.append(float(event["waited_s"]) + float(event["served_s"]))
+        elif event["event"] == "done":
+            self.done = event
 
     def failure(self, status: int, last_words: str, maker: str = "the engine") -> str | None:
         """Returns why the trial failed, in one sentence, from the exit status and the messages of the program that made
         its load; None if it did not fail.
         """
-        if not self.done:
+        if self.done is None:
             return f"{maker} ended before its report: {last_words}"
         cause = " ".join((self.first_error or last_words).split())[:_LONGEST_CAUSE]
         if self.aborted_clients:
@@ -137,7 +140,8 @@ class Outcome:
     @property
     def tasks(self) -> TaskSummary | None:
         """The counts and times of the tasks; None for a load without tasks."""
-        summary, measured = self.done.get("tasks"), self.done.get("measure")
+        done = self.done
+        summary, measured = (done.get("tasks"), done.get("measure")) if done is not None else (None, None)
         if not summary or not measured:
             return None
         after = self.failed_after_s
@@ -153,6 +157,7 @@ class Outcome:
     @property
     def kinds(self) -> list[TransactionKind]:
         """The results of each script of a load with several; [] for a load with one script."""
+        scripts = self.done.get("scripts", []) if self.done is not None else []
         return [
             TransactionKind(
                 name=name,
@@ -160,16 +165,17 @@ class Outcome:
                 failures=script.get("failures", {}),
                 latency_us=_percentiles(Latency, script.get("latency_us")),
             )
-            for name, script in zip(self.scripts, self.done.get("scripts", []), strict=False)
+            for name, script in zip(self.scripts, scripts, strict=False)
         ]
 
     @property
     def replay(self) -> ReplaySummary | None:
         """The results of the statements of a replay; None for any other load."""
-        statements = self.done.get("replay")
+        statements = self.done.get("replay") if self.done is not None else None
         if not statements:
             return None
-        others = (statements.get("other_templates") or {}).get("statements", 0)
+        beyond = statements.get("other_templates")
+        others = beyond["statements"] if beyond else 0
         templates = [
             {
                 **template,
@@ -185,7 +191,7 @@ class Outcome:
     @property
     def suite(self) -> SuiteSummary | None:
         """The results of the queries of a suite; None for any other load."""
-        if self.query_limit_s is None or not self.done:
+        if self.query_limit_s is None or self.done is None:
             return None
         results = [_query_result(name, self.queries.get(name, [])) for name in self.scripts]
         return SuiteSummary(queries=results, limit_s=self.query_limit_s)
@@ -199,12 +205,12 @@ class Outcome:
     @property
     def aborted_clients(self) -> int:
         """The number of clients that could not go on, for example because their connection broke."""
-        return int(self.done.get("clients_aborted", 0))
+        return int(self.done.get("clients_aborted", 0)) if self.done is not None else 0
 
     @property
     def client(self) -> ClientUse | None:
         """The engine's resource use and its warnings about itself. Raises StudyError if an old engine reports none."""
-        use = self.done.get("client")
+        use = self.done.get("client") if self.done is not None else None
         if not use:
             return None
         try:
@@ -221,9 +227,9 @@ class Outcome:
         measured = self._summary("measure")
         return measured.get("histogram") if measured else None
 
-    def tps_of(self, tick: Event) -> float:
+    def tps_of(self, tick: Tick) -> float:
         """Returns the committed transactions per second of a tick."""
-        seconds = own_s(tick, self.clients)
+        seconds = tick_s(tick, self.clients)
         return float(tick["transactions"] / seconds) if seconds else 0.0
 
     def speeds(self, *, paced: bool) -> list[float]:
@@ -268,11 +274,11 @@ class Outcome:
             f'write {marks.key("load", "interleave", f"{4 * self.slice_s:g}s")}, or "off"'
         )
 
-    def _phase(self, name: str) -> Phase | None:
+    def _phase(self, name: Literal["warmup", "measure"]) -> Phase | None:
         summary = self._summary(name)
         if not summary:
             return None
-        seconds = own_s(summary, self.clients)
+        seconds = summary_s(summary, self.clients)
         return Phase(
             duration_s=seconds,
             transactions=summary["transactions"],
@@ -282,22 +288,22 @@ class Outcome:
             service_us=_percentiles(ServiceTime, summary.get("service_us")),
             with_failures_us=_with_failures(summary) if name == "measure" else None,
             retries=summary.get("retries", 0),
-            statement_errors=summary.get("queries", {}).get("errors"),
+            statement_errors=summary["queries"]["errors"] if "queries" in summary else None,
         )
 
-    def _summary(self, phase: str) -> Mapping[str, Any] | None:
-        if self.done:
+    def _summary(self, phase: Literal["warmup", "measure"]) -> Summary | None:
+        if self.done is not None:
             return self.done.get(phase)
         return _summary_of([tick for tick in self.ticks if tick["phase"] == phase], self.clients)
 
 
-def _row(tick: Event) -> list[Any]:
+def _row(tick: Tick) -> list[Any]:
     latency = tick.get("latency_us") or {}
     percentiles = [latency.get(name) for name in ("mean", "p50", "p95", "p99", "max")]
     return [tick["phase"], tick["second"], tick["transactions"], sum(tick.get("failures", {}).values()), *percentiles]
 
 
-def _slice_row(tick: Event) -> list[Any]:
+def _slice_row(tick: Tick) -> list[Any]:
     """Returns a tick as a row of slices.parquet."""
     times_of_slice = tick["slice"]
     times = [times_of_slice[name] for name in ("planned_begin_s", "planned_end_s", "begin_s", "end_s", "client_s")]
@@ -313,7 +319,7 @@ def _percentiles(kind: type[_R], figures: Mapping[str, Any] | None) -> _R | None
     return kind.model_validate({**figures, "p999": figures.get("p99.9")}, extra="ignore")
 
 
-def _with_failures(summary: Mapping[str, Any]) -> Percentiles | None:
+def _with_failures(summary: Summary) -> Percentiles | None:
     """Returns the percentiles of all transactions of a summary; None without a failure, or without a histogram."""
     failed, histogram = sum(summary.get("failures", {}).values()), summary.get("histogram")
     if not failed or not histogram:
@@ -323,7 +329,7 @@ def _with_failures(summary: Mapping[str, Any]) -> Percentiles | None:
     return Percentiles.model_validate({name.replace(".", ""): value for name, value in at.items()})
 
 
-def _query_result(name: str, runs: Sequence[Event]) -> QueryResult:
+def _query_result(name: str, runs: Sequence[Query]) -> QueryResult:
     """Returns the times, failures and answers of a query from its measured runs."""
     failed = Counter(run["sqlstate"] for run in runs if run["sqlstate"] is not None)
     answered = [run for run in runs if run["time_us"] is not None and not run["over_limit"]]
@@ -356,9 +362,9 @@ def _nothing_done(tasks: TaskSummary | None) -> str:
 _POINTS = {name: round(100 * share, 1) for name, share in PERCENTILES.items()}
 
 
-def _summary_of(ticks: Sequence[Event], clients: int) -> Event | None:
+def _summary_of(ticks: Sequence[Tick], clients: int) -> Summary | None:
     """Returns the sum of ticks in the form of the engine's summaries; None if they last no time."""
-    seconds = sum(own_s(tick, clients) for tick in ticks)
+    seconds = sum(tick_s(tick, clients) for tick in ticks)
     if not seconds:
         return None
     failures: Counter[str] = Counter()
@@ -366,20 +372,23 @@ def _summary_of(ticks: Sequence[Event], clients: int) -> Event | None:
         failures.update(tick.get("failures", {}))
     transactions = sum(tick["transactions"] for tick in ticks)
     queries = [tick["queries"] for tick in ticks if "queries" in tick]
-    merged = Latencies.sum_of(Latencies.read(tick["histogram"]) for tick in ticks if tick.get("histogram"))
-    return {
-        "duration_s": seconds,
-        "transactions": transactions,
-        "failures": dict(failures),
-        "tps": transactions / seconds,
-        "latency_us": _latency(merged),
-        "histogram": merged.encode() if merged.total else None,
-        "retries": sum(tick.get("retries", 0) for tick in ticks),
-        **({"queries": {"errors": sum(each.get("errors", 0) for each in queries)}} if queries else {}),
-    }
+    merged = Latencies.sum_of(Latencies.read(text) for tick in ticks if (text := tick.get("histogram")))
+    summary = Summary(
+        duration_s=seconds,
+        transactions=transactions,
+        failures=dict(failures),
+        tps=transactions / seconds,
+        latency_us=_latency(merged),
+        histogram=merged.encode() if merged.total else None,
+        retries=sum(tick.get("retries", 0) for tick in ticks),
+    )
+    if queries:
+        errors = sum(each["errors"] for each in queries)
+        summary["queries"] = Queries(errors=errors)
+    return summary
 
 
-def _by_second(ticks: Sequence[Event], clients: int, slice_s: float) -> Iterator[Event]:
+def _by_second(ticks: Sequence[Tick], clients: int, slice_s: float) -> Iterator[Tick]:
     """Yields the seconds of the load's own time, put together from slices, each with the transactions of a whole
     second.
 
@@ -391,12 +400,15 @@ def _by_second(ticks: Sequence[Event], clients: int, slice_s: float) -> Iterator
         for second in range(len(slices) // slices_of_one):
             summary = _summary_of(slices[second * slices_of_one : (second + 1) * slices_of_one], clients)
             if summary is not None:
-                yield {**summary, "phase": phase, "second": second, "transactions": round(summary["tps"])}
+                tick = Tick(event="tick", phase=phase, second=second, transactions=round(summary["tps"]))
+                tick["failures"] = summary.get("failures", {})
+                tick["latency_us"] = summary.get("latency_us")
+                yield tick
 
 
-def _latency(merged: Latencies) -> dict[str, float] | None:
+def _latency(merged: Latencies) -> Times | None:
     if not merged.total:
         return None
     moments = {"mean": merged.mean, "stddev": merged.sd, "min": merged.least, "max": merged.greatest}
     at = {name: merged.percentile(percent) for name, percent in _POINTS.items()}
-    return {name: float(value) for name, value in (moments | at).items()}
+    return cast("Times", {name: float(value) for name, value in (moments | at).items()})

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from pgtrial.conduct.outcome import Outcome
-from pgtrial.loads.load_run import Event
+from pgtrial.loads.events import Tick
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.metrics import PERCENTILES
 from pgtrial.model.records.capacity import CapacityLoad
@@ -54,7 +54,7 @@ def probe_of(outcome: Outcome, rate: float, asked: CapacityLoad) -> Probe:
         failed=failed,
         waiting=waiting,
         at_percentile_us=latencies.percentile_of(share, round(reading.transactions)) if latencies else None,
-        lag_p99_us=(outcome.done["measure"].get("lag_us") or {}).get("p99"),
+        lag_p99_us=_lag_p99_us(outcome),
         kept=reading.strain(promise_of(asked)) <= 1,
     )
 
@@ -116,7 +116,13 @@ class Search:
         return [Reading(probe.rate, probe.transactions, probe.slower, probe.failed) for probe in self.probes]
 
 
-def _queue(ticks: Sequence[Event]) -> tuple[int, int]:
+def _lag_p99_us(outcome: Outcome) -> float | None:
+    summary = outcome.done.get("measure") if outcome.done is not None else None
+    lag = summary.get("lag_us") if summary else None
+    return lag.get("p99") if lag else None
+
+
+def _queue(ticks: Sequence[Tick]) -> tuple[int, int]:
     """Returns the number of waiting transactions and of busy clients at the end of the measured part."""
     queue = next((tick.get("queue") for tick in reversed(ticks) if tick["phase"] == "measure"), None)
     return (queue["waiting"], queue["busy"]) if queue else (0, 0)

@@ -19,7 +19,8 @@ from pgtrial.conduct.progress import Preparing
 from pgtrial.conduct.trial_record import record, write_measurements
 from pgtrial.conduct.unsent import check_sent
 from pgtrial.evidence.observe import server_log
-from pgtrial.loads.load_run import Event, LoadRun
+from pgtrial.loads.events import Event
+from pgtrial.loads.load_run import LoadRun
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StartError, TrialError

@@ -15,9 +15,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
-from pgtrial.loads.load_run import Event, Inbox, LoadRun
+from pgtrial.loads.events import Event, Summary, Tick
+from pgtrial.loads.load_run import Inbox, LoadRun
 from pgtrial.loads.process import TAIL_LINES, begun, engine_path, finished, last_words, lines_of, starting
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import wait_or_kill
@@ -261,12 +262,18 @@ def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRu
             yield run, event
 
 
-def own_s(part: Mapping[str, Any], clients: int) -> float:
-    """Returns the seconds of a tick or a summary; with slices, the mean time for which a client was active."""
-    times = part.get("slice", part)
-    if "client_s" in times:
-        return float(times["client_s"]) / max(1, clients)
-    return float(part.get("duration_s", part.get("seconds", 1.0)))
+def tick_s(tick: Tick, clients: int) -> float:
+    """Returns the seconds of a tick; with slices, the mean time for which a client was active."""
+    if "slice" in tick:
+        return float(tick["slice"]["client_s"]) / max(1, clients)
+    return float(tick.get("seconds", 1.0))
+
+
+def summary_s(summary: Summary, clients: int) -> float:
+    """Returns the seconds of a phase; with slices, the mean time for which a client was active."""
+    if "client_s" in summary:
+        return float(summary["client_s"]) / max(1, clients)
+    return float(summary["duration_s"])
 
 
 def load_command(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[str]:
@@ -286,7 +293,7 @@ def server_options(env: Mapping[str, str]) -> list[str]:
 
 
 def _parse(line: str) -> Event:
-    event = None
+    event: Any = None
     with suppress(ValueError):
         event = json.loads(line)
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
@@ -296,4 +303,4 @@ def _parse(line: str) -> Event:
             f"{engine_path()} speaks version {event.get('protocol')} of the event protocol and this lab version "
             f"{PROTOCOL}; install the engine and the lab from the same pgtrial release"
         )
-    return event
+    return cast("Event", event)

@@ -23,7 +23,8 @@ import psutil
 
 from pgtrial.files.trust import refusal_to_run_command
 from pgtrial.loads.engine import EngineRun
-from pgtrial.loads.load_run import Event, Inbox
+from pgtrial.loads.events import Event, Summary, Times
+from pgtrial.loads.load_run import Inbox
 from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
 from pgtrial.model import marks
@@ -195,10 +196,11 @@ class CommandRun(EngineRun):
         yield {"event": "done", "status": status, "measure": _summary(took_s, committed=int(status == 0))}
 
 
-def _summary(took_s: float, *, committed: int) -> Event:
+def _summary(took_s: float, *, committed: int) -> Summary:
     """Returns the measured part in the form of the engine's summaries."""
-    names = ("mean", "min", "p50", "p90", "p95", "p99", "p99.9", "max")
-    latency = {**dict.fromkeys(names, 1e6 * took_s), "stddev": 0.0}
+    us = 1e6 * took_s
+    latency: Times = {"mean": us, "min": us, "p50": us, "p90": us, "p95": us, "p99": us, "p99.9": us, "max": us}
+    latency["stddev"] = 0.0
     return {
         "duration_s": took_s,
         "transactions": committed,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import queue
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
 
+from pgtrial.loads.events import Done
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.where_it_ran import MachineShare
 
-Event = dict[str, Any]
 Inbox = queue.SimpleQueue[tuple["LoadRun", str | None]]
 """Lines of events as they arrive, each with its load; None stands for the end of a load's events."""
 
@@ -71,6 +70,6 @@ class LoadRun(ABC):
         """Returns the first of its last messages that contains `name`; None if there is none."""
         return None
 
-    def machines(self, done: Event | None) -> list[MachineShare]:
+    def machines(self, done: Done | None) -> list[MachineShare]:
         """Returns what each machine of a fleet did; [] if the load was made here alone. `done` is the last event."""
         return []

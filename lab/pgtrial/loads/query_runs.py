@@ -18,11 +18,10 @@ def failed_queries(options: Sequence[str], env: Mapping[str, str], longest_s: fl
     failed: dict[str, ScriptFailure] = {}
     with EngineRun(load_command("suite", options, env), env) as run:
         for event in run.events(time.monotonic() + longest_s):
-            match event:
-                case {"event": "query", "query": query, "message": str(message), "sqlstate": sqlstate}:
-                    words = message.splitlines()[0].removeprefix("ERROR:").strip()
-                    by_server = sqlstate if len(sqlstate) == _LENGTH else None
-                    failed.setdefault(query, ScriptFailure(words, by_server))
+            if event["event"] == "query" and event["message"] is not None:
+                words = event["message"].splitlines()[0].removeprefix("ERROR:").strip()
+                by_server = state if len(state := event["sqlstate"] or "") == _LENGTH else None
+                failed.setdefault(event["query"], ScriptFailure(words, by_server))
         if run.finish() != 0 and not failed:
             raise TrialError(run.last_words())
     return failed

@@ -24,9 +24,10 @@ from pgtrial.conduct.start_load import remembered
 from pgtrial.evidence.observe.job import PeakMemory, Progress, ProgressViews
 from pgtrial.loads.command_lines.job import job_options
 from pgtrial.loads.engine import NotInTime
+from pgtrial.loads.events import Event
 from pgtrial.loads.job_command import CommandRun, command_environment, missing_program
 from pgtrial.loads.job_reads import JobReads
-from pgtrial.loads.load_run import Event, LoadRun
+from pgtrial.loads.load_run import LoadRun
 from pgtrial.loads.script_commands import run_once, script_commands
 from pgtrial.loads.target import Session, Target
 from pgtrial.machines.cpus import running_on
@@ -214,9 +215,10 @@ def refusal(course: Course, status: int, last_words: str) -> str | None:
     if refused is None or course.script is None:
         return None
     words = refused["message"].splitlines()[0].removeprefix("ERROR:").strip()
-    place = course.script.name
-    with suppress(StudyError, IndexError, TypeError):
-        place = script_commands(job_options(course.script, course.point))[refused["command"]].place_in(place)
+    place, command = course.script.name, refused.get("command")
+    if command is not None:
+        with suppress(StudyError, IndexError):
+            place = script_commands(job_options(course.script, course.point))[command].place_in(place)
     return f"{place}: PostgreSQL says: {words}"
 
 

@@ -15,7 +15,7 @@ from pgtrial.conduct.stage import Stage
 from pgtrial.evidence.observe.server_log import last_lines
 from pgtrial.loads.command_lines.suite import suite_options
 from pgtrial.loads.engine import PAUSE, EngineRun
-from pgtrial.loads.load_run import Event
+from pgtrial.loads.events import Event
 from pgtrial.loads.query_runs import failed_queries
 from pgtrial.model.errors import TrialError
 from pgtrial.model.records.load_point import LoadPoint

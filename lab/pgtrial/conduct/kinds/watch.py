@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager, ExitStack
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.start_load import start_engine
 from pgtrial.loads.engine import EngineRun
-from pgtrial.loads.load_run import Event, LoadRun
+from pgtrial.loads.events import Event
+from pgtrial.loads.load_run import LoadRun
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import NameTaken, TrialError
 from pgtrial.servers.arm import Arm

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from pgtrial.loads.engine import AT_A_WORD, EngineRun
+from pgtrial.loads.events import Done, Share
 from pgtrial.loads.fleet.agent import identity
 from pgtrial.loads.fleet.members import ANSWER_S, MachineLost, Member, round_trips_us
 from pgtrial.loads.fleet.remote_engine import END_S, HERE, RemoteEngine, pack
 from pgtrial.loads.load_makers import Each, LoadOrder
-from pgtrial.loads.load_run import Event
 from pgtrial.loads.process import last_words
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import TrialError
@@ -111,16 +111,18 @@ class FleetRun(EngineRun):
         message = super().message_about(there)
         return message and message.replace(there, name)
 
-    def machines(self, done: Event | None) -> list[MachineShare]:
+    def machines(self, done: Done | None) -> list[MachineShare]:
         """Returns what each machine did, with the instant at which it began by the lab's clock."""
-        merged = {share["machine"]: share for share in (done or {}).get("machines", [])}
-        return [self._share(part, merged.get(part.member.name, {})) for part in self._parts]
+        merged = {share["machine"]: share for share in (done.get("machines", []) if done is not None else [])}
+        return [self._share(part, merged.get(part.member.name)) for part in self._parts]
 
-    def _share(self, part: _Part, merged: Event) -> MachineShare:
-        began, offset = merged.get("began_at"), part.member.offset
+    def _share(self, part: _Part, merged: Share | None) -> MachineShare:
+        began = merged.get("began_at") if merged is not None else None
+        offset = part.member.offset
         skew_s = began - offset.offset_s - self._planned if began is not None and self._planned is not None else None
-        share = {name: merged[name] for name in MachineShare.model_fields.keys() & merged.keys()}
-        share |= {
+        told = {name: value for name, value in (merged or {}).items() if name in MachineShare.model_fields}
+        share = {
+            **told,
             "machine": part.member.name,
             "address": part.member.address,
             "with_lab": part.member.with_lab,

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import IO, Self
 
 from pgtrial.loads.engine import PROTOCOL
-from pgtrial.loads.load_run import Event, Inbox, LoadRun
+from pgtrial.loads.events import Summary
+from pgtrial.loads.load_run import Inbox, LoadRun
 from pgtrial.loads.programs.program import START_LIMIT_S, Batch, Program, ProgramOrder
 from pgtrial.loads.programs.rounds import Rounds
 from pgtrial.model.errors import TrialError
@@ -143,7 +144,7 @@ class ProgramRun(LoadRun):
         self.inbox.put((self, None))
 
     def _say(self, event: str, **values: object) -> None:
-        said: Event = {"event": event, "t": round(time.monotonic() - self._created, 6), **values}
+        said = {"event": event, "t": round(time.monotonic() - self._created, 6), **values}
         line = f"{json.dumps(said)}\n"
         try:
             self._copy.write(line)
@@ -180,7 +181,7 @@ def _sums(batches: Sequence[Batch]) -> tuple[float, int]:
     return sum(batch.claimed_s for batch in batches), sum(batch.operations for batch in batches)
 
 
-def _summary(batches: Sequence[Batch]) -> Event | None:
+def _summary(batches: Sequence[Batch]) -> Summary | None:
     """Returns batches in the form of the engine's summaries; None without any."""
     if not batches:
         return None

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic_core import from_json
 
 from pgtrial.files.reading import open_file, read_bytes
-from pgtrial.loads.engine import PHASES, own_s
+from pgtrial.loads.engine import PHASES, tick_s
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.claims import Claim, Estimate
 from pgtrial.model.records.facts import Finding
@@ -208,7 +208,7 @@ class _Record:
             event = from_json(line)
             if event["event"] != "tick" or event["phase"] not in PHASES:
                 return
-            seconds = own_s(event, clients)
+            seconds = tick_s(event, clients)
             self._phase, self._second = event["phase"], int(event["second"])
             self._tps.append(event["transactions"] / seconds if seconds else 0.0)
         except (ValueError, KeyError, TypeError):
