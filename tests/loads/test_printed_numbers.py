@@ -57,7 +57,7 @@ def test_a_path_leads_to_one_number_of_json(text, path, expected):
             "warming up\nno result\n",
             r"(\d+) NOPM",
             "",
-            r"no number for speed that '\(\\\\d\+\) NOPM' matches; its last",
+            r"no number for speed that '\(\\d\+\) NOPM' matches; its last",
         ),
         ("", r"(\d+) NOPM", "", "it printed nothing"),
         ("10 NOPM\n12 NOPM\n", r"(\d+) NOPM", "", r"printed 2 numbers for speed .* \(10, 12\), and it must be one"),

@@ -53,7 +53,7 @@ def number_in(text: str, printed: Printed, what: str, who: str) -> float:
         return _read(text.strip(), what, who)
     pattern = re.compile(printed.pattern, re.MULTILINE)
     found = list(pattern.finditer(text))
-    how = f" that {shortened(printed.pattern, _SHOWN)!r} matches"
+    how = f" that '{shortened(printed.pattern, _SHOWN)}' matches"
     if not found:
         raise TrialError(f"{who} printed no number for {what}{how}; {_last_line(text)}")
     texts = [match[1] if pattern.groups and match[1] is not None else match[0] for match in found]
