@@ -330,7 +330,7 @@ class Local(Machine):
 
     def remove_tree(self, path: Path) -> None:
         # where removing a file waits for the disk or the kernel, a thousand files in turn take seconds of each trial
-        with suppress(OSError), ThreadPoolExecutor(_REMOVED_AT_ONCE) as pool:
+        with suppress(OSError, RuntimeError), ThreadPoolExecutor(_REMOVED_AT_ONCE) as pool:  # or no thread can start
             for _, _, files, descriptor in os.fwalk(path, topdown=False):
                 list(pool.map(partial(_remove_file, descriptor), files))
         shutil.rmtree(path, ignore_errors=True)
