@@ -86,7 +86,7 @@ def test_a_number_on_standard_error_is_found_and_one_in_a_file_must_be_written_i
         assert trial.reason is None
         assert trial.own_metrics == {"errors": 3, "speed": 12}
     stale = {"speed": {"json_path": "speed", "file": "old.json"}}
-    says = r"on all arms alike: true did not write old.json in this trial, which speed is read from \(is from before\)"
+    says = r"on all arms: true did not write old.json in this trial, which speed is read from \(is from before\)"
     with pytest.raises(ArmError, match=says):
         trials_of("true", stale)
 

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from pgtrial.model.errors import ArmError
-from pgtrial.servers.room import copy_directory
+from pgtrial.servers.room import copy_cluster, copy_directory
 from tests.conftest import require, require_root
 
 pytestmark = [pytest.mark.server, pytest.mark.machine]
@@ -23,11 +23,18 @@ def place(fresh_state):
     return fresh_state
 
 
+@pytest.fixture(params=[copy_directory, copy_cluster])
+def copy(request):
+    """Returns the function that copies, for any directory or for that of a cluster."""
+    return request.param
+
+
 def _tree(root, account):
     """Makes a directory tree that belongs to this account, or to the account that runs the tests if it is None."""
     (root / "base" / "1").mkdir(parents=True)
     (root / "base" / "1" / "empty").write_bytes(b"")
     (root / "base" / "1" / "large").write_bytes(os.urandom(3 * 1024 * 1024 + 17))
+    (root / "base" / "an odd name; $(x)").mkdir()
     (root / "secret").write_text("x")
     (root / "secret").chmod(0o600)
     (root / "pg_wal").symlink_to("base")
@@ -49,31 +56,31 @@ def _modes(root):
     return {str(path.relative_to(root)): stat.S_IMODE(path.lstat().st_mode) for path in (root, *root.rglob("*"))}
 
 
-def test_a_copy_has_the_bytes_modes_and_links_of_its_source(workspace, place):
+def test_a_copy_has_the_bytes_modes_and_links_of_its_source(workspace, place, copy):
     source = _tree(place / "a", workspace.account)
-    copy_directory(workspace, source, place / "b")
+    copy(workspace, source, place / "b")
     assert _contents(place / "b") == _contents(source)
     assert _modes(place / "b") == _modes(source)
 
 
-def test_a_copy_is_independent_of_its_source(workspace, place):
+def test_a_copy_is_independent_of_its_source(workspace, place, copy):
     source = _tree(place / "a", workspace.account)
     before = _contents(source)
-    copy_directory(workspace, source, place / "b")
+    copy(workspace, source, place / "b")
     with (place / "b" / "base" / "1" / "large").open("r+b") as file:
         file.write(b"changed")
     assert _contents(source) == before
 
 
-def test_a_copy_belongs_to_the_servers_account(workspace, place):
+def test_a_copy_belongs_to_the_servers_account(workspace, place, copy):
     require_root()
     source = _tree(place / "a", workspace.account)
-    copy_directory(workspace, source, place / "b")
+    copy(workspace, source, place / "b")
     copied = place / "b"
     assert {path.lstat().st_uid for path in (copied, *copied.rglob("*"))} == {source.stat().st_uid}
 
 
-def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(workspace, place):
+def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(workspace, place, copy):
     require_root()
     small = place / "small"
     small.mkdir()
@@ -81,7 +88,7 @@ def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(workspace, place)
     require(mounted.returncode == 0, "the right to mount")
     try:
         with pytest.raises(ArmError, match=r"the disk is full.*MB free; free some space") as error:
-            copy_directory(workspace, _tree(place / "a", workspace.account), small / "b")
+            copy(workspace, _tree(place / "a", workspace.account), small / "b")
         assert "\n" not in str(error.value)
         assert list(small.iterdir()) == []
     finally:
@@ -115,7 +122,7 @@ def test_where_files_can_share_blocks_a_copy_takes_next_to_no_room(workspace, xf
     assert (xfs / "b" / "large").read_bytes() == (source / "large").read_bytes()
 
 
-def test_a_source_that_is_not_there_is_told(workspace, place):
+def test_a_source_that_is_not_there_is_told(workspace, place, copy):
     with pytest.raises(ArmError, match="No such file or directory"):
-        copy_directory(workspace, place / "absent", place / "b")
+        copy(workspace, place / "absent", place / "b")
     assert not (place / "b").exists()

@@ -30,6 +30,7 @@ from pgtrial.cli.verdict import in_short
 from pgtrial.conduct.outlook import in_words, outlook
 from pgtrial.conduct.place import plan_now
 from pgtrial.files.writing import open_own
+from pgtrial.model import marks
 from pgtrial.model.errors import ERROR_STATUS, BudgetError, PgtrialError, StoreError, StudyError
 from pgtrial.model.records.gate import GateRecord
 from pgtrial.model.study.design import Design
@@ -221,7 +222,8 @@ def study_of(
     the study gives is ignored with a warning."""
     spec = read(study, profile, seed, change)
     if spec.verdict.blocks is not None:
-        warn("a gate has as many blocks as its budget holds, so [verdict] blocks of the study is not used")
+        named = marks.in_toml(marks.key("verdict", "blocks"))
+        warn(f"a gate has as many blocks as its budget holds, so {named} of the study is not used")
     budget_s = spec.verdict.budget if budget is None else parsed("--budget", parse_duration, budget)
     if budget_s <= 0:
         raise StudyError(f"--budget {budget} is no time; write for example --budget 10min")

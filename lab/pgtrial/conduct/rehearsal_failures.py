@@ -17,6 +17,14 @@ _MISSING = frozenset(("42P01", "3F000", "42703", "42883", "42704"))
 _NOT_PERMITTED = "42501"
 """SQLSTATE of a statement for which the role of the load lacks the right."""
 
+AT_TIMES = frozenset(("57014", "55P03", "40001", "40P01"))
+"""SQLSTATEs of failures that a transaction may have at times: it took longer than the limits of its session
+(`statement_timeout`, `lock_timeout`), or could not be serialised, or was in a deadlock."""
+
+MOST_TRIES = 3
+"""How often a script that fails so is run before its rehearsal fails. A load some of whose transactions fail, by chance
+or because a cache was cold, is a load that a study can measure: their failures count in each trial."""
+
 TOO_LONG = f"take a statement that needs less time, less data, or a longer {marks.key('load', 'duration')}"
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.conduct.own_scripts import commands_of
-from pgtrial.conduct.rehearsal_failures import RehearsalFailure, cure_of
+from pgtrial.conduct.rehearsal_failures import AT_TIMES, MOST_TRIES, RehearsalFailure, cure_of
 from pgtrial.loads.command_lines.pgbench import scripts_of
 from pgtrial.loads.parsed_statements import TRANSACTION, changes_data, first_word
 from pgtrial.loads.script_answers import TOO_SLOW, Answer, AnswerRefused, Bound, answers_of, in_words
@@ -120,10 +120,11 @@ class SameAnswers:
                 except AnswerRefused as refused:
                     if refused.sqlstate == TOO_SLOW:
                         break
-                    if refused.sqlstate is not None and refused.sqlstate not in _NOT_EXECUTED:
+                    if refused.sqlstate is not None and refused.sqlstate not in (*_NOT_EXECUTED, *AT_TIMES):
                         self.obstacles[arm.name] = f"the script of {arm.name} fails"
                         return self._failure(draw, refused, folder / point.workload, target.owner)
-                    self.obstacles[arm.name] = f"the script of {arm.name} cannot be executed apart ({refused.words})"
+                    how = "fails at times" if refused.sqlstate in AT_TIMES else "cannot be executed apart"
+                    self.obstacles[arm.name] = f"the script of {arm.name} {how} ({refused.words})"
                     return None
         if not found:
             self.obstacles[arm.name] = f"one execution of the script of {arm.name} takes more than {_LIMIT_S:.0f}s"
@@ -213,6 +214,14 @@ def _changes(sql: str) -> bool:
 
 
 def _taken(session: Session, draw: _Drawn, ends: float, *, read_only: bool) -> list[Answer]:
+    """Returns the answers of one execution, or of another one if it fails as a transaction may at times. Raises
+    AnswerRefused."""
+    for _ in range(MOST_TRIES - 1):
+        try:
+            return answers_of(session, draw.statements, ends - time.monotonic(), read_only=read_only)
+        except AnswerRefused as refused:
+            if refused.sqlstate not in AT_TIMES or refused.sqlstate == TOO_SLOW:
+                raise
     return answers_of(session, draw.statements, ends - time.monotonic(), read_only=read_only)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.conduct.own_scripts import commands_of, scripts_at
-from pgtrial.conduct.rehearsal_failures import RehearsalFailure, cure_of
+from pgtrial.conduct.rehearsal_failures import AT_TIMES, MOST_TRIES, RehearsalFailure, cure_of
 from pgtrial.conduct.same_answers import SameAnswers
 from pgtrial.conduct.settle import run_setup_sql
 from pgtrial.loads.command_lines.pgbench import pack_options
@@ -31,12 +31,6 @@ SHORTEST_LIMIT_S = 60.0
 _READ_ONLY = {"default_transaction_read_only": "on"}
 _WRITES = "25006"
 """SQLSTATE of a statement that a read-only transaction refuses."""
-_AT_A_LIMIT = frozenset(("57014", "55P03"))
-"""SQLSTATEs of a statement that took longer than the limits of its session: `statement_timeout` and `lock_timeout`."""
-_MOST_TRIES = 3
-"""How often a script that ends at a limit is run before its rehearsal fails. A load some of whose statements are
-slow, by chance or because a cache was cold, is a load that a study can measure: their failures count in each trial."""
-
 Say = Callable[[str], None]
 
 
@@ -111,11 +105,11 @@ class Stage:
         return self.failed(script, failure) if failure is not None else None
 
     def _run(self, front_end: FrontEnd, options: Sequence[str], environment: Mapping[str, str]) -> ScriptFailure | None:
-        """Runs one transaction, and again if it ends at a limit of its session. Returns the failure of the last try."""
+        """Runs one transaction, and again if it fails as one may at times. Returns the failure of the last try."""
         failure = None
-        for _ in range(_MOST_TRIES):
+        for _ in range(MOST_TRIES):
             failure = run_once(front_end, options, environment, self._limit_s)
-            if failure is None or failure.sqlstate not in _AT_A_LIMIT:
+            if failure is None or failure.sqlstate not in AT_TIMES:
                 break
         return failure
 

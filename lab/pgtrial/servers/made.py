@@ -38,7 +38,7 @@ from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.servers.machine_state import MachineState, page_settings
 from pgtrial.servers.ready_wal import fill_wal, trim_wal
-from pgtrial.servers.room import copy_directory, move_wal
+from pgtrial.servers.room import copy_cluster, move_wal
 from pgtrial.servers.rooms import HostRoom
 from pgtrial.servers.templates import KeptCopy, RoomTemplates, TemplateKey, TemplateOrder
 from pgtrial.servers.volumes import DataDirectories, Volumes
@@ -331,7 +331,7 @@ class MadeArm:
         """Copies the template. The copy is on disk when this returns, since its write-back must not fall into the
         trial."""
         room, flush = self._site.room, tables != NO_TABLES
-        copy_directory(room, self._template(tables, lambda line: None), to.data, flush=flush and to.wal is None)
+        copy_cluster(room, self._template(tables, lambda line: None), to.data, flush=flush and to.wal is None)
         if to.wal is not None:
             move_wal(room, to.data, to.wal, flush=flush)
 
@@ -362,7 +362,7 @@ class MadeArm:
                 on_progress(f"{called}: initdb")
                 create_cluster(site.room, site.server, data, self.setup.initdb)
                 return
-            copy_directory(site.room, self._template(NO_TABLES, on_progress), data, flush=False)
+            copy_cluster(site.room, self._template(NO_TABLES, on_progress), data, flush=False)
             self._check_space(tables)
             on_progress(f"{called}: loading {tables.label}")
             cluster = self._cluster(data, settings)

@@ -194,7 +194,12 @@ def test_a_machine_that_belongs_to_no_cluster_is_told_what_to_do(tmp_path, monke
 def test_each_engine_has_threads_for_its_own_clients():
     point = LoadPoint(workload="tpcb-like", scale=1, clients=128, protocol="prepared")
     load = LoadSection(warmup=1, duration=2, clients=128)
-    assert engine_options(load, point, 1, None, Each(engines=2, cpus=64))[7:9] == ["-j", "4"]
-    assert engine_options(load, point, 1, None, Each(engines=2, cpus=3))[7:9] == ["-j", "3"]
-    assert engine_options(load.model_copy(update={"threads": 200}), point, 1, None, Each(2, 3))[7:9] == ["-j", "64"]
+
+    def threads(each, load=load):
+        options = engine_options(load, point, 1, None, each)
+        return options[options.index("-j") + 1]
+
+    assert threads(Each(engines=2, cpus=64)) == "4"
+    assert threads(Each(engines=2, cpus=3)) == "3"
+    assert threads(Each(2, 3), load.model_copy(update={"threads": 200})) == "64"
     assert point.kind.most_engines(point.clients) == 128
