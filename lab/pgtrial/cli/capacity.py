@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pgtrial.cli import study_options
 from pgtrial.cli.by_options import by_options
 from pgtrial.cli.compare import OPTIONS_OF_BOTH, Keys, load_of_both, run_comparison
 from pgtrial.cli.study_options import parsed
@@ -74,13 +74,7 @@ def capacity_command(
         str | None,
         typer.Option(help="The number of connections, e.g. 8, and so the most transactions that run at the same time."),
     ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            help="The number of threads of the load engine. Default: one for every 16 clients, and at "
-            "most half as many as there are CPUs."
-        ),
-    ] = None,
+    threads: study_options.Threads = None,
     warmup: Annotated[
         str | None,
         typer.Option(
@@ -88,36 +82,16 @@ def capacity_command(
         ),
     ] = None,
     duration: Annotated[str | None, typer.Option(help="The length of each probe, a run at one rate, e.g. 5s.")] = None,
-    blocks: Annotated[
-        int | None, typer.Option(help="The most blocks that are run. Default: as many as the budget holds.")
-    ] = None,
-    budget: Annotated[str | None, typer.Option(help="The time for all blocks, e.g. 30min. Default: 1h.")] = None,
-    margin: Annotated[
-        str | None, typer.Option(help="The margin below which a difference counts as equivalent, e.g. 1%.")
-    ] = None,
-    server: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A property that all arms have, in the form of an arm, e.g. postgres=17. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    blocks: study_options.Blocks = None,
+    budget: study_options.Budget = None,
+    margin: study_options.Margin = None,
+    server: study_options.Shared = None,
     keys: Keys = None,
-    question: Annotated[str | None, typer.Option(help="The question, which is the title of the report.")] = None,
-    results: Annotated[
-        Path | None,
-        typer.Option(help="The directory of the study. Default: results/NAME-DATE-TIME.", show_default=False),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="The seed for the random order of the trials. Default: a random seed.", min=0)
-    ] = None,
-    new: Annotated[
-        bool,
-        typer.Option("--new", help="Start a new study even if an unfinished one with the same content could go on."),
-    ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the progress as JSON Lines, one object for each event.")
-    ] = False,
+    question: study_options.Question = None,
+    results: study_options.Results = None,
+    seed: study_options.DrawnSeed = None,
+    new: study_options.New = False,
+    json: study_options.JsonLines = False,
 ) -> int:
     """Compare the highest rates, in transactions per second, at which set-ups answer within a time limit. For a single
     set-up, find this rate.

@@ -219,13 +219,7 @@ def compare_command(
             "verdict is then about the response time. Default: each client runs as fast as it can."
         ),
     ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(
-            help="The number of threads of the load engine. Default: one for every 16 clients, and at "
-            "most half as many as there are CPUs."
-        ),
-    ] = None,
+    threads: study_options.Threads = None,
     protocol: Annotated[
         str | None,
         typer.Option(help="The query protocol, as of `pgbench -M`: simple, extended or prepared. Default: prepared."),
@@ -265,10 +259,8 @@ def compare_command(
         str | None,
         typer.Option(help="With --max-tries: the time after which a transaction is not tried again, e.g. 1s."),
     ] = None,
-    blocks: Annotated[
-        int | None, typer.Option(help="The most blocks that are run. Default: as many as the budget holds.")
-    ] = None,
-    budget: Annotated[str | None, typer.Option(help="The time for all blocks, e.g. 30min. Default: 1h.")] = None,
+    blocks: study_options.Blocks = None,
+    budget: study_options.Budget = None,
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -277,42 +269,24 @@ def compare_command(
             "others; for a job time, wal, size and memory. Default: tps, or response with --rate."
         ),
     ] = None,
-    margin: Annotated[
-        str | None, typer.Option(help="The margin below which a difference counts as equivalent, e.g. 1%.")
-    ] = None,
+    margin: study_options.Margin = None,
     allow_busy_client: Annotated[
         bool,
         typer.Option(
             "--allow-busy-client", help="Give a verdict even if the load engine was the bottleneck in many trials."
         ),
     ] = False,
-    server: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A property that all arms have, in the form of an arm, e.g. postgres=17. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    server: study_options.Shared = None,
     keys: Keys = None,
     fleet: study_options.Fleet = None,
     machines: study_options.Machines = None,
     share_machines: study_options.ShareMachines = False,
-    question: Annotated[str | None, typer.Option(help="The question, which is the title of the report.")] = None,
-    results: Annotated[
-        Path | None,
-        typer.Option(help="The directory of the study. Default: results/NAME-DATE-TIME.", show_default=False),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="The seed for the random order of the trials. Default: a random seed.", min=0)
-    ] = None,
-    new: Annotated[
-        bool,
-        typer.Option("--new", help="Start a new study even if an unfinished one with the same content could go on."),
-    ] = False,
+    question: study_options.Question = None,
+    results: study_options.Results = None,
+    seed: study_options.DrawnSeed = None,
+    new: study_options.New = False,
     fail_on_regression: study_options.FailOnRegression = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the progress as JSON Lines, one object for each event.")
-    ] = False,
+    json: study_options.JsonLines = False,
 ) -> int:
     """Compare set-ups without a study file. The study file is written into the directory of the study, from which
     `pgtrial run` can continue it.

@@ -18,6 +18,7 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
+from pgtrial.cli import study_options
 from pgtrial.cli.by_options import by_options
 from pgtrial.cli.conduct import Conclusion, start
 from pgtrial.cli.earlier_gates import OUTCOME, bundled_gate, earlier_gates
@@ -129,10 +130,7 @@ def gate_command(
             show_default=False,
         ),
     ] = None,
-    results: Annotated[
-        Path | None,
-        typer.Option(help="The directory of the study. Default: results/NAME-DATE-TIME.", show_default=False),
-    ] = None,
+    results: study_options.Results = None,
     seed: Seed = None,
     new: Annotated[
         bool,

@@ -34,10 +34,7 @@ def run_command(
     ] = None,
     *,
     profile: Profile = None,
-    results: Annotated[
-        Path | None,
-        typer.Option(help="The directory of the study. Default: results/NAME-DATE-TIME.", show_default=False),
-    ] = None,
+    results: study_options.Results = None,
     seed: Seed = None,
     fleet: study_options.Fleet = None,
     machines: study_options.Machines = None,
@@ -51,16 +48,11 @@ def run_command(
             show_default=False,
         ),
     ] = None,
-    new: Annotated[
-        bool,
-        typer.Option("--new", help="Start a new study even if an unfinished one with the same content could go on."),
-    ] = False,
+    new: study_options.New = False,
     trust: Trust = False,
     allow: Allow = None,
     fail_on_regression: FailOnRegression = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the progress as JSON Lines, one object for each event.")
-    ] = False,
+    json: study_options.JsonLines = False,
 ) -> int:
     """Run a study and write its report. If the same command runs again after an interruption, the study goes on.
 
@@ -147,9 +139,7 @@ def demo_command(
         Path | None,
         typer.Option(help="The directory of the study. Default: results/demo-DATE-TIME.", show_default=False),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the progress as JSON Lines, one object for each event.")
-    ] = False,
+    json: study_options.JsonLines = False,
 ) -> int:
     """Compare synchronous_commit on with off under TPC-B-like transactions: 8 clients, 8 blocks, less than three
     minutes.

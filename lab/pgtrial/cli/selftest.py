@@ -11,6 +11,7 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
+from pgtrial.cli import study_options
 from pgtrial.cli.by_options import by_options
 from pgtrial.cli.conduct import Conclusion, conduct
 from pgtrial.cli.output import json_text, say, warn
@@ -96,9 +97,7 @@ def selftest_command(
         Path | None,
         typer.Option(help="The directory of the self-test. Default: results/selftest-DATE-TIME.", show_default=False),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="The seed for the random order of the trials. Default: a random seed.", min=0)
-    ] = None,
+    seed: study_options.DrawnSeed = None,
     trust: Trust = False,
     allow: Allow = None,
     json: Annotated[

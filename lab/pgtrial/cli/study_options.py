@@ -1,4 +1,4 @@
-"""Options and reading of a study that several commands share: profile, seed, fleet, the servers of this machine."""
+"""Options and reading of a study that several commands share."""
 
 from __future__ import annotations
 
@@ -26,6 +26,37 @@ Seed = Annotated[
         help="The seed for the random order of the trials. Default: that of the study, or a random seed.", min=0
     ),
 ]
+
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        help="The number of threads of the load engine. Default: one for every 16 clients, and at "
+        "most half as many as there are CPUs."
+    ),
+]
+Blocks = Annotated[int | None, typer.Option(help="The most blocks that are run. Default: as many as the budget holds.")]
+Budget = Annotated[str | None, typer.Option(help="The time for all blocks, e.g. 30min. Default: 1h.")]
+Margin = Annotated[str | None, typer.Option(help="The margin below which a difference counts as equivalent, e.g. 1%.")]
+Shared = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A property that all arms have, in the form of an arm, e.g. postgres=17. Repeatable.",
+        show_default=False,
+    ),
+]
+Question = Annotated[str | None, typer.Option(help="The question, which is the title of the report.")]
+Results = Annotated[
+    Path | None,
+    typer.Option(help="The directory of the study. Default: results/NAME-DATE-TIME.", show_default=False),
+]
+DrawnSeed = Annotated[
+    int | None, typer.Option(help="The seed for the random order of the trials. Default: a random seed.", min=0)
+]
+New = Annotated[
+    bool,
+    typer.Option("--new", help="Start a new study even if an unfinished one with the same content could go on."),
+]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines, one object for each event.")]
 
 
 def read(study: str, profile: str | None, seed: int | None = None, change: Change = dict) -> StudySpec:

@@ -15,7 +15,7 @@ import stat
 import subprocess
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -213,56 +213,22 @@ class Local(Machine):
     def run(
         self, command: Command, *, text_in: str | None = None, user: str | None = None, timeout_s: float | None = None
     ) -> Done:
-        words = [str(word) for word in command]
-        standard_input: dict[str, Any] = {"stdin": subprocess.DEVNULL} if text_in is None else {"input": text_in}
-        as_user = _as(user)
-        try:
-            done = subprocess.run(
-                [*as_user, *words],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=timeout_s,
-                cwd="/",
-                # another account can read the environment of its own processes, so it must hold no secrets
-                env=_environment() if user is None else _environment_of_servers(),
-                **standard_input,
-            )
-        except FileNotFoundError as error:
-            raise HostError(f"{error.filename} is not installed here; install the package that holds it") from None
-        except subprocess.TimeoutExpired:
-            raise HostError(f"`{shlex.join(words)}` did not end within {timeout_s:g} s") from None
-        except OSError as error:
-            raise HostError(f"{words[0]} cannot be run: {error.strerror}") from None
-        if as_user and (failed := _NOT_EXECUTED.match(done.stderr)):
-            raise HostError(f"{words[0]} cannot be run: {failed[1]}")
-        return Done(_status(done.returncode), done.stdout, done.stderr)
+        with _running(command, user, subprocess.DEVNULL if text_in is None else subprocess.PIPE) as process:
+            try:
+                output, errors = process.communicate(text_in, timeout_s)
+            except subprocess.TimeoutExpired:
+                words = shlex.join(map(str, command))
+                raise HostError(f"`{words}` did not end within {timeout_s:g} s") from None
+        return _done(command, user, process.returncode, output, errors)
 
     def run_at_once(self, commands: Sequence[Command], user: str | None = None) -> list[Done]:
-        running: list[subprocess.Popen[str]] = []
-        try:
-            for command in commands:
-                running.append(
-                    subprocess.Popen(
-                        [*_as(user), *map(str, command)],
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.PIPE,
-                        stderr=subprocess.PIPE,
-                        text=True,
-                        errors="replace",
-                        cwd="/",
-                        env=_environment() if user is None else _environment_of_servers(),
-                    )
-                )
-            ended = [(process, *process.communicate()) for process in running]
-        except FileNotFoundError as error:
-            raise HostError(f"{error.filename} is not installed here; install the package that holds it") from None
-        finally:
-            for process in running:
-                with process:
-                    process.kill()  # nothing where it has ended
-        return [Done(_status(process.returncode), output, errors) for process, output, errors in ended]
+        with ExitStack() as stack:
+            running = [stack.enter_context(_running(command, user)) for command in commands]
+            printed = [process.communicate() for process in running]
+        return [
+            _done(command, user, process.returncode, output, errors)
+            for command, process, (output, errors) in zip(commands, running, printed, strict=True)
+        ]
 
     def begin(self, command: Command, output: IO[bytes] | int, user: str | None = None) -> subprocess.Popen[bytes]:
         """Starts a child process that goes on, in a session of its own, so that Ctrl-C in the terminal reaches only the
@@ -392,9 +358,40 @@ def wait_or_kill(process: subprocess.Popen[Any], timeout_s: float) -> int:
 _OWN_VARIABLES = ("PG", "OPENBLAS_", "POLARS_")
 
 
-def _status(returncode: int) -> int:
-    """Returns the exit status of a process as shells have it, where a signal is 128 and its number."""
-    return returncode if returncode >= 0 else 128 - returncode
+@contextmanager
+def _running(
+    command: Command, user: str | None, standard_input: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[str]]:
+    """Starts a command and yields its process, which is killed if it has not ended by then. Raises HostError."""
+    try:
+        process = subprocess.Popen(
+            [*_as(user), *map(str, command)],
+            stdin=standard_input,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            cwd="/",
+            # another account can read the environment of its own processes, so it must hold no secrets
+            env=_environment() if user is None else _environment_of_servers(),
+        )
+    except FileNotFoundError as error:
+        raise HostError(f"{error.filename} is not installed here; install the package that holds it") from None
+    except OSError as error:
+        raise HostError(f"{command[0]} cannot be run: {error.strerror}") from None
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()  # nothing where it has ended
+
+
+def _done(command: Command, user: str | None, returncode: int, output: str, errors: str) -> Done:
+    """Returns how a command ended; a signal is 128 and its number, as in shells. Raises HostError if the program that
+    changes to the user could not execute it."""
+    if _as(user) and (failed := _NOT_EXECUTED.match(errors)):
+        raise HostError(f"{command[0]} cannot be run: {failed[1]}")
+    return Done(returncode if returncode >= 0 else 128 - returncode, output, errors)
 
 
 def _remove_file(directory: int, name: str) -> None:

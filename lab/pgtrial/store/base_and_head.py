@@ -69,7 +69,8 @@ def _commits(repository: Path, environment: Mapping[str, str]) -> tuple[Commit, 
     merged = len(head.parents) > 1
     if merged and _is_made_by_the_forge(repository, environment):
         return commit_of(repository, head.parents[0]), head, "into which the change is to be merged"
-    if (target := next((name for name in _targets(environment) if _is_there(repository, name)), None)) is not None:
+    there = (name for name in _targets(environment) if git.commit_named(repository, name) is not None)
+    if (target := next(there, None)) is not None:
         common = git.run(repository, "merge-base", "HEAD", target).stdout.strip()
         if not common:
             raise StudyError(f"{where}: HEAD and {target} have no commit in common here; {_DEEPER}")
@@ -87,12 +88,6 @@ def _is_made_by_the_forge(repository: Path, environment: Mapping[str, str]) -> b
     if environment.get("GITHUB_ACTIONS") == "true":
         return git.run(repository, "symbolic-ref", "--quiet", "HEAD").returncode != 0
     return environment.get("CI_MERGE_REQUEST_EVENT_TYPE") in ("merged_result", "merge_train")
-
-
-def _is_there(repository: Path, name: str) -> bool:
-    """True if a branch is in the repository."""
-    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-    return git.run(repository, *words).returncode == 0
 
 
 def _targets(environment: Mapping[str, str]) -> Iterator[str]:

@@ -75,6 +75,12 @@ def content(repository: Path | None, where: str, *arguments: str, data: bytes = 
     return done.stdout
 
 
+def commit_named(repository: Path, ref: str) -> str | None:
+    """Returns the full name of the commit that a ref names; None if the repository has no such commit."""
+    done = run(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
 def words_of(stderr: str) -> str:
     """Returns the first error of git's standard error, without its prefix."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]

@@ -144,10 +144,9 @@ def listed_files(directory: Path) -> list[str] | None:
 def state_of(directory: Path) -> str:
     """Returns the state of a work tree in words, `at 1a2b3c4d5e, changed files: 3`; empty if the directory is in no
     work tree."""
-    head = git.run(directory, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-    if head.returncode != 0:
+    commit = git.commit_named(directory, "HEAD")
+    if commit is None:
         return ""
-    commit = head.stdout.strip()
     where = ("rev-parse", "--path-format=absolute")
     top = git.output(directory, str(directory), *where, "--show-toplevel").removesuffix("\n")
     index = git.output(directory, str(directory), *where, "--git-path", "index").removesuffix("\n")
@@ -177,9 +176,8 @@ def _commit(repository: Path, source: GitSource) -> str:
     if not repository.is_dir():
         raise StudyError(f"{source.text}: there is no directory {repository}; name one that is a repository of git")
     git.output(repository, source.text, "rev-parse", "--git-dir")
-    done = git.run(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{source.ref}^{{commit}}")
-    commit = done.stdout.strip()
-    if done.returncode != 0 or not is_commit(commit):
+    commit = git.commit_named(repository, source.ref)
+    if commit is None or not is_commit(commit):
         raise StudyError(
             f"{source.text}: the repository has no commit {source.ref!r}; `git -C {repository} log --all --oneline` "
             "lists those that it has"

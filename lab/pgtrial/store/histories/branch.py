@@ -66,7 +66,7 @@ class HistoryBranch:
         self._check_writable()
         words = ""
         for _ in range(_TRIES):
-            tip = self._tip(f"refs/heads/{self._branch}")
+            tip = git.commit_named(self.repository, f"refs/heads/{self._branch}")
             files = self._files(tip) if tip is not None else {}
             self._check_is_of_histories(files)
             known = self._text(files, name) if f"{name}{SUFFIX}" in files else b""
@@ -86,16 +86,12 @@ class HistoryBranch:
 
     # ---- reading
 
-    def _tip(self, ref: str) -> str | None:
-        done = git.run(self.repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
-        return done.stdout.strip() if done.returncode == 0 else None
-
     def _tip_to_read(self) -> str:
         """Returns the commit of the branch, or of the branch as it was fetched from another repository:
         `origin/BRANCH`."""
         self._check_names()
         for namespace in ("heads", "remotes"):
-            if (tip := self._tip(f"refs/{namespace}/{self._branch}")) is not None:
+            if (tip := git.commit_named(self.repository, f"refs/{namespace}/{self._branch}")) is not None:
                 return tip
         raise StudyError(f"{self._where}: the repository has no branch {self._branch!r}; {self._cure()}")
 
@@ -156,7 +152,10 @@ class HistoryBranch:
             raise StudyError(
                 f"{self._where}: the branch is checked out, and its files would not follow; name a branch that is not"
             )
-        if self._tip(f"refs/heads/{self._branch}") is None and self._remote_that_has_it() is not None:
+        if (
+            git.commit_named(self.repository, f"refs/heads/{self._branch}") is None
+            and self._remote_that_has_it() is not None
+        ):
             raise StudyError(f"{self._where}: the repository has no branch {self._branch!r}; {self._cure()}")
         for role in ("AUTHOR", "COMMITTER"):
             if git.run(self.repository, "var", f"GIT_{role}_IDENT").returncode != 0:
