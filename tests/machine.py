@@ -12,7 +12,6 @@ import psutil
 _SWITCHES = (
     "kernel/mm/transparent_hugepage/enabled",
     "kernel/mm/transparent_hugepage/defrag",
-    "kernel/mm/hugepages/hugepages-*/nr_hugepages",
     "block/*/queue/scheduler",
     "devices/system/cpu/cpu*/cpufreq/scaling_governor",
 )
@@ -38,10 +37,19 @@ def machine(state: Path) -> dict[str, str]:
     }
     for pattern in _SWITCHES:
         seen |= {str(path): path.read_text() for path in Path("/sys").glob(pattern) if not _is_of_a_loop(path)}
+    for pool in Path("/sys/kernel/mm/hugepages").glob("hugepages-*"):
+        seen[f"{pool}/nr_hugepages"] = str(_kept_pages(pool))
     for path in Path("/proc/sys/vm").iterdir():
         if path.name not in _COUNTERS and os.access(path, os.R_OK) and path.is_file():
             seen[str(path)] = path.read_text()
     return seen
+
+
+def _kept_pages(pool: Path) -> int:
+    """Returns the number of huge pages that a pool keeps, without surplus pages. A server of a test in another process
+    may use pages that a trial reserved; when these are given back, the kernel keeps them as surplus until it ends.
+    """
+    return int((pool / "nr_hugepages").read_text()) - int((pool / "surplus_hugepages").read_text())
 
 
 def _below(state: Path, listed: str) -> str:
