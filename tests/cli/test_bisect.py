@@ -120,7 +120,7 @@ def test_without_a_difference_the_bisection_ends(measured, capsys):
 def test_a_bisection_that_was_stopped_goes_on_with_the_same_command(measured, capsys):
     first = measured(from_number(7, 0.94), stopped_at=2)
     assert run_bisect() == 143
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "run the same command again to continue the bisection" in capsys.readouterr().err
     number = len(first)
     later = measured(from_number(7, 0.94))
     assert run_bisect() == 1
@@ -132,7 +132,7 @@ def test_a_bisection_that_was_stopped_goes_on_with_the_same_command(measured, ca
 def test_another_question_does_not_take_the_place_of_one_that_is_there(measured):
     measured({})
     run_bisect(results=Path("here"))
-    with pytest.raises(PgtrialError, match="here holds another bisection; choose another directory"):
+    with pytest.raises(PgtrialError, match="here belongs to another bisection; choose another directory"):
         run_bisect("c1", "c11", results=Path("here"))
 
 

@@ -193,4 +193,4 @@ def test_links_to_folders_are_not_bundled_as_nothing(pgtrial, study, tmp_path):
 
 def test_a_study_goes_on_in_its_folder_only(pgtrial, tmp_path):
     assert "is a bundle; unpack it with `tar -xf`" in refusal(pgtrial("run", BUNDLE, cwd=tmp_path))
-    assert "the facts of this one are stored" in refusal(pgtrial("facts", BUNDLE, "--fleet", "auto", cwd=tmp_path))
+    assert "the facts of this study are stored" in refusal(pgtrial("facts", BUNDLE, "--fleet", "auto", cwd=tmp_path))

@@ -129,8 +129,8 @@ def test_the_command_of_the_capacity_asks_for_what_its_option_of_compare_does(st
     ("options", "said"),
     [
         ({"p99": "abc"}, "--p99: 'abc' is not a duration"),
-        ({"p99": "0"}, "--p99: a limit is longer than 0"),
-        ({"p999": "0s"}, r"--p99\.9: a limit is longer than 0"),
+        ({"p99": "0"}, "--p99: the limit must be longer than 0"),
+        ({"p999": "0s"}, r"--p99\.9: the limit must be longer than 0"),
         ({"p99": "20ms", "failures": "200%"}, "--failures: write a share"),
         ({"p99": "20ms", "at_most": 0.0}, "--at-most: write a rate above 0"),
     ],
@@ -143,14 +143,17 @@ def test_what_is_wrong_with_a_capacity_is_told_with_its_option(options, said, st
 
 @pytest.mark.parametrize("limits", [{}, {"p99": "20ms", "p50": "1ms"}])
 def test_a_capacity_has_one_limit(limits, started):
-    with pytest.raises(StudyError, match=r"the limit of one percentile; write for example --p99 20ms"):
+    with pytest.raises(StudyError, match=r"the limit of exactly one percentile; write for example --p99 20ms"):
         capacity_command(["jit=on", "jit=off"], **limits)
     assert not started
 
 
 @pytest.mark.parametrize("text", ["20ms", "p99=", "", "=20ms"])
 def test_another_promise_is_answered_with_the_form(text):
-    with pytest.raises(StudyError, match=r"is no promise; write for example --capacity p99=20ms,failures=0\.1%"):
+    with pytest.raises(
+        StudyError,
+        match=r"does not name a percentile and its limit; write for example --capacity p99=20ms,failures=0\.1%",
+    ):
         compare_command(["jit=on", "jit=off"], capacity=text)
 
 
@@ -180,10 +183,10 @@ def test_a_job_has_a_limit(started, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"runs": 3}, "--runs is for a suite of queries; name one (--workload suite:FOLDER), or remove --runs"),
-        ({"workload": "job:index.sql", "cache": "os"}, "--cache is for a suite of queries; name one"),
+        ({"runs": 3}, "--runs applies only to a suite of queries; add --workload suite:FOLDER, or remove --runs"),
+        ({"workload": "job:index.sql", "cache": "os"}, "--cache applies only to a suite of queries; add"),
         ({"workload": "tpcb-like", "unchecked": "q1"}, "--unchecked is for a suite of queries"),
-        ({"limit": "2min"}, "--limit is for a suite of queries or a job; name one"),
+        ({"limit": "2min"}, "--limit applies only to a suite of queries or a job; add"),
         ({"workload": "suite:joins", "cache": "hot"}, "--cache must be 'warm', 'os' or 'cold'"),
         ({"workload": "suite:joins", "unchecked": "q77"}, "--unchecked: there is no query 'q77' in joins"),
     ],

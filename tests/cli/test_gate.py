@@ -180,7 +180,10 @@ def test_a_step_summary_that_cannot_be_written_costs_no_result(folder, measured,
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "absent/steps.md")
     measured(1.0)
     assert run_gate("jit=on", "jit=off") == 0
-    assert "the summary is not appended to GITHUB_STEP_SUMMARY=absent/steps.md: No such" in capsys.readouterr().err
+    assert (
+        "the summary could not be appended to the file of GITHUB_STEP_SUMMARY=absent/steps.md: No such"
+        in capsys.readouterr().err
+    )
 
 
 def told_of_tries(capsys) -> tuple[int, str, int, list[int]]:
@@ -363,7 +366,7 @@ def test_files_are_tried_before_the_load(pgtrial, tmp_path):
     for option in ("--summary", "--junit", "--bundle"):
         done = pgtrial("gate", "jit=on", "jit=off", "--study", "s.toml", option, "absent/f", cwd=tmp_path)
         assert done.returncode == 3
-        assert f"{option} absent/f cannot be written; name a file in a directory that is there" in done.stderr
+        assert f"{option} absent/f cannot be written; name a file in an existing directory" in done.stderr
 
 
 @pytest.mark.server

@@ -32,7 +32,8 @@ def test_a_full_disk_behind_stdout_is_an_error_in_one_sentence(typed, words):
     status, said = typed(f"pgtrial {words} > {FULL}")
     assert status == 3
     assert said == (
-        "pgtrial: error: what this command prints cannot be written (No space left on device); free some space for it\n"
+        "pgtrial: error: the output of this command cannot be written (No space left on device); free some space on "
+        "the disk to which it is written\n"
     )
 
 

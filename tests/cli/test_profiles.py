@@ -56,7 +56,7 @@ def test_the_profile_that_is_asked_for_is_taken_in_silence(said):
     [
         (["run", "s.toml", "--profile", "larg"], "did you mean 'large'?"),
         (["plan", "@demo", "--profile", "quick"], "@demo has no profiles; leave --profile out"),
-        (["facts", "--profile", "quick"], "--profile and --fleet are of a study; name one"),
+        (["facts", "--profile", "quick"], "--profile and --fleet apply only to a study; name a study"),
     ],
 )
 def test_a_profile_that_is_none_is_one_line_and_a_status(said, arguments, message):

@@ -93,7 +93,7 @@ def test_a_harness_of_the_command_line_is_that_of_a_study_file(monkeypatch):
     [
         (
             {"command": "sh bench.sh", "reads": ["NOPM"]},
-            "--reads 'NOPM' names no number and pattern; write for example",
+            "--reads 'NOPM' does not consist of a name and a pattern; write for example",
         ),
         ({"command": "sh bench.sh", "reads": ["a=1", "a=2"]}, "--reads has a more than once"),
         ({"command": "sh bench.sh", "reads": ["a=(1"]}, "--reads: it is no regular expression"),

@@ -1,6 +1,8 @@
-"""The `pgtrial` command: thin modules of commands, imported when one of theirs is called.
+"""The `pgtrial` command line. Each command is in a small module of this package, and pgtrial imports only the module of
+the command that the user calls.
 
-A command is a function `NAME_command` in Typer's style of a module here, and a line in COMMANDS.
+A new command needs two things: a function `NAME_command` in Typer's style in one of the modules, and a line in
+COMMANDS.
 """
 
 from __future__ import annotations
@@ -26,58 +28,60 @@ from pgtrial.model.errors import ERROR_STATUS, FULL, PgtrialError, StudyError
 COMMANDS = {
     "demo": ("run", "Compare synchronous_commit on with off on this machine, in about three minutes."),
     "run": ("run", "Run a study, or go on with an interrupted one."),
-    "stop": ("run", "Ask a running study to end after the current block."),
+    "stop": ("run", "Make a running study end after its current block."),
     "compare": ("compare", "Compare set-ups that are named on the command line, without a study file."),
     "gate": ("gate", "Check in continuous integration that a change makes nothing slower."),
     "bisect": ("bisect", "Find the commit that made PostgreSQL or an extension slower."),
     "capacity": ("capacity", "Compare the highest rates at which set-ups answer within a limit."),
-    "selftest": ("selftest", "Find out how small a difference can be found on this machine."),
+    "selftest": ("selftest", "Measure how small a difference pgtrial can find on this machine."),
     "plan": ("plan", "Show what a study would do and how long it takes, without running it."),
     "verdict": ("stored", "Print the verdict of a study. The exit status is 1 after a regression."),
-    "judge": ("judge", "Judge a comparison that was measured without pgtrial."),
+    "judge": ("judge", "Judge numbers that another program has measured."),
     "report": ("stored", "Write the report of a study again from its stored trials."),
-    "bundle": ("stored", "Make one compressed file of a study."),
+    "bundle": ("stored", "Pack a study into one compressed file (a bundle)."),
     "verify": ("stored", "Check that a bundle is complete and that its verdict follows from its trials."),
     "rerun": ("rerun", "Run the study of a bundle on this machine, and compare the two results."),
-    "history": ("history", "Keep the results of commits, and find the commits at which the speed changed."),
+    "history": ("history", "Collect the results of many commits, and find the commits at which the speed changed."),
     "publish": ("publish", "Write static web pages with the results of studies."),
-    "serve": ("stored", "Show studies in a browser, a running study live."),
+    "serve": ("stored", "Show studies in a browser, and running studies live."),
     "sql": ("sql", "Run SQL over the trials, seconds and verdicts of many studies."),
     "metrics": ("stored", "Import the metrics of a cloud provider for the trials of a study."),
     "facts": ("facts", "Show the hardware and software of this machine or of a study."),
     "pack": ("pack", "Check a pack (a workload in a folder of SQL files), or list the packs of pgtrial."),
     "list": ("here", "List the PostgreSQL servers, workloads and bundled studies of this machine."),
-    "cleanup": ("here", "Remove what interrupted studies have left."),
+    "cleanup": ("here", "Remove servers, files and changes that interrupted studies have left behind."),
     "pgbench": (None, "Run the load engine as pgbench, with the arguments of pgbench."),
     "sysbench": (None, "Run the load engine as sysbench for PostgreSQL, with the arguments of sysbench."),
-    "order-entry": (None, "Load, run and check the transactions of TPC-C by the load engine (see its --help)."),
-    "generate": (None, "Make the tables of a suite of queries by the load engine (see its --help)."),
+    "order-entry": (None, "Load, run and check the transactions of TPC-C with the load engine (see its --help)."),
+    "generate": (None, "Make the tables of a suite of queries with the load engine (see its --help)."),
     "tasks": (None, "Run the tasks of an application on pools of connections (see its --help)."),
-    "capture": (None, "Make a capture from the logs of a server, for a replay (see its --help)."),
-    "replay": (None, "Replay the sessions of a capture by the load engine (see its --help)."),
+    "capture": (None, "Read a server's sessions from its logs into a capture that can be replayed (see its --help)."),
+    "replay": (None, "Replay the sessions of a capture with the load engine (see its --help)."),
 }
-"""By name, the module and the short help of each command, so that `pgtrial --help` imports no module."""
+"""The module and the short help of each command, by the name of the command. The short help is here so that `pgtrial
+--help` need not import the modules."""
 
 _FORMER = {"studies": "`pgtrial list` lists the bundled studies, with their profiles"}
-"""Commands that earlier versions had, each with the advice on what to call in its place."""
+"""The commands that earlier versions of pgtrial had. Each has the advice that the error message gives in its place."""
 
 _COMPLETE = "_PGTRIAL_COMPLETE"
-"""Environment variable of a shell that asks for completions; `pgtrial --install-completion` sets it up."""
+"""The environment variable that a shell sets when it asks pgtrial for completions. `pgtrial --install-completion` sets
+up the shell for this."""
 
 _LIBRARIES = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
-"""Environment variables of numpy, scipy and polars, unless they are set: the frames of a study are small, and threads
-that wait for work spin on processors that a server may be measured on."""
+"""Environment variables that limit numpy, scipy and polars to one thread, unless the user has set them. The tables of a
+study are small, and idle threads of these libraries would busy-wait on CPUs that a measured server needs."""
 
 _SIZE = ("COLUMNS", "LINES")
-"""Environment variables with the size of the terminal. Some programs that make a terminal set them to 0, and rich would
+"""Environment variables with the size of the terminal. Some programs that open a terminal set them to 0, and rich would
 then draw nothing."""
 
 _PATH_SHOWN = 60
-"""The number of characters that are shown of a path that is too long."""
+"""How many characters of a path an error message shows if the path is too long for the operating system."""
 
 _PASSED_ON = [name for name, (module, _) in COMMANDS.items() if module is None]
-"""Commands that the engine carries out. pgtrial executes the engine in place of its own process and passes the
-arguments on unchanged."""
+"""The commands that the load engine carries out. For these, pgtrial replaces its own process by the engine and passes
+the arguments on unchanged."""
 
 
 def _show_version(asked: bool) -> None:
@@ -93,23 +97,23 @@ def _root(
         False, "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
     ),
 ) -> None:
-    """Compare PostgreSQL set-ups by measurement: the same load on each, in random order, and a verdict that states how
-    sure it is.
+    """Compare PostgreSQL set-ups by measurement. Each set-up runs the same load, in random order, and gets a verdict
+    that states how sure it is.
 
     Exit status of all commands: 0 done, 1 a regression, 2 no verdict or something is missing, 3 an error. `pgbench` and
-    `sysbench` have the exit statuses of the originals.
+    `sysbench` have the exit statuses of the original programs.
     """
     if context.invoked_subcommand is None:
         line(context.get_help())
 
 
 def _listed_only() -> None:
-    """Takes the place of the function of a command that is listed but not called."""
+    """The function of every command that `--help` lists but that the user has not called."""
 
 
 def application(called: str | None) -> typer.Typer:
-    """Returns the command line. It imports the module of the command that is called, and no module of another
-    command."""
+    """Returns the command line as a Typer application. Only the module of the command `called` is imported; the other
+    commands have just their short help."""
     app = typer.Typer(rich_markup_mode="markdown", context_settings={"help_option_names": ["-h", "--help"]})
     app.callback(invoke_without_command=True)(_root)
     for name, (module, summary) in COMMANDS.items():
@@ -121,9 +125,10 @@ def application(called: str | None) -> typer.Typer:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the `pgtrial` script, and exits with the status of the command. An error is printed as one line on the
-    standard error."""
-    # else Python looks for garbage among the modules while they are imported: a tenth of what a short command takes
+    """Runs the command that the arguments name, and exits with the status of the command. Errors are printed as one
+    line on the standard error."""
+    # with the default threshold Python's garbage collector runs during the imports, which takes a tenth of a short
+    # command's time
     gc.set_threshold(50_000)
     for name, value in _LIBRARIES.items():
         os.environ.setdefault(name, value)
@@ -132,9 +137,10 @@ def main(arguments: list[str] | None = None) -> None:
             del os.environ[name]
     given = sys.argv[1:] if arguments is None else arguments
     if not _is_passed_on(given):
-        # files of the lab are written by its account alone, whatever the umask; a user's own group keeps its rights
+        # whatever the umask, other accounts must not be able to write files of pgtrial; the user's group keeps its
+        # rights unless the user is root
         os.umask(os.umask(0) | (stat.S_IWOTH if os.geteuid() else stat.S_IWOTH | stat.S_IWGRP))
-    # --debug is taken anywhere in the line, so that it can be added to the end of a failed command
+    # --debug may stand anywhere in the line, so that a user can add it to the end of a command that failed
     Invocation.tracebacks = "--debug" in given and not _is_passed_on(given)
     if Invocation.tracebacks:
         given = [argument for argument in given if argument != "--debug"]
@@ -149,8 +155,9 @@ def _is_passed_on(arguments: list[str]) -> bool:
 
 
 def _become_engine(arguments: list[str]) -> NoReturn:
-    """Replaces this process by the engine. Raises StudyError if the engine is not found or does not start."""
-    # the help of all commands needs no engine
+    """Replaces this process by the load engine, which gets the arguments. Raises StudyError if the engine is not found
+    or does not start."""
+    # imported here, since `pgtrial --help` does not need the engine
     from pgtrial.loads.process import starting  # noqa: PLC0415
 
     sys.stdout.flush()
@@ -164,7 +171,7 @@ def _status_of(arguments: list[str]) -> int:
             _become_engine(arguments)
         called = _called(arguments) if _COMPLETE not in os.environ else _completed()
         if called in _FORMER:
-            raise StudyError(f"`pgtrial {called}` is no command any more; {_FORMER[called]}")
+            raise StudyError(f"pgtrial no longer has the command `{called}`; {_FORMER[called]}")
         command = typer.main.get_command(application(called))
         outcome = command.main(arguments, prog_name="pgtrial", standalone_mode=False)
     except PgtrialError as error:
@@ -177,20 +184,23 @@ def _status_of(arguments: list[str]) -> int:
         words = " ".join(error.format_message().split()).replace(": Value error, ", ": ").rstrip(".")
         say(f"error: {words} (see `{command_name} --help`)")
         return ERROR_STATUS
-    except typer.Abort:  # the input that was asked for ended
+    except typer.Abort:  # the user ended the input at a prompt
         say("interrupted")
         return 130
     except BrokenPipeError:
-        # the reader of our output, e.g. `head`, is gone: nothing is wrong
+        # the program that reads our output, e.g. `head`, has ended: this is not an error
         discard(sys.stdout)
         return 0
-    except Exception as error:  # noqa: BLE001 - its words may be a stranger's
+    except Exception as error:  # noqa: BLE001 - every other error is a fault of pgtrial
         show_traceback(error)
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
             say(f"error: the path {str(error.filename)[:_PATH_SHOWN]}... is too long for this system; correct it")
         elif isinstance(error, OSError) and error.errno in FULL and error.filename is None:
-            # files are written elsewhere, with errors of their own
-            say(f"error: what this command prints cannot be written ({error.strerror}); free some space for it")
+            # an error without a file name comes from the standard output: code that writes files raises its own errors
+            say(
+                f"error: the output of this command cannot be written ({error.strerror}); free some space on the disk "
+                "to which it is written"
+            )
             discard(sys.stdout)
         else:
             say(f"error: {described(error)}; {how_to_report('the same command')}")
@@ -204,7 +214,7 @@ def _called(arguments: list[str]) -> str | None:
 
 
 def _completed() -> str | None:
-    """Returns the command in the line that a shell wants to complete, so that its options are known; None if the line
-    has none."""
+    """Returns the command in the line that the shell wants to complete, or None if the line has no command yet. The
+    completion of options needs it, since each command has its own options."""
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
     return _called(line.split()[1:])

@@ -1,4 +1,4 @@
-"""`pgtrial bisect`: which commit made PostgreSQL, or an extension, slower."""
+"""`pgtrial bisect`: finds the commit that made PostgreSQL, or an extension, slower or faster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _RECORD, _LOG = "bisection.json", "bisect.log"
 
 
 class _Stopped(Exception):
-    """A signal has ended a study."""
+    """A signal has ended a study of the bisection; `status` is the exit status."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -45,15 +45,17 @@ class _Stopped(Exception):
 def bisect_command(
     good: Annotated[
         str,
-        typer.Argument(help="A commit, branch or tag that does not have the difference yet. It is an ancestor of BAD."),
+        typer.Argument(
+            help="A commit, branch or tag from before the difference in speed. It must be an ancestor of BAD."
+        ),
     ],
-    bad: Annotated[str, typer.Argument(help="A commit, branch or tag that has the difference.")],
+    bad: Annotated[str, typer.Argument(help="A commit, branch or tag that is slower or faster than GOOD.")],
     *,
     study: Annotated[
         str,
         typer.Option(
-            help="The study file that has the load. The `postgres` or `extensions` of its first arm, or "
-            "of [server], names the repository: git:PATH@REF.",
+            help="The study file with the load. The `postgres` or `extensions` of its first arm, or of its section "
+            "[server], names the repository to bisect as git:PATH@REF.",
             metavar="FILE",
         ),
     ],
@@ -84,13 +86,15 @@ def bisect_command(
 ) -> int:
     """Find the commit that made PostgreSQL, or an extension, slower or faster.
 
-    First GOOD and BAD are compared; if they do not differ, the bisection ends. Each further study compares GOOD with a
-    commit between them. A commit that does not build is skipped. A commit whose study tends to neither side is skipped
-    as well, and compared once more if there is time. Finally the commit that remains is compared with its parent, which
-    gives the size of its effect. If no commit changes anything, at most 5% of bisections name one.
+    pgtrial first compares GOOD with BAD; if they do not differ, the bisection ends. Each further study compares GOOD
+    with a commit between GOOD and BAD. A commit that does not build is skipped. A commit whose study shows neither a
+    difference nor its absence is skipped as well, and compared once more if there is time. At the end the remaining
+    commit is compared with its parent, which gives the size of its effect. If no commit changes the speed, at most 5%
+    of bisections name a commit by mistake.
 
-    Exit status: 0 GOOD and BAD do not differ, 1 a commit is named, 2 no answer, 3 an error. An interrupted bisection
-    goes on when the same command runs again. `git bisect replay` reads bisect.log in its directory.
+    Exit status: 0 GOOD and BAD do not differ, 1 a commit was found, 2 no answer, 3 an error. To continue an interrupted
+    bisection, run the same command again. `git bisect replay` can read the file bisect.log in the directory of the
+    bisection.
 
     Example: pgtrial bisect REL_17_0 REL_17_STABLE --study load.toml --budget 10min
     """
@@ -105,7 +109,7 @@ def bisect_command(
     try:
         answer = course.run()
     except _Stopped as stopped:
-        say("the same command goes on with the bisection")
+        say("run the same command again to continue the bisection")
         return stopped.status
     shell.conclude(answer, as_json=json)
     return answer.exit_status
@@ -113,20 +117,21 @@ def bisect_command(
 
 @dataclass
 class _Shell:
-    """Runs the studies of a bisection, and keeps what they say in its directory."""
+    """Runs the studies of a bisection, and stores their results in the directory of the bisection."""
 
     question: Question
     directory: Path
 
     def begin(self) -> Bisection:
-        """Returns what earlier runs of the bisection have found.
+        """Returns the results that earlier runs of the same command have stored, or an empty record for a new
+        bisection.
 
-        Raises StoreError where the directory holds another bisection.
+        Raises StoreError if the directory belongs to another bisection.
         """
         beginning = self.question.beginning
         kept = record_at(self.directory / _RECORD, Bisection, "remove the directory, and bisect again")
         if kept is not None and kept.model_copy(update={"steps": []}) != beginning:
-            raise StoreError(f"{self.directory} holds another bisection; choose another directory with --results")
+            raise StoreError(f"{self.directory} belongs to another bisection; choose another directory with --results")
         number = plural(beginning.commits, "commit")
         budget = format_duration(beginning.studies * self.question.spec.verdict.budget)
         say(
@@ -142,7 +147,8 @@ class _Shell:
         return beginning
 
     def judge(self, order: Order) -> Judged:
-        """Runs the study of a commit. Raises DoesNotBuildError and _Stopped."""
+        """Runs the study that compares a commit with GOOD or with its parent, and returns its verdict. Raises
+        DoesNotBuildError if the commit does not build, and _Stopped if a signal ended the study."""
         spec = self.question.study_of(order)
         alone = "-alone" if order.part == "culprit" else ""
         again = f"-{order.attempt}" if order.attempt > 1 else ""
@@ -173,13 +179,13 @@ class _Shell:
         return Judged(claim.verdict, claim.difference, name, list(counting(claim.ratios).values()))
 
     def keep(self, known: Bisection) -> None:
-        """Writes the record of the bisection, and prints the latest step."""
+        """Stores the state of the bisection in its directory, and prints the latest step."""
         self._write(known)
         self._tell(known.steps[-1])
 
     def conclude(self, answer: Answer, *, as_json: bool) -> None:
-        """Prints the answer with the size of the effect and its causes, and names the commit in the log of git
-        bisect."""
+        """Prints the answer of the bisection: the commit, the size of its effect, and the costs per transaction that
+        differ. Also writes the commit that was found into bisect.log, as git bisect does."""
         known = record_at(self.directory / _RECORD, Bisection, "remove the directory, and bisect again")
         if known is not None and answer.kind == "found":
             write_atomically(self.directory / _LOG, log_of(known, answer.step))

@@ -1,12 +1,12 @@
-"""Rewords messages for a study that was made from options of the command line: a message then names the option where it
-would name a key of the study file.
+"""Rewords messages for studies that are made from command-line options, so that a message names the option
+(`--clients`) where it would otherwise name the key of the study file (`[load] clients`).
 
-Each command has a table of its options by the paths of the keys that they stand for, such as `load.clients`. For every
-other key the message names `--set PATH` if the command has this option, and otherwise the key itself.
+Each command has a table of its options, by the paths of the keys that they set, such as `load.clients`. For any other
+key the message names `--set PATH` if the command has `--set`, and otherwise the key itself.
 
-Messages name keys by marks (`pgtrial.model.marks`). Sentences that are stored write keys out as the study file has
-them: the findings of `pgtrial.verdict.rules`, and the reasons of failed trials. Only in these do regular expressions
-find the keys.
+Most messages name keys by marks (`pgtrial.model.marks`), which are replaced. Two kinds of sentences are stored in study
+directories without marks: the findings of `pgtrial.verdict.rules`, and the reasons of failed trials. Only in these,
+regular expressions find the keys.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.set_keys import toml_or_text
 
 Reword = Callable[[str], str]
-"""A message, as the user of a command understands it."""
+"""A function that returns a message in the words of the command that the user called."""
 
 SET = "--set"
-"""The option that stands for every key without an option of its own."""
+"""The option that sets every key of the study file for which a command has no option of its own."""
 
 _SERVER = "--server"
 _FORM_OF_ARMS = frozenset(
@@ -47,26 +47,26 @@ _FORM_OF_ARMS = frozenset(
         "setup_sql",
     )
 )
-"""Keys of a server that can be written in the set-up of an arm on the command line. `--server` takes the same form, so
-it takes these keys too."""
+"""The keys of a server that can be written in the set-up of an arm on the command line. `--server` takes the same form
+as an arm, so it accepts these keys too."""
 
 _WITH_OWN_NAMES = ("load.job.reads.", "metrics.")
-"""The beginnings of paths in which the user chooses a name."""
+"""Beginnings of key paths below which the user chooses the names, such as the name of a metric."""
 
 _SECTION = r"(?<!\w)\[((?:study|load|server|verdict|fleet)(?:\.\w+)?)\]"
 _KEY = r"[a-z]\w*(?:\.\w+)*"
 _VALUE = r'"[^"]*"|\{[^}]*\}|\[[^\]]*\]|[^\s;,()]+'
 _MENTION = re.compile(rf"{_SECTION}(?: ({_KEY})\b(?: = ({_VALUE}))?)?")
 _INSIDE = re.compile(rf"({_KEY}) = ({_VALUE}) in {_SECTION}")
-"""Matches a setting such as `jit = off in [server.settings]`."""
+"""Matches a setting with its value and section, such as `jit = off in [server.settings]`."""
 _SHARED = re.compile(r"\bin \[server(?:\.settings)?\]")
-"""Matches where settings without a value are set."""
+"""Matches the section in which a setting is mentioned without its value, such as `in [server.settings]`."""
 _SET_SET = re.compile(r"\b([Ss])et (?=--set )")
 
 
 @cache
 def paths_of_keys() -> frozenset[str]:
-    """Returns the paths of all keys of a study file, such as `load.suite.cache`, without those of arms."""
+    """Returns the paths of all keys of a study file, such as `load.suite.cache`, except the keys of arms."""
     return frozenset(path for path in _paths(StudySpec, "") if not path.startswith("arms"))
 
 
@@ -87,18 +87,18 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 @dataclass(frozen=True)
 class _Options(Words):
-    """The options of a command that stand for keys of a study file."""
+    """The options of a command, and which keys of a study file they set."""
 
     named: Mapping[str, str]
-    """The option for each key, by the path of the key. The option stands for the keys below that path, too."""
+    """The option for each key, by the path of the key. An option for a table also sets the keys below it."""
     flags: Collection[str] = ()
-    """Paths of keys whose options take no value."""
+    """The paths of the keys whose options take no value."""
     sets: bool = field(default=False, kw_only=True)
-    """True if the command has `--set` and `--server`, which stand for all other keys."""
+    """True if the command has `--set` and `--server`, which can set all other keys."""
 
     def of(self, path: str, value: str | None = None) -> str | None:
-        """Returns the option for a key, with the value if one is given. Returns None if the command has no option for
-        the key, or if there is no such key."""
+        """Returns the option that sets a key, followed by the value if one is given. Returns None if the command has no
+        option for the key, or if the study file has no such key."""
         if path not in paths_of_keys() and not path.startswith(_WITH_OWN_NAMES):
             return None
         above = path
@@ -116,12 +116,12 @@ class _Options(Words):
         return _with_value(SET, path, value and _bare(value))
 
     def reword(self, message: str) -> str:
-        """Returns the message with options in place of keys."""
+        """Returns the message with options in place of the keys that it names."""
         return in_words(message, self)
 
     def key(self, mention: Mention) -> str:
         option = self.of(mention.path, mention.value or None)
-        # --fleet stands for a whole section and for none of its keys
+        # --fleet sets the section [fleet] as a whole, and does not set single keys of it
         named = option if mention.name or "." in mention.section else self.named.get(mention.section)
         return named or super().key(mention)
 
@@ -158,12 +158,14 @@ class _Options(Words):
         return _SET_SET.sub(lambda found: "Add " if found[1] == "S" else "add ", text)
 
     def _setting(self, found: re.Match[str]) -> str:
-        """Returns the value of `--server` for a setting such as `jit = off in [server.settings]`."""
+        """Returns the option `--server` with its value for a setting that a message names, such as `jit = off in
+        [server.settings]`."""
         key, value, section = found.groups()
         return _with_value(_SERVER, key, _listed(value, ",")) if section.startswith("server") else found[0]
 
     def _key_or_table(self, found: re.Match[str]) -> str:
-        """Returns the option for a key such as `[load] rate`, or for a table; the text itself if there is no option."""
+        """Returns the option for a key such as `[load] rate`, or for a table. If there is no option, returns the
+        matched text."""
         section, key, value = found.groups()
         if key is not None and (option := self.of(f"{section}.{key}", value)) is not None:
             return option
@@ -176,8 +178,8 @@ def _with_value(option: str, key: str, value: str | None) -> str:
 
 
 def _listed(value: str, separator: str) -> str:
-    """Returns a TOML value in the form that options take: a text without quotes, the items of a list with the separator
-    between them, or a table such as `p99=20ms`."""
+    """Returns a TOML value in the form that options take: a string without quotes, a list with its items joined by the
+    separator, or a table such as `p99=20ms`."""
     match toml_or_text(value):
         case list() as items:
             return separator.join(map(str, items))
@@ -189,16 +191,17 @@ def _listed(value: str, separator: str) -> str:
 
 
 def _bare(value: str) -> str:
-    """Returns a TOML value as --set takes it: a text without its quotes, unless it would then be another value."""
+    """Returns a TOML value in the form that `--set` takes: a string without its quotes, unless it would then be read as
+    another type, such as a number."""
     text = toml_or_text(value)
     return text if isinstance(text, str) and toml_or_text(text) == text else value
 
 
 def by_options(named: Mapping[str, str], flags: Collection[str] = (), *, sets: bool = False) -> Reword:
-    """Returns the function that rewords messages for a command with these options. `named` has the options by the paths
-    of the keys that they stand for.
+    """Returns a function that rewords messages for a command with these options. `named` maps the paths of keys to the
+    options that set them.
 
-    `flags` has the paths whose options take no value. `sets` is true if the command has --set and --server for all
-    other keys.
+    `flags` are the paths whose options take no value. `sets` is true if the command has --set and --server, which set
+    all other keys.
     """
     return _Options(named, flags, sets=sets).reword

@@ -1,4 +1,4 @@
-"""`pgtrial capacity`: compare the highest rates at which set-ups keep a promise on their response time."""
+"""`pgtrial capacity`: compares the highest rates at which set-ups still keep a limit of the response time."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def capacity_command(
     at_most: Annotated[
         float | None,
         typer.Option(
-            help="The highest rate that the search tries, in transactions per second. Give it for a "
-            "server that others use.",
+            help="The highest rate that the search tries, in transactions per second. Set it for a server that other "
+            "people use, to protect them from overload.",
             metavar="RATE",
             show_default=False,
         ),
@@ -67,21 +67,35 @@ def capacity_command(
     scale: Annotated[
         str | None,
         typer.Option(
-            help="The scale factor of the data, e.g. 10. Several, separated by commas, are measured one by one."
+            help=(
+                "The scale factor of the data, e.g. 10. Several scale factors, separated by commas, are measured one "
+                "after the other."
+            )
         ),
     ] = None,
     clients: Annotated[
         str | None,
-        typer.Option(help="The number of connections, e.g. 8, and so the most transactions that run at the same time."),
+        typer.Option(help="The number of connections, e.g. 8. At most so many transactions run at the same time."),
     ] = None,
     threads: study_options.Threads = None,
     warmup: Annotated[
         str | None,
         typer.Option(
-            help="How long the clients of each trial run as fast as they can before the first probe, e.g. 10s."
+            help=(
+                "The warm-up of each trial before the first probe, in which the clients run as fast as they can, e.g. "
+                "10s."
+            )
         ),
     ] = None,
-    duration: Annotated[str | None, typer.Option(help="The length of each probe, a run at one rate, e.g. 5s.")] = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            help=(
+                "The length of each probe, e.g. 5s. A probe is a run at one rate; the search for the highest rate "
+                "takes several probes."
+            )
+        ),
+    ] = None,
     blocks: study_options.Blocks = None,
     budget: study_options.Budget = None,
     margin: study_options.Margin = None,
@@ -101,10 +115,10 @@ def capacity_command(
     limits = {"p50": p50, "p90": p90, "p95": p95, "p99": p99, "p99.9": p999}
     given = {name: limit for name, limit in limits.items() if limit is not None}
     if len(given) != 1:
-        raise StudyError("a capacity has the limit of one percentile; write for example --p99 20ms")
+        raise StudyError("a capacity needs the limit of exactly one percentile; write for example --p99 20ms")
     for name, limit in limits.items():
         if limit is not None and parsed(f"--{name}", parse_duration, limit) <= 0:
-            raise StudyError(f"--{name}: a limit is longer than 0; write for example --{name} 20ms")
+            raise StudyError(f"--{name}: the limit must be longer than 0; write for example --{name} 20ms")
     if failures is not None and not 0 <= parsed("--failures", parse_share, failures) < 1:
         raise StudyError("--failures: write a share from 0 to below 100%, for example --failures 0.1%")
     if at_most is not None and at_most <= 0:

@@ -1,8 +1,8 @@
-"""The class of all commands of the lab: an option that takes one value is refused when it is given twice, and a signal
-that ends a command is named.
+"""The base class of all pgtrial commands. It refuses an option that takes one value and is given twice, and it prints
+which signal ended a command.
 
-Without it the last value would win, and a person who wrote `--query A --query B` would not learn that A is not run.
-Typer would end a command at a signal with status 130 and without a word.
+Typer by itself would use the last value, so that a user who wrote `--query A --query B` would not learn that A is not
+run. It would also end a command at a signal with status 130 and without a message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.query_forms import KEYS_OF_SCRIPTS, TWO_FORMS
 
 _WITH_COMMAS = {"clients": "1,8", "rate": "500,1000", "scale": "10,100", "metrics": "p99,response", "planted": "3%,5%"}
-"""Options whose one value is a list, each with an example."""
+"""The options that take several values in one list, each with an example of such a list."""
 
 _FORMER = {
     ("run", "--resume"): "name the study's directory in place of its file, as in `pgtrial run results/NAME-DATE-TIME`",
@@ -27,20 +27,21 @@ _FORMER = {
     **{(command, "--jobs"): "it is called --threads" for command in ("compare", "capacity")},
     **{(command, "--pack"): "it is called --share-machines" for command in ("run", "compare", "plan")},
 }
-"""Options that earlier versions had, by command and option, each with the advice on what to write in its place."""
+"""The options that earlier versions of pgtrial had, by command and option. Each has the advice that the error message
+gives."""
 
 
 class Command(TyperCommand):
-    """A command of the lab."""
+    """A command of pgtrial that is written in Python (not one of those that the load engine carries out)."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # Any: the type is private to typer
-        """Parses the arguments. Raises StudyError for an option that only earlier versions had, and for an option that
-        takes one value and is given twice."""
+        """Parses the arguments. Raises StudyError for an option that only earlier versions of pgtrial had, and for an
+        option that takes one value but is given twice."""
         if not ctx.resilient_parsing:
             for word in args:
                 if (cure := _FORMER.get((ctx.info_name, word.partition("=")[0]))) is not None:
                     raise StudyError(
-                        f"{word.partition('=')[0]} is no option of `pgtrial {ctx.info_name}` any more; {cure}"
+                        f"`pgtrial {ctx.info_name}` no longer has the option {word.partition('=')[0]}; {cure}"
                     )
             _, _, found = self.make_parser(ctx).parse_args(args=list(args))
             repeated = [option for option, times in Counter(found).items() if times > 1]
@@ -50,7 +51,8 @@ class Command(TyperCommand):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:  # Any: the type is private to typer
-        """Runs the command and returns its exit status: 128 + the number of the signal, if a signal ended it."""
+        """Runs the command and returns its exit status. If a signal ended the command, the status is 128 + the number
+        of the signal."""
         try:
             return super().invoke(ctx)
         except Interrupted as interrupted:
@@ -67,4 +69,4 @@ def _refusal(option: TyperOption) -> str:
         cure = TWO_FORMS
     else:
         cure = "leave one out"
-    return f"{written} is given more than once, and takes one value; {cure}"
+    return f"{written} takes one value, but is given more than once; {cure}"

@@ -1,4 +1,5 @@
-"""`pgtrial compare`: a study from the command line, the same as a study file would make."""
+"""`pgtrial compare`: makes a study from options of the command line and runs it. The result is the same as that of a
+study file with the same keys."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ from pgtrial.store.comparison import comparison, parse_setup
 from pgtrial.store.set_keys import with_keys
 
 _ARM_IS_JOB = re.compile(r"(^|=)\s*job:")
-"""Matches a set-up whose load is a job of its own."""
+"""Matches the set-up of an arm whose load is a job that only this arm runs."""
 
 _OF_SUITES = ("runs", "cache", "unchecked")
-"""Options of suites alone."""
+"""The options that apply only to suites of queries."""
 
 OPTIONS_OF_BOTH = {
     "load.workload": "--workload",
@@ -40,10 +41,10 @@ OPTIONS_OF_BOTH = {
     "study.question": "--question",
     "study.seed": "--seed",
 }
-"""The options of `compare` and `capacity`, by the keys of the study file that they stand for."""
+"""The options that both `compare` and `capacity` have, by the keys of the study file that they set."""
 
 FLAGS = ("load.foreign_keys", "verdict.allow_busy_client", "fleet.share_machines")
-"""The keys whose options take no value."""
+"""The keys of the study file whose options take no value."""
 
 OPTIONS = {
     **OPTIONS_OF_BOTH,
@@ -71,15 +72,14 @@ OPTIONS = {
     "fleet.machines": "--machines",
     "fleet.share_machines": "--share-machines",
 }
-"""The options of `compare`, by the keys of the study file that they stand for. `--set` stands for all other keys."""
+"""The options of `compare`, by the keys of the study file that they set. `--set` sets all other keys."""
 
 Keys = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="Any other key of the study file, by its section and name, e.g. load.interleave=250ms or "
-        "load.clients='[1, 8]'. The value is written as in TOML, or as a text without quotes. "
-        "Repeatable.",
+        help="Set any other key of the study file, by its section and name, e.g. load.interleave=250ms or "
+        "load.clients='[1, 8]'. Write the value as in TOML; the quotes of a string may be left out. Repeatable.",
         metavar="KEY=VALUE",
         show_default=False,
     ),
@@ -91,13 +91,13 @@ def compare_command(
         list[str],
         typer.Argument(
             help="Two or more set-ups (arms), the baseline first. An arm is one of: settings "
-            "(NAME=VALUE[,NAME=VALUE...]); a version (postgres=VERSION); a connection string of a "
-            "server; a client program ('command=node bench.js'); a query ('query=select ...') or a "
-            "pgbench script (workload=new.sql) or a job (job:new.sql) that only this arm runs; SQL that "
-            "runs on the arm's own copy of the data before each trial ('setup=create index ...'); data of its own "
-            "(data=uuid7.sql) and columns from which variables take values (values=id=events.id); "
-            "`default` for the server without changes. A name can be put before it: a=host=db1, "
-            "'in=query=select ...'. A name alone is the server without changes: 'plain='.",
+            "(NAME=VALUE[,NAME=VALUE...]); a version (postgres=VERSION); a connection string of a server; a "
+            "client program ('command=node bench.js'); a query ('query=select ...') or a pgbench script "
+            "(workload=new.sql) or a job (job:new.sql) that only this arm runs; SQL that runs on the arm's own "
+            "copy of the data before each trial ('setup=create index ...'); data of its own (data=uuid7.sql); "
+            "columns from which variables take values (values=id=events.id); `default` for the server without "
+            "changes. A name of your own can precede the set-up: a=host=db1, 'in=query=select ...'. A name alone "
+            "is the server without changes: 'plain='.",
             show_default=False,
         ),
     ],
@@ -105,12 +105,12 @@ def compare_command(
     workload: Annotated[
         str | None,
         typer.Option(
-            help="The load: tpcb-like, simple-update, select-only or order-entry; a test of sysbench such "
-            "as oltp_read_write; app-tasks; a pack (pack:queue, or its folder); a replay "
-            "(replay:DIRECTORY); a job that is timed, such as CREATE INDEX (job:FILE.sql); queries "
-            "that are timed (suite:FOLDER); or the path of a script (.sql for pgbench, .lua for "
-            "sysbench). Several, separated by commas, are measured one by one. Scripts with weights "
-            "are mixed into one load: a.sql,b.sql=3. Default: tpcb-like."
+            help="The load: tpcb-like, simple-update, select-only or order-entry; a test of sysbench such as "
+            "oltp_read_write; app-tasks; a pack (pack:queue, or its folder); a replay (replay:DIRECTORY); a job "
+            "that is timed, such as CREATE INDEX (job:FILE.sql); queries that are timed (suite:FOLDER); or the "
+            "path of a script (.sql for pgbench, .lua for sysbench). Several loads, separated by commas, are "
+            "measured one after the other. Scripts with weights are mixed into one load: a.sql,b.sql=3. Default: "
+            "tpcb-like."
         ),
     ] = None,
     query: Annotated[
@@ -133,24 +133,23 @@ def compare_command(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            help="Your own data: a dump by pg_dump, an SQL file (repeatable), or a connection string of a "
-            "database that is dumped. For a replay: the dump of the data at the moment when the "
-            "capture began.",
+            help="Your own data: a dump by pg_dump, an SQL file (repeatable), or the connection string of a database, "
+            "which pgtrial then dumps. For a replay: a dump of the data as they were when the capture began.",
             show_default=False,
         ),
     ] = None,
     scale: Annotated[
         str | None,
         typer.Option(
-            help="The scale factor of the data, e.g. 10, or several that are measured one by one, e.g. "
-            "10,100. For a suite: 0.01 to 100. Default: 10, or that of a pack."
+            help="The scale factor of the data, e.g. 10, or several that are measured one after the other, e.g. "
+            "10,100. For a suite: 0.01 to 100. Default: 10, or the scale that a pack names."
         ),
     ] = None,
     command: Annotated[
         str | None,
         typer.Option(
-            help="A job that is a program, such as a harness of your own: './bench.sh'. PG* variables lead it to the "
-            "server of its arm.",
+            help="A program that runs as a job, such as a harness of your own: './bench.sh'. pgtrial sets PGHOST, "
+            "PGPORT and the other PG* variables so that the program connects to the server of its arm.",
             show_default=False,
         ),
     ] = None,
@@ -167,16 +166,16 @@ def compare_command(
     beside: Annotated[
         str | None,
         typer.Option(
-            help="For a job, together with --rate: a load that runs beside the job, which is the name of "
-            "a pgbench script or the path of a .sql file.",
+            help="For a job, together with --rate: a load that runs at the same time as the job. It is the name of a "
+            "built-in pgbench script or the path of a .sql file.",
             show_default=False,
         ),
     ] = None,
     undo: Annotated[
         str | None,
         typer.Option(
-            help="For a job on given servers: SQL that undoes the job after each trial, or none if the "
-            "job leaves nothing behind.",
+            help="For a job on a server that you name by a connection string: SQL that undoes the job after each "
+            "trial, or the word `none` if the job leaves nothing behind.",
             metavar="SQL",
             show_default=False,
         ),
@@ -187,16 +186,16 @@ def compare_command(
     limit: Annotated[
         str | None,
         typer.Option(
-            help="For a suite: the time after which a query is cancelled, with which it then counts, e.g. "
-            "2min. For a job: the time after which it is ended and has failed."
+            help="For a suite: the time after which a query is cancelled; the query then counts with this time, e.g. "
+            "2min. For a job: the time after which pgtrial ends the job, which then counts as failed."
         ),
     ] = None,
     cache: Annotated[
         str | None,
         typer.Option(
-            help="For a suite: what the caches hold when a query runs. warm: all queries run once before "
-            "they are measured. os: the server is restarted before each query. cold: the file cache "
-            "of the kernel is emptied as well, which takes root. Default: warm."
+            help="For a suite: what the caches hold when a query runs. warm: all queries run once before they are "
+            "measured. os: the server is restarted before each query. cold: the kernel's file cache is emptied as "
+            "well, for which pgtrial needs root. Default: warm."
         ),
     ] = None,
     unchecked: Annotated[
@@ -208,8 +207,8 @@ def compare_command(
     clients: Annotated[
         str | None,
         typer.Option(
-            help="The number of clients that run transactions at the same time, or several numbers that "
-            "are measured one by one, e.g. 1,8,32. Default: 8."
+            help="The number of clients that run transactions at the same time, or several numbers that are measured "
+            "one after the other, e.g. 1,8,32. Default: 8."
         ),
     ] = None,
     rate: Annotated[
@@ -242,8 +241,8 @@ def compare_command(
     capacity: Annotated[
         str | None,
         typer.Option(
-            help="Compare the highest rates at which a promise on the response time holds, e.g. p99=20ms "
-            "or p99=20ms,failures=0.1%.",
+            help="Compare the highest rates at which the set-ups keep a limit of the response time, e.g. p99=20ms or "
+            "p99=20ms,failures=0.1%.",
             metavar="PERCENTILE=LIMIT",
             show_default=False,
         ),
@@ -251,8 +250,8 @@ def compare_command(
     max_tries: Annotated[
         int | None,
         typer.Option(
-            help="How often a transaction is tried that ends with a serialization failure or a deadlock; "
-            "0: without limit. Default: once."
+            help="How many times a transaction is tried if it ends with a serialization failure or a deadlock. 0 means "
+            "without limit. Default: once."
         ),
     ] = None,
     latency_limit: Annotated[
@@ -264,16 +263,17 @@ def compare_command(
     metrics: Annotated[
         str | None,
         typer.Option(
-            help="The metrics that are compared, separated by commas, e.g. p99,response. The first one "
-            "decides the verdict. There are tps, response, p50 to p99.9, 'wal per transaction' and "
-            "others; for a job time, wal, size and memory. Default: tps, or response with --rate."
+            help="The metrics that are compared, separated by commas, e.g. p99,response. The first metric decides the "
+            "verdict. Metrics are tps, response, p50 to p99.9, 'wal per transaction' and others; for a job they "
+            "are time, wal, size and memory. Default: tps, or response with --rate."
         ),
     ] = None,
     margin: study_options.Margin = None,
     allow_busy_client: Annotated[
         bool,
         typer.Option(
-            "--allow-busy-client", help="Give a verdict even if the load engine was the bottleneck in many trials."
+            "--allow-busy-client",
+            help="Give a verdict even if the load engine, and not the server, was the bottleneck in many trials.",
         ),
     ] = False,
     server: study_options.Shared = None,
@@ -288,10 +288,10 @@ def compare_command(
     fail_on_regression: study_options.FailOnRegression = False,
     json: study_options.JsonLines = False,
 ) -> int:
-    """Compare set-ups without a study file. The study file is written into the directory of the study, from which
-    `pgtrial run` can continue it.
+    """Compare set-ups without writing a study file yourself. pgtrial writes a study file into the directory of the
+    study; `pgtrial run DIRECTORY` continues the study.
 
-    The exit status is that of `pgtrial run`.
+    The exit statuses are the same as those of `pgtrial run`.
 
     Example: pgtrial compare shared_buffers=128MB shared_buffers=2GB --workload select-only --clients 1,8,32
     """
@@ -357,7 +357,8 @@ def load_of_both(
     warmup: str | None,
     duration: str | None,
 ) -> dict[str, Any]:
-    """Returns the keys of [load] for which `compare` and `capacity` have options. Raises StudyError."""
+    """Returns the keys of the section [load] that `compare` and `capacity` set by their options. Raises StudyError for
+    a value that is not valid."""
     return {
         "workload": _words(workload),
         "query": query,
@@ -385,9 +386,10 @@ def run_comparison(
     json: bool,
     fail_on_regression: bool = False,
 ) -> int:
-    """Runs the study of these arms and sections. Keys without a value are left out, and so are sections without keys.
+    """Runs the study of these arms and sections, and returns the exit status. Keys without a value are left out, and so
+    are sections without keys.
 
-    The messages of errors are reworded by `reword`, so that they name options. Returns the exit status.
+    `reword` rewords the messages of errors, so that they name options instead of keys of the study file.
     """
     given = {name: held for name, section in sections.items() if (held := _given(section))}
     given["server"] = _merged(server or [])
@@ -418,20 +420,20 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own_end(workload: str, suite: dict[str, Any], job: dict[str, Any]) -> dict[str, Any]:
-    """Returns the sections of the study file for suites and jobs. Raises StudyError for options that do not apply to
-    the workload."""
+    """Returns the sections of the study file for a suite or a job. Raises StudyError for an option that does not apply
+    to the workload."""
     given = _given(suite)
     if is_suite(workload):
         job.pop("limit")
         return {"suite": given or None, "job": _given(job) or None}
     if (misplaced := next((key for key in _OF_SUITES if key in given), None)) is not None:
         raise StudyError(
-            f"--{misplaced} is for a suite of queries; name one (--workload suite:FOLDER), or remove --{misplaced}"
+            f"--{misplaced} applies only to a suite of queries; add --workload suite:FOLDER, or remove --{misplaced}"
         )
     if "limit" in given and not is_job(workload):
         raise StudyError(
-            "--limit is for a suite of queries or a job; name one (--workload suite:FOLDER or job:FILE.sql), or remove "
-            "--limit"
+            "--limit applies only to a suite of queries or a job; add --workload suite:FOLDER or --workload "
+            "job:FILE.sql, or remove --limit"
         )
     return {"job": _given(job) or None}
 
@@ -444,19 +446,22 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
     for text, (name, _, column) in zip(texts, pairs, strict=True):
         if not name.strip() or not column.strip():
-            raise StudyError(f"--values {text!r} names no variable and column; write for example --values id=orders.id")
+            raise StudyError(
+                f"--values {text!r} does not name a variable and a column; write for example --values id=orders.id"
+            )
     return _once("--values", [(name.strip(), column.strip()) for name, _, column in pairs])
 
 
 def _patterns(texts: Sequence[str] | None) -> dict[str, dict[str, str]] | None:
-    """`NOPM=achieved (\\d+) NOPM` as the study file has it."""
+    """Returns the values of `--reads`, such as `NOPM=achieved (\\d+) NOPM`, in the form of the study file."""
     if not texts:
         return None
     pairs = [text.partition("=") for text in texts]
     for text, (name, _, pattern) in zip(texts, pairs, strict=True):
         if not name.strip() or not pattern.strip():
             raise StudyError(
-                f"--reads {text!r} names no number and pattern; write for example --reads 'NOPM=achieved (\\d+) NOPM'"
+                f"--reads {text!r} does not consist of a name and a pattern; write for example --reads 'NOPM=achieved "
+                "(\\d+) NOPM'"
             )
     named = _once("--reads", [(name.strip(), pattern) for name, _, pattern in pairs])
     return {name: {"pattern": pattern} for name, pattern in named.items()}
@@ -468,12 +473,16 @@ def _promise(text: str | None) -> dict[str, str] | None:
         return None
     pairs = [part.partition("=") for part in _words(text) or []]
     if not pairs or not all(name.strip() and value.strip() for name, _, value in pairs):
-        raise StudyError(f"--capacity {text!r} is no promise; write for example --capacity p99=20ms,failures=0.1%")
+        raise StudyError(
+            f"--capacity {text!r} does not name a percentile and its limit; write for example --capacity "
+            "p99=20ms,failures=0.1%"
+        )
     return _once("--capacity", [(name.strip(), value.strip()) for name, _, value in pairs])
 
 
 def _once(option: str, pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Returns pairs by their names. Raises StudyError if a name repeats: one of its values would be lost."""
+    """Returns the pairs as a dictionary. Raises StudyError if a name occurs twice, since one of its values would be
+    lost."""
     by_name = dict(pairs)
     for name in by_name:
         if sum(name == other for other, _ in pairs) > 1:

@@ -1,4 +1,4 @@
-"""The steps that `run`, `compare` and `demo` share: run the study and show its progress, then write the report."""
+"""The steps that `run`, `compare` and `demo` share: run the study, show its progress, and write the report."""
 
 from __future__ import annotations
 
@@ -37,29 +37,29 @@ from pgtrial.servers.configured_values import check_configured
 from pgtrial.store.directory import StudyDirectory
 
 Again = Callable[[Path], str]
-"""Returns the command that goes on with the study in a directory."""
+"""A function that returns the command with which the user continues the study in a directory."""
 
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The result of a study that has run, and the output that the terminal shows for it."""
+    """The result of a study that has ended, and the text that the terminal shows for it."""
 
     result: StudyResult
-    """The result in the report that was written."""
+    """The result that is in the report."""
     shown: RenderableType
-    """The output that the terminal shows."""
+    """The text that the terminal shows."""
 
 
 Conclude = Callable[[StudyDirectory], Conclusion]
-"""Writes the report of a study that has run, and what else follows from it."""
+"""A function that writes the report of a study that has ended, and does what else the command has to do then."""
 
 
 _REGRESSION = 1
-"""The exit status of a study in which an arm is worse than the baseline: always from `pgtrial verdict`, and from
-commands that run a study if `--fail-on-regression` is given."""
+"""The exit status if an arm is worse than the baseline. `pgtrial verdict` always returns it; commands that run a study
+return it only with `--fail-on-regression`."""
 
 _SOMETHING_IS_MISSING = 2
-"""The exit status of a study that is complete, but has measured nothing of an arm."""
+"""The exit status if a study is complete, but all trials of an arm failed, so that the arm was not measured."""
 
 
 def start(
@@ -74,8 +74,8 @@ def start(
     again: Again | None = None,
     fail_on_regression: bool = False,
 ) -> int:
-    """Begins the study, or goes on with the same one, and returns the exit status. `reword` changes each sentence
-    before it is printed; the other parameters are those of `conduct`."""
+    """Starts the study, or continues an unfinished study with the same content, and returns the exit status. `reword`
+    changes each sentence before it is printed; the other parameters are those of `conduct`."""
     check_configured(Design(filled(spec, os.environ)))
     study, there = find_or_create(spec, results, anew=anew, after_budget=again is None)
     if there:
@@ -98,7 +98,7 @@ def start(
         )
     except PgtrialError:
         if not there and not study.trials():
-            # refused before its first trial: nothing worth keeping, and nothing to go on with
+            # the study was refused before its first trial, so its directory holds nothing that could be continued
             shutil.rmtree(study.path, ignore_errors=True)
         raise
 
@@ -116,15 +116,15 @@ def conduct(
     reword: Reword = in_toml,
     fail_on_regression: bool = False,
 ) -> int:
-    """Runs what is still missing of a study, or the further blocks of `more`, and then calls `conclude`, which by
+    """Runs the trials that a study still lacks, or the further blocks of `more`, and then calls `conclude`, which by
     default writes the report.
 
     `again` returns the command with which the user continues the study, by default `pgtrial run DIRECTORY`. `quiet`
     leaves out the warnings before the first trial. The progress is drawn on `console`, by default stdout.
 
-    Returns the exit status: 0 when the study is complete, 2 when no trial of an arm completed, 128 + the number of the
-    signal when it was stopped. With `fail_on_regression` it is 1 in place of 0 or 2 when the report finds what gives
-    `pgtrial verdict` the status 1.
+    Returns the exit status: 0 if the study is complete, 2 if no trial of an arm completed, 128 + the number of the
+    signal if a signal stopped the study. With `fail_on_regression` the status is 1 if an arm is worse than the
+    baseline, as for `pgtrial verdict`.
     """
     console = console or Terminal()
     ended = study.plan if more is not None else None
@@ -173,10 +173,11 @@ def conduct(
 
 
 def _cautioning(listener: Listener, study: StudyDirectory, spec: StudySpec) -> Listener:
-    """Returns a listener that also warns of a margin that the plan cannot establish.
+    """Returns a listener that passes events on to `listener`, and also warns if the margin is too small for the plan to
+    establish equivalence.
 
-    It warns when the study begins: a study that the rehearsal refuses has more urgent things to mend, and lengths that
-    the preliminary block chooses are known then.
+    The warning comes when the first trial begins, and not before: until then the rehearsal may still refuse the study
+    for a graver reason, and the lengths of the trials are not known.
     """
 
     def hear(event: ProgressEvent) -> None:

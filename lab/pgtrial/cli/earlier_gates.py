@@ -1,5 +1,5 @@
-"""The gates of the same set-ups before one, ended or stopped: in the results directory, and in the bundle that it
-replaces."""
+"""Finds earlier gates of the same set-ups, ended or stopped ones. They are looked for in the results directory, and in
+the bundle that the new gate will replace."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from pgtrial.store.files import read_record
 from pgtrial.verdict.grid import Grid
 
 OUTCOME = "gate.json"
-"""The file with the result of a gate. It lies in the directory of the gate's study, and so in the bundle of the
-study."""
+"""The file with the result of a gate. It lies in the directory of the gate's study, so that it is also in the bundle of
+the study."""
 
 _ATTEMPT = "GITHUB_RUN_ATTEMPT"
-"""Environment variable of GitHub's runners: which attempt of its workflow run this is, from 1."""
+"""An environment variable of GitHub's runners: the number of this attempt of the workflow run, counted from 1."""
 
 
 @contextmanager
 def bundled_gate(path: Path | None) -> Iterator[StudyDirectory | None]:
-    """Returns a context with the study of the gate whose bundle is at `path`. The study is None if no bundle of a gate
-    can be read there."""
+    """Opens the bundle at `path` and yields the study of the gate in it, for the time of the context. Yields None if
+    there is no readable bundle of a gate at `path`."""
     with ExitStack() as stack:
         study = None
         if path is not None and path.is_file() and path.stat().st_size:
@@ -44,17 +44,20 @@ def bundled_gate(path: Path | None) -> Iterator[StudyDirectory | None]:
 
 @dataclass(frozen=True)
 class EarlierGates:
-    """The gates of the same set-ups that ended before."""
+    """The gates of the same set-ups that were run before a new gate."""
 
     here: StudyDirectory | None
-    """The ended study in the directory that was named for this one."""
+    """The study of a gate that has ended in the very directory that the user named for the new gate; None if there is
+    none."""
     standing: StudyDirectory | None
-    """The first study of these very set-ups, load and budget that gave a verdict."""
+    """The oldest study with exactly the same set-ups, load and budget that gave a verdict; None if there is none. Its
+    verdict is repeated and nothing is measured."""
     known: tuple[EarlierGate, ...]
-    """All earlier gates that are known, the oldest first."""
+    """All earlier gates that were found, the oldest first."""
 
     def tries(self, standing: StudyDirectory | None) -> Tries:
-        """Returns which try a gate is: one that measures, or one that repeats what a study has said."""
+        """Returns the number of the new gate among all tries. `standing` is the study whose verdict the gate repeats,
+        or None if the gate measures."""
         if standing is None:
             return Tries(self.known, attempt=_attempt())
         begun = standing.plan.created
@@ -64,10 +67,11 @@ class EarlierGates:
 def earlier_gates(
     spec: StudySpec, rules: Rules, results: Path | None, bundled: StudyDirectory | None, *, anew: bool
 ) -> EarlierGates:
-    """Returns the gates before one of this study in `results`; `bundled` is the study of the bundle that it replaces.
+    """Returns the gates of the same set-ups that were run before the gate of `spec` in `results`. `bundled` is the
+    study in the bundle that the new gate will replace.
 
-    A gate that was stopped is one of them unless this one goes on with it, which one that begins `anew` does not.
-    Raises StoreError if the directory `results` holds another study.
+    A gate that was stopped counts as an earlier gate, unless the new gate continues it. A gate that begins `anew`
+    continues none. Raises StoreError if the directory `results` holds another study.
     """
     here = _ended_in(spec, results)
     beside = [study for study in _beside(results) if asks_the_same(spec, study.spec)]
@@ -89,7 +93,8 @@ def earlier_gates(
         created = study.plan.created
         known.update({gate.created: gate for gate in record.earlier})
         known[created] = EarlierGate(created=created, status=record.status)
-        # a bundle has marks in place of values that may be secrets: whether they were the same is not known then
+        # in a bundle, marks replace values that may be secrets, so that it is not known whether these values were the
+        # same
         if is_same(spec, study.spec) and outcome(data.result, data.plan, rules).decided:
             standing.append(study)
     return EarlierGates(
@@ -100,21 +105,22 @@ def earlier_gates(
 
 
 def _ended_in(spec: StudySpec, results: Path | None) -> StudyDirectory | None:
-    """Returns this study if its gate has ended in the directory."""
+    """Returns the study in the directory if it is the study of `spec` and its gate has ended; otherwise None."""
     if results is None or not (results / OUTCOME).is_file():
         return None
     return same_study(spec, results)
 
 
 def _was_stopped(study: StudyDirectory) -> bool:
-    """True if the study is that of a gate which had measured a block, and so could be seen, before it was stopped."""
+    """True if the study belongs to a gate that was stopped after its first complete block, when the user could already
+    have seen an estimate."""
     with suppress(StoreError, StudyError):
         return study.spec.verdict.final and any(Grid(study.plan, study.trials()).counted)
     return False
 
 
 def _beside(results: Path | None) -> Iterator[StudyDirectory]:
-    """Yields the studies in results/ and beside the directory of this one."""
+    """Yields the readable studies in results/ and in the parent directory of the given directory."""
     folders = {folder.resolve() for folder in (RESULTS, *(() if results is None else (results.absolute().parent,)))}
     for file in sorted(file for folder in folders for file in folder.glob("*/study.toml")):
         with suppress(StoreError, StudyError):

@@ -1,4 +1,4 @@
-"""`pgtrial facts`: what this machine, or each arm of a study, is."""
+"""`pgtrial facts`: prints the hardware and software of this machine, or of each arm of a study."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def facts_command(
     study: Annotated[
         str | None,
         typer.Argument(
-            help="A study file or a bundled study (@NAME), whose arms are started and examined; or a "
-            "study directory or a bundle, whose stored facts are shown. Default: this machine."
+            help="A study file or a bundled study (@NAME): pgtrial starts the servers of its arms and examines them. "
+            "Or a study directory or a bundle: pgtrial shows the stored facts. Default: this machine."
         ),
     ] = None,
     profile: Profile = None,
@@ -54,19 +54,22 @@ def facts_command(
         bool, typer.Option("--json", help="Print the facts as JSON, with all settings of the servers.")
     ] = False,
 ) -> int:
-    """Show the hardware and software of this machine, or of the arms of a study, with the differences between the arms
-    that make the comparison unfair.
+    """Show the hardware and software of this machine, or of the arms of a study. For a study, also show the differences
+    between the arms that make the comparison unfair.
 
-    With --fleet the differences are judged for a load that comes from other machines. The cluster itself is not
-    contacted.
+    With --fleet the differences are judged as if the machines of this Ray cluster made the load. The cluster itself is
+    not contacted.
     """
     if study is None:
         if profile is not None or fleet is not None:
-            raise StudyError("--profile and --fleet are of a study; name one")
+            raise StudyError("--profile and --fleet apply only to a study; name a study, or leave these options out")
         facts, audited = {"this machine": collect_machine(_existing(state_root()), measure=True)}, None
     elif Path(study).is_dir() or is_bundle(Path(study)):
         if profile is not None or fleet is not None:
-            raise StudyError("--profile and --fleet are of a study that is to run; the facts of this one are stored")
+            raise StudyError(
+                "--profile and --fleet apply only to a study file; leave them out, since the facts of this study "
+                "are stored already"
+            )
         with open_study(Path(study)) as stored:
             facts, audited = _titled(stored.deployment_facts().values()), stored.audit()
         if not facts:
@@ -103,7 +106,7 @@ def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
         for arm in arms.values():
             arm.check(needs)
             for place in places:
-                # an empty cluster has the same facts as a loaded one, and starts at once
+                # a server without data has the same facts as one with data, and starts faster
                 with arm.serve(NO_TABLES, logs / "server.log", {}, Drawn(place)) as target:
                     facts = facts_of_server(arm, target, measure=True)
                 of_arms.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))
@@ -125,7 +128,7 @@ def _existing(path: Path) -> Path:
 
 
 def _show(by_arm: dict[str, Facts], audited: Audit | None) -> None:
-    """Prints a row for each fact. Rows of facts in which the arms differ stand out."""
+    """Prints a table with a row for each fact and a column for each arm. Rows in which the arms differ are bold."""
     rows = []
     for group in next(iter(by_arm.values())).facts:
         if group in _NOT_SHOWN:

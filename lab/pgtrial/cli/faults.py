@@ -1,6 +1,6 @@
-"""Tells a person that pgtrial itself is at fault: what happened, and how and where they report it.
+"""Prints messages about faults of pgtrial itself: what happened, and how and where the user can report it.
 
-Errors that a user can mend are PgtrialErrors and do not pass here.
+Errors that the user can correct are PgtrialErrors; their messages do not come from this module.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from pgtrial.model.errors import one_line
 
 
 def described(error: BaseException) -> str:
-    """Returns the type and the message of an error that is a fault of pgtrial, in one line."""
+    """Returns the type and the message of an unexpected error, in one line."""
     return f"{type(error).__name__}: {one_line(error)}"
 
 
 def how_to_report(what: str) -> str:
-    """Returns how and where to report a fault, for the end of a sentence; `what` is what is run again: `the command`.
+    """Returns the end of a sentence that says how and where to report a fault of pgtrial. `what` names what the user
+    runs again for the traceback, such as `the same command`.
 
-    With --debug the traceback is printed first, and the sentence refers to it.
+    With --debug the traceback is printed before the sentence, and the sentence refers to it.
     """
     traceback = "the traceback above" if Invocation.tracebacks else f"what {what} prints with --debug at its end"
     return (
@@ -29,6 +30,6 @@ def how_to_report(what: str) -> str:
 
 
 def show_traceback(error: BaseException) -> None:
-    """Prints where an error comes from, if --debug asks for it."""
+    """Prints the traceback of an error, if the user has given --debug."""
     if Invocation.tracebacks:
         print_traceback(error)

@@ -1,4 +1,4 @@
-"""`pgtrial gate`: whether HEAD is slower than BASE, for continuous integration."""
+"""`pgtrial gate`: checks in continuous integration whether HEAD is slower than BASE."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ from pgtrial.store.study_file import Change
 
 _by_options = by_options({"verdict.budget": "--budget", "study.seed": "--seed"})
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
-"""Environment variable of GitHub's runners: a file to which Markdown is appended."""
+"""An environment variable of GitHub's runners: the path of a file to which a step appends its summary in Markdown."""
 
 
 def gate_command(
     base: Annotated[
         str,
         typer.Argument(
-            help="The set-up without the change, in the form of an arm of `pgtrial compare`, or the name "
-            "of an arm of the study. Alone, a set-up with a repository and no ref (postgres=git:.): the gate finds "
-            "both commits."
+            help="The set-up without the change, in the form of an arm of `pgtrial compare`, or the name of an arm of "
+            "the study. If HEAD is left out, BASE is a set-up with a repository but without a ref "
+            "(postgres=git:.), and the gate finds both commits by itself."
         ),
     ],
     head: Annotated[
@@ -77,13 +77,16 @@ def gate_command(
     *,
     study: Annotated[
         str,
-        typer.Option(help="The study file or bundled study (@NAME) that has the load and the data.", metavar="FILE"),
+        typer.Option(help="The study file or bundled study (@NAME) with the load and the data.", metavar="FILE"),
     ],
     profile: Profile = None,
     budget: Annotated[
         str | None,
         typer.Option(
-            help="The time for all blocks, e.g. 10min. Default: that of the study file, or 1h if the file gives none.",
+            help=(
+                "The time for all blocks, e.g. 10min. Default: the budget in the study file, or 1h if the file has "
+                "none."
+            ),
             metavar="TIME",
             show_default=False,
         ),
@@ -105,7 +108,10 @@ def gate_command(
         bool,
         typer.Option(
             "--base-twice",
-            help="Run BASE a second time as a third arm. If it differs from BASE, this machine is not fair.",
+            help=(
+                "Run BASE a second time as a third arm. If this arm differs from BASE, the measurement on this "
+                "machine is not fair."
+            ),
         ),
     ] = False,
     summary_file: Annotated[
@@ -123,9 +129,8 @@ def gate_command(
     bundle: Annotated[
         Path | None,
         typer.Option(
-            help="The file to which the bundle of the study is written. If it already holds the bundle of "
-            "an earlier gate with a verdict on the same set-ups, this verdict is used and nothing is "
-            "run.",
+            help="The file to which the bundle of the study is written. If the file already holds the bundle of an "
+            "earlier gate with a verdict on the same set-ups, the gate repeats this verdict and runs nothing.",
             metavar="FILE",
             show_default=False,
         ),
@@ -143,18 +148,19 @@ def gate_command(
         ),
     ] = False,
 ) -> int:
-    """Compare HEAD with BASE under the load of a study, and tell by the exit status whether HEAD passes.
+    """Compare HEAD with BASE under the load of a study. The exit status says whether HEAD passes.
 
     Exit status: 0 HEAD is not worse, 1 HEAD is worse than BASE, 2 no verdict, 3 an error. The status is also 2 if there
     is nothing to compare, if both set-ups are the same, or if the time is too short for any verdict. An interrupted
     gate goes on when the same command runs again. A gate that has a verdict prints it again; with --new it measures
     again.
 
-    If $GITHUB_STEP_SUMMARY is set, the summary is appended to that file as well. Files that an earlier gate wrote are
-    replaced. Any other file of the same name is an error.
+    If $GITHUB_STEP_SUMMARY is set, the summary is also appended to the file that it names. The gate replaces files that
+    an earlier gate wrote; any other existing file of the same name is an error.
 
-    With a set-up alone whose repository has no ref, such as postgres=git:., HEAD is the commit that is checked out,
-    and BASE the one that it is to be merged into, at which it has left its target branch, or before the push.
+    With a single set-up whose repository has no ref, such as postgres=git:., HEAD is the commit that is checked out.
+    BASE is the commit into which HEAD will be merged, the commit at which the branch of HEAD left its target branch, or
+    the commit before the push.
 
     Examples: pgtrial gate postgres=git:. --study load.toml --junit gate.xml
 
@@ -192,8 +198,8 @@ def run_gate(
 ) -> int:
     """Runs a study whose first two arms are BASE and HEAD, writes the files of the gate, and returns the exit status.
 
-    If an earlier gate has a verdict on the same study, the verdict is repeated and nothing is measured, unless `anew`
-    is true. `bundled` is the study in the bundle of an earlier gate.
+    If an earlier gate has a verdict on the same study, the gate repeats that verdict and measures nothing, unless
+    `anew` is true. `bundled` is the study in the bundle of an earlier gate.
     """
     base, head = list(spec.arms)[:2]
     files = replace(files or Files(), base=base, head=head)
@@ -216,27 +222,27 @@ def run_gate(
 def study_of(
     study: str, change: Change, budget: str | None, *, profile: str | None = None, seed: int | None = None
 ) -> StudySpec:
-    """Returns the study with the gate's arms and budget. The budget alone decides the number of blocks; a number that
-    the study gives is ignored with a warning."""
+    """Returns the study with the arms and the budget of the gate. Only the budget decides the number of blocks; if the
+    study file sets a number of blocks, it is ignored with a warning."""
     spec = read(study, profile, seed, change)
     if spec.verdict.blocks is not None:
         named = marks.in_toml(marks.key("verdict", "blocks"))
-        warn(f"a gate has as many blocks as its budget holds, so {named} of the study is not used")
+        warn(f"a gate runs as many blocks as its budget holds, so {named} of the study is not used")
     budget_s = spec.verdict.budget if budget is None else parsed("--budget", parse_duration, budget)
     if budget_s <= 0:
-        raise StudyError(f"--budget {budget} is no time; write for example --budget 10min")
+        raise StudyError(f"--budget {budget} must be longer than 0; write for example --budget 10min")
     verdict = spec.verdict.model_copy(update={"budget": budget_s, "blocks": None, "final": True})
     return spec.model_copy(update={"verdict": verdict})
 
 
 def _one_sided(spec: StudySpec) -> StudySpec:
-    """Returns the study changed so that it only asks whether HEAD is worse."""
+    """Returns the study changed so that it only tests whether HEAD is worse than BASE."""
     return spec.model_copy(update={"verdict": spec.verdict.model_copy(update={"one_sided": True})})
 
 
 def _too_short(error: BudgetError, spec: StudySpec) -> str:
-    """Returns the message for a budget that is too short. It includes the difference that a sufficient budget would
-    find, as far as that is known."""
+    """Returns the message for a budget that is too short for a verdict. The message states which difference a gate with
+    the needed budget would find, if the noise of this machine is known."""
     enough = spec.model_copy(update={"verdict": spec.verdict.model_copy(update={"budget": error.needed_s})})
     known = None
     with suppress(BudgetError):
@@ -245,13 +251,16 @@ def _too_short(error: BudgetError, spec: StudySpec) -> str:
     within = f"with {format_duration(error.needed_s)} a gate"
     words = _by_options(f"{error}")
     if known is None or known.precision is None:
-        return f"{words}; what difference it then finds is not known, since no study like it ran on this machine"
+        return (
+            f"{words}; which difference a gate of that length finds is not known, since no similar study ran on "
+            "this machine"
+        )
     return f"{words}; {within} {in_words(known.precision)}"
 
 
 @dataclass
 class _Gate:
-    """One gate, from its study to its files and its exit status."""
+    """One run of a gate, from its study to its files and its exit status."""
 
     rules: Rules
     files: Files
@@ -267,15 +276,15 @@ class _Gate:
             spec, results, anew=anew, conclude=self._conclude, console=console, reword=_by_options, again=same_command
         )
         if self.ended is None:
-            # a signal has ended it
+            # a signal has ended the study
             self.files.write_without_study(
-                Outcome(ERROR_STATUS, "the gate was stopped; the same command goes on with it")
+                Outcome(ERROR_STATUS, "the gate was stopped; run the same command again to continue it")
             )
             return status
         return self._status()
 
     def repeat(self, standing: StudyDirectory) -> int:
-        """Writes the files for a study that has its verdict already, and returns the exit status."""
+        """Writes the files of the gate for a study that already has its verdict, and returns the exit status."""
         console = Terminal(file=sys.stderr) if self.as_json else Terminal()
         console.print(self._conclude(standing).shown)
         return self._status()
@@ -301,7 +310,7 @@ class _Gate:
 
 
 def _record(of_gate: Outcome, tries: Tries) -> dict[str, Any]:
-    """Returns the outcome of a gate for programs."""
+    """Returns the outcome of a gate in the form in which `--json` prints it."""
     return {
         "status": of_gate.status,
         "outcome": of_gate.sentence,
@@ -312,11 +321,12 @@ def _record(of_gate: Outcome, tries: Tries) -> dict[str, Any]:
 
 
 _MARKS = {"--summary": ("### pgtrial gate: ",), "--junit": ('package="pgtrial"', 'name="pgtrial gate"')}
-"""By option, the texts that stand near the beginning of every such file that a gate writes."""
+"""For each option, texts that stand near the beginning of every file that a gate writes for this option. A file without
+them was not written by a gate."""
 
 
 def _check_bundle(path: Path) -> None:
-    """Raise StudyError if something is there that is not the bundle of a gate."""
+    """Raises StudyError if there is a file or directory at `path` that is not the bundle of a gate."""
     if not path.exists() or (path.is_file() and path.stat().st_size == 0):
         return
     if path.is_file():
@@ -337,11 +347,13 @@ class Files:
     head: str = "head"
 
     def check(self) -> None:
-        """Raise StudyError for a file that cannot be written, not after ten minutes of load, and for one that no gate
-        has written."""
+        """Raises StudyError for a file that cannot be written, or that exists and was not written by a gate. The check
+        comes first, so that the user does not learn of the error after ten minutes of load."""
         for option, path in self._given.items():
             if path.is_dir() or not os.access(path.absolute().parent, os.W_OK):
-                raise StudyError(f"{option} {path} cannot be written; name a file in a directory that is there")
+                raise StudyError(
+                    f"{option} {path} cannot be written; name a file in an existing directory to which you may write"
+                )
             check_place(path.parent, option)
             if option == "--bundle":
                 _check_bundle(path)
@@ -349,7 +361,7 @@ class Files:
                 check_replaceable(path, option, *_MARKS[option])
 
     def remove(self) -> None:
-        """Removes the files of an earlier gate, which could be mistaken for the results of this one."""
+        """Removes the files of an earlier gate, since a reader could take them for the results of this gate."""
         for path in self._given.values():
             path.unlink(missing_ok=True)
 
@@ -359,7 +371,7 @@ class Files:
         return {option: path for option, path in named if path is not None}
 
     def write(self, study: StudyDirectory, data: StudyData, of_gate: Outcome, tries: Tries, seconds: float) -> None:
-        """Writes all files for a study that has run. Raises StoreError."""
+        """Writes all files of a gate whose study has run. Raises StoreError."""
         record = GateRecord(status=of_gate.status, outcome=of_gate.sentence, earlier=list(tries.earlier))
         study.write_file(OUTCOME, record.model_dump_json() + "\n")
         if self.bundle is not None:
@@ -372,7 +384,7 @@ class Files:
         self._write(text, of_gate, seconds=seconds, created=data.plan.created, details=details, tries=tries)
 
     def write_without_study(self, of_gate: Outcome) -> None:
-        """Writes the files of a gate that has measured nothing. Such a gate has no bundle."""
+        """Writes the files of a gate that has measured nothing. There is no bundle then."""
         text = summary_without_study(self.base, self.head, of_gate)
         self._write(text, of_gate, seconds=0.0, created=datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -405,4 +417,7 @@ class Files:
                 with open(step, "a", encoding="utf-8", opener=open_own) as file:
                     file.write(f"{text}\n")
             except OSError as error:
-                warn(f"the summary is not appended to {_STEP_SUMMARY}={step}: {error.strerror or error}")
+                warn(
+                    f"the summary could not be appended to the file of {_STEP_SUMMARY}={step}: "
+                    f"{error.strerror or error}"
+                )
