@@ -60,9 +60,9 @@ def test_a_planted_difference_of_what_a_harness_prints_is_found():
         ("echo ready", "sh printed no number for NOPM that 'NOPM=(.*)' matches; its last line is 'ready'"),
         (
             "echo NOPM=1; echo NOPM=2",
-            "sh printed 2 numbers for NOPM that 'NOPM=(.*)' matches (1, 2), and it must be one",
+            "sh printed 2 numbers for NOPM that 'NOPM=(.*)' matches (1, 2), but the pattern must match only one",
         ),
-        ("echo NOPM=many", "sh printed 'many' for NOPM, which is no number"),
+        ("echo NOPM=many", "sh printed 'many' for NOPM, which is not a number"),
         ("echo NOPM=1; echo no server >&2; exit 3", "sh ended with status 3: no server"),
     ],
     ids=["no number", "two numbers", "text", "an error"],
@@ -86,7 +86,10 @@ def test_a_number_on_standard_error_is_found_and_one_in_a_file_must_be_written_i
         assert trial.reason is None
         assert trial.own_metrics == {"errors": 3, "speed": 12}
     stale = {"speed": {"json_path": "speed", "file": "old.json"}}
-    says = r"on all arms: true did not write old.json in this trial, which speed is read from \(is from before\)"
+    says = (
+        r"on all arms: true did not write old.json in this trial, from which speed is read "
+        r"\(the file is older than the trial\)"
+    )
     with pytest.raises(ArmError, match=says):
         trials_of("true", stale)
 

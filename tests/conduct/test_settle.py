@@ -88,7 +88,7 @@ def test_sql_of_an_arm_that_fails_is_told_with_its_line_and_character(clusters) 
     ("statement", "words"),
     [
         ("SELECT 1; COPY t FROM STDIN", r"it has no rows for COPY \.\.\. FROM STDIN; write INSERT"),
-        ("COPY t TO STDOUT", r"nobody reads the rows of COPY \.\.\. TO STDOUT"),
+        ("COPY t TO STDOUT", r"pgtrial does not read the rows of COPY \.\.\. TO STDOUT"),
         ("\\timing", r"\\timing is a command of psql"),
     ],
 )

@@ -118,7 +118,7 @@ def test_bodies_in_standard_sql_and_rules_of_two_commands_are_one_statement_each
 @pytest.mark.parametrize(
     ("sql", "words"),
     [
-        ("COPY counters TO STDOUT;\n", r"nobody reads the rows of COPY \.\.\. TO STDOUT; write SELECT"),
+        ("COPY counters TO STDOUT;\n", r"pgtrial does not read the rows of COPY \.\.\. TO STDOUT; write SELECT"),
         ("\\copy counters FROM 'rows.csv'\n", r"\\copy is a command of psql, which pgtrial does not run"),
         ("-- more\n\\i more.sql\n", r"\\i is a command of psql"),
     ],
@@ -130,5 +130,7 @@ def test_what_needs_psql_is_said_in_our_words(database, tables, sql, words):
 
 def test_rows_that_follow_a_copy_are_said_to_belong_into_a_file(database, tables):
     piped = tables(1, data_sql="SELECT 1;\nCOPY counters (id, value) FROM stdin;\n1\t7\n\\.\n")
-    with pytest.raises(StudyError, match=r"data\.sql, line 2: a pack has the rows of a COPY in a file of their own"):
+    with pytest.raises(
+        StudyError, match=r"data\.sql, line 2: pgtrial does not read the rows of COPY \.\.\. FROM STDIN here"
+    ):
         piped.make(database, silent)

@@ -122,7 +122,7 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
         ),
         ("\\connect shop\n", "line 1: it changes the database; make the dump without --create"),
         ("SELECT 1;\n  \\i more.sql\n", r"line 2: \i is a command of psql, which pgtrial does not run; write SQL"),
-        ("SELECT 1;\n\n COPY (SELECT 1) TO STDOUT;\n", "line 3: nobody reads the rows of COPY ... TO STDOUT"),
+        ("SELECT 1;\n\n COPY (SELECT 1) TO STDOUT;\n", "line 3: pgtrial does not read the rows of COPY ... TO STDOUT"),
     ],
 )
 def test_what_a_plain_dump_cannot_have_is_named_with_its_line(clusters, tmp_path, text, message):

@@ -176,7 +176,7 @@ def test_what_does_not_go_with_a_load_beside_a_job_is_named(folder, load, says):
     [
         ("-- nothing\n", "index.sql has no statement; write what the job does"),
         ("SELECT 1;\nCOPY t FROM STDIN;\n1\n\\.\n", "index.sql, line 2: COPY ... FROM STDIN has no rows here"),
-        ("COPY t TO STDOUT;", "index.sql, line 1: nobody reads the rows of COPY ... TO STDOUT"),
+        ("COPY t TO STDOUT;", "index.sql, line 1: pgtrial does not read the rows of COPY ... TO STDOUT"),
         ("\\timing\n", "\\timing is a command of psql"),
     ],
 )

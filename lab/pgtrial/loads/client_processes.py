@@ -1,4 +1,5 @@
-"""Counts the client processes of a database besides the lab's own, and waits until those of a load are gone."""
+"""Counts the client backends of a database other than the lab's own session, and waits until the backends of a load
+have ended."""
 
 from __future__ import annotations
 
@@ -12,29 +13,32 @@ from pgtrial.loads.target import Session, backend_type, value
 _CLIENTS = """SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND {backend_type} = 'client backend' AND pid <> pg_backend_pid()"""
 _COLLECTOR_DELAY_S = 0.6
-"""How old the counters may be that a session reads before PostgreSQL 15, rounded up from half a second; seconds."""
+"""The largest age, in seconds, of the counters that a session reads before PostgreSQL 15: half a second, rounded up."""
 
 
 def count_clients(session: Session) -> int:
-    """Returns the number of client processes of this database besides this session; 0 if the role may not see any."""
+    """Returns the number of client backends of this database, without the backend of this session. Returns 0 if the
+    role is not allowed to read pg_stat_activity."""
     with suppress(psycopg.errors.InsufficientPrivilege):
         return int(value(session, _CLIENTS.format(backend_type=backend_type(session))))
     return 0
 
 
 LEAVING_S = 30.0
-"""How long the client processes of a load may take to end, seconds. They take milliseconds, unless the machine is
-overloaded."""
+"""The longest time, in seconds, that pgtrial waits for the client backends of a load to end. They take milliseconds,
+unless the machine is overloaded."""
 
 LEAVING_AMONG_OTHERS_S = 3.0
-"""The same on a given server during trials, where clients of others that have come meanwhile may never leave."""
+"""The same limit for a server of the user during trials, in seconds. It is shorter because other people's clients may
+have connected meanwhile and may never leave."""
 
 
 def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float = LEAVING_S) -> None:
-    """Waits until at most `remaining` client processes are left: each reports its last counters when it ends.
+    """Waits until at most `remaining` client backends are left. A backend reports its last counters to the cumulative
+    statistics views when it ends.
 
-    After that the cumulative views have these counters. If more clients are left after `timeout_s` seconds, the
-    counters may lack theirs.
+    When the function returns, the views contain the counters of all backends that have ended. If more than `remaining`
+    backends are still there after `timeout_s` seconds, their last counters may be missing.
     """
     deadline = time.monotonic() + timeout_s
     while count_clients(session) > remaining and time.monotonic() < deadline:

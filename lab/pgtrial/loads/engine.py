@@ -1,4 +1,5 @@
-"""The engine as the lab sees it: a process started with the flags a person would type, JSON Lines events out."""
+"""Runs the load engine as a process: starts it with the options that a person would type, and reads the JSON Lines
+events that it writes."""
 
 from __future__ import annotations
 
@@ -26,33 +27,39 @@ from pgtrial.model.errors import StudyError, TrialError
 from pgtrial.store.files import cannot_write
 
 PROTOCOL = 2
-"""The version of the event protocol that this lab reads."""
+"""The version of the event protocol that this version of the lab reads."""
 
 PHASES = ("warmup", "measure")
-"""The phases of a load; what is still under way when the time is up belongs to neither."""
+"""The phases of a load. Transactions that are still running when the measured time is over belong to neither phase."""
 
 ENGINE_GRACE_S = 60.0
-"""How much longer than their phases engines may take, seconds, to connect and for their last transactions."""
+"""The extra time, in seconds, that engines get beyond their phases, to connect and to finish their last
+transactions."""
 
 _STOP_GRACE_S = 5.0
 _NOTICE_S = 0.2
 _HELP_TIMEOUT_S = 30.0
 _PROGRAM = re.compile(r"((pgbench|pgtrial-engine replay): error|FATAL): ")
-"""Matches the beginnings of complaints of the front ends."""
+"""Matches the prefix of an error message of the engine, such as `pgbench: error: `."""
 
 FrontEnd = Literal["pgbench", "sysbench", "tasks", "order-entry", "replay", "suite"]
 
 
 def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str]) -> str | None:
-    """Returns the engine's objection to the options or the script of a sysbench test, in its words, or None."""
+    """Returns the engine's error message about the options or the script of a sysbench test; None if the engine accepts
+    them."""
     try:
         with starting() as engine:
             command = [engine, "sysbench", test, *options, "help"]
             done = finished(command, env, stderr=subprocess.STDOUT, timeout=_HELP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        return f"it did not answer within {_HELP_TIMEOUT_S:.0f}s; a script must do nothing before its events"
+        return (
+            f"the script did not return within {_HELP_TIMEOUT_S:.0f}s; it must do no work outside of its functions, "
+            "such as event()"
+        )
     lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
-    # a test without a help command says so after it has taken the options, and bulk_insert only warns
+    # a test without a help command says so only after the engine has accepted the options, and bulk_insert only warns
+    # about unknown options
     ignored = next((line for line in lines if "has no option" in line), None)
     if ignored is not None or done.returncode == 0 or any("'help' command" in line for line in lines):
         return ignored and ignored.removeprefix("WARNING: ")
@@ -61,15 +68,16 @@ def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str
 
 @dataclass(frozen=True)
 class Example:
-    """A recorded statement of a template as its client sent it: literals are in the text, bound values beside it."""
+    """A recorded statement of a template, as its client sent it. Literals are part of the text, and values of
+    parameters are in `values`."""
 
     text: str
     values: Sequence[str | None]
 
 
 def recorded_examples(capture: Path, templates: Sequence[int]) -> dict[int, Example]:
-    """Returns an example for each statement template of a capture, by the template's number: the first recorded
-    execution that did not fail, with its text and values. Raises StudyError in the engine's words."""
+    """Returns an example for each statement template of a capture, by the template's number: the text and the values of
+    the first recorded execution that did not fail. Raises StudyError with the engine's message."""
     numbers = ",".join(map(str, templates))
     with begun(["replay", str(capture), f"--examples={numbers}"], {}, stderr=subprocess.PIPE) as engine:
         output, complaint = engine.communicate()
@@ -80,11 +88,11 @@ def recorded_examples(capture: Path, templates: Sequence[int]) -> dict[int, Exam
 
 
 class NotInTime(TrialError):
-    """A load had not ended at its deadline, and was ended by the lab."""
+    """The error for a load that was still running at its deadline and that the lab therefore ended."""
 
 
 class EngineRun(LoadRun):
-    """One process of the engine that writes events; a context manager that leaves no process behind."""
+    """One process of the engine, whose events can be read. As a context manager it leaves no process behind."""
 
     def __init__(
         self,
@@ -95,9 +103,10 @@ class EngineRun(LoadRun):
         inbox: Inbox | None = None,
         fed: bool = False,
     ):
-        """Takes the words of the command after the engine's path; `env` leads to the server.
+        """Prepares the process without starting it. `command` has the engine's arguments, and `env` the PG* variables
+        of the server.
 
-        `fed` is true if there is something to write to its standard input.
+        `fed` is true if the caller will write to the process's standard input.
         """
         super().__init__(events_file, inbox)
         stdin = subprocess.PIPE if fed else subprocess.DEVNULL
@@ -137,23 +146,24 @@ class EngineRun(LoadRun):
 
     @property
     def notice_s(self) -> float:
-        """How long before its start the engine must get the instant of the start, seconds."""
+        """The lead time in seconds: the lab must send the engine its start time at least so long before that time."""
         return _NOTICE_S
 
     def begin_at(self, at: float) -> None:
-        """Gives an engine that waits for it the instant of its start, a time of time.monotonic().
+        """Sends the start time, a value of time.monotonic(), to an engine that waits for it.
 
-        The engine gets it by this machine's monotonic clock, since the wall clock may be set meanwhile.
+        The engine gets the time on this machine's monotonic clock, because somebody may set the wall clock meanwhile.
         """
         self.feed(f"monotonic:{at - time.monotonic() + time.clock_gettime(time.CLOCK_MONOTONIC):.6f}\n")
 
     @property
     def pid(self) -> int | None:
-        """The process id of the engine that makes the load; None if there are several."""
+        """The process id of the engine that makes the load; None if several engines make it."""
         return self._process.pid
 
     def feed(self, text: str) -> None:
-        """Writes to the standard input of a process that takes input. If the process has ended, the text is lost."""
+        """Writes a text to the standard input of the process. If the process was started without input or has ended,
+        the text is lost."""
         stream = self._process.stdin
         if stream is not None and not stream.closed:
             with suppress(BrokenPipeError):
@@ -161,14 +171,15 @@ class EngineRun(LoadRun):
                 stream.flush()
 
     def end_input(self) -> None:
-        """Tells a fed process that nothing more will come."""
+        """Closes the standard input of the process, so that it knows that no more input will come."""
         stream = self._process.stdin
         if stream is not None:
             with suppress(BrokenPipeError):
                 stream.close()
 
     def events(self, deadline: float) -> Iterator[Event]:
-        """Yields the events up to the end of the output, as events_of does, but raises its TrialError."""
+        """Yields the events until the process closes its output, like events_of, but raises the TrialError that
+        events_of yields."""
         for _, event in events_of([self], deadline):
             if isinstance(event, TrialError):
                 raise event
@@ -176,17 +187,19 @@ class EngineRun(LoadRun):
                 yield event
 
     def interrupt(self) -> None:
-        """Asks the engine to stop; it still reports what it measured."""
+        """Asks the engine to stop. The engine still reports what it has measured."""
         if self._process.poll() is None:
-            # a shell that runs a script lets programs in its background ignore SIGINT, and the engine heeds that
+            # SIGTERM, because a shell that runs a script makes its background programs ignore SIGINT, and the engine
+            # keeps ignoring it
             self._process.terminate()
 
     def kill(self) -> None:
-        """Ends the process by force."""
+        """Kills the process."""
         self._process.kill()
 
     def finish(self) -> int:
-        """Waits for the end of the process. Returns the exit status, negative for a signal."""
+        """Waits until the process has ended. Returns its exit status, or the negative number of the signal that killed
+        it."""
         status = wait_or_kill(self._process, _STOP_GRACE_S)
         self._end_what_it_left()
         for reader in self._readers:
@@ -194,20 +207,22 @@ class EngineRun(LoadRun):
         return status
 
     def _end_what_it_left(self) -> None:
-        """Ends what the process has left running and what may hold its output open. An engine leaves nothing."""
+        """Ends child processes that the process left running and that may hold its output open. An engine leaves none;
+        subclasses for other programs override this."""
 
     def last_words(self) -> str:
         """Returns why the engine ended, in one sentence: its last message, or the signal that killed it."""
         return last_words(self._tail, self._process.poll())
 
     def message_about(self, name: str) -> str | None:
-        """Returns the first of the last messages that contains `name`, without the program's name; or None."""
+        """Returns the first of the process's last messages that contains `name`, without the program's name; None if no
+        message does."""
         message = next((line for line in self._tail if name in line), None)
         return message and _PROGRAM.sub("", message)
 
     def _read_events(self, stream: Iterable[str]) -> None:
         try:
-            # the copy is written line by line, so that others can follow the load
+            # the copy is written line by line, so that other programs can follow the load
             with self._events_file.open("a", encoding="utf-8", buffering=1) as copy:
                 for line in stream:
                     copy.write(line)
@@ -219,17 +234,20 @@ class EngineRun(LoadRun):
 
 
 AT_A_WORD = "--start-at=-"
-"""The option by which an engine writes `ready` and waits for the instant of its start."""
+"""The engine's option to write the event `ready` when all clients are connected, and then to wait until the lab sends
+the start time."""
 PAUSE = "--pause"
-"""The option by which an engine waits for a line before each query of a suite."""
+"""The engine's option to wait, before each query of a suite, until the lab sends a line on its standard input."""
 
 
 def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRun, Event | TrialError | None]]:
-    """Yields the events of loads that share an inbox, as they arrive; None for the end of the events of a load.
+    """Yields the events of loads that share an inbox, as they arrive, each with its load. An event of None means that
+    the load's output has ended.
 
-    `deadline` is a time of time.monotonic(). Loads that still run then are asked to stop, which makes them report what
-    they measured, and killed if they do not. A TrialError for that, or for a line that is not an event, comes in place
-    of an event. Raises StudyError for an engine of another protocol, StoreError if a copy fails.
+    `deadline` is a value of time.monotonic(). Loads that still run at the deadline are first asked to stop, which makes
+    them report what they measured, and are killed if they do not end. In both cases, and for a line that is not an
+    event, a TrialError is yielded in place of an event. Raises StudyError for an engine that uses another version of
+    the protocol, and StoreError if the copy of the events cannot be written.
     """
     running, overdue = list(runs), False
     while running:
@@ -245,7 +263,7 @@ def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRu
                 late.interrupt()
             overdue, deadline = True, time.monotonic() + _STOP_GRACE_S
             continue
-        if run not in running:  # a load that was given up has still written this
+        if run not in running:  # the caller gets no more events of this load, which has written another line
             continue
         if line is None:
             if run.copy_error is not None:
@@ -263,23 +281,25 @@ def events_of(runs: Sequence[LoadRun], deadline: float) -> Iterator[tuple[LoadRu
 
 
 def tick_s(tick: Tick, clients: int) -> float:
-    """Returns the seconds of a tick; with slices, the mean time for which a client was active."""
+    """Returns the seconds that a tick covers. If loads alternate in slices, it is the mean time for which a client of
+    this load was active."""
     if "slice" in tick:
         return float(tick["slice"]["client_s"]) / max(1, clients)
     return float(tick.get("seconds", 1.0))
 
 
 def summary_s(summary: Summary, clients: int) -> float:
-    """Returns the seconds of a phase; with slices, the mean time for which a client was active."""
+    """Returns the length of a phase in seconds. If loads alternate in slices, it is the mean time for which a client of
+    this load was active."""
     if "client_s" in summary:
         return float(summary["client_s"]) / max(1, clients)
     return float(summary["duration_s"])
 
 
 def load_command(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[str]:
-    """Returns the words after the engine's path for a load on the server that the PG* values of `env` name.
+    """Returns the engine's arguments for a load on the server that the PG* variables in `env` name.
 
-    The events come on standard output.
+    The engine writes the events to its standard output.
     """
     if front_end == "sysbench":
         return [front_end, *options, *server_options(env), "--jsonl=-", "run"]
@@ -287,7 +307,8 @@ def load_command(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, 
 
 
 def server_options(env: Mapping[str, str]) -> list[str]:
-    """Returns the options for an address, for which sysbench has its own defaults, without the password."""
+    """Returns sysbench's options for the server's address, without the password. They are needed because sysbench has
+    its own defaults for them."""
     named = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "db": "PGDATABASE"}
     return [f"--pgsql-{option}={env[variable]}" for option, variable in named.items() if variable in env]
 
@@ -297,7 +318,7 @@ def _parse(line: str) -> Event:
     with suppress(ValueError):
         event = json.loads(line)
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
-        raise TrialError(f"the engine wrote a line that is no event: {line.strip()[:120]!r}")
+        raise TrialError(f"the engine wrote a line that is not an event: {line.strip()[:120]!r}")
     if event["event"] == "hello" and event.get("protocol") != PROTOCOL:
         raise StudyError(
             f"{engine_path()} speaks version {event.get('protocol')} of the event protocol and this lab version "

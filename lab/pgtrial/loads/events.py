@@ -1,7 +1,8 @@
 """The events of a load, as types: the keys of docs/engine-events.md that the lab reads.
 
-The engine writes them, and the lab for client programs and jobs. A test compares the keys with that page, and a test of
-the engine compares the page with the engine's own types. A key that not every writer or version has is NotRequired.
+The engine writes these events; for client programs and jobs, which write none, the lab does. One test compares the keys
+here with that page, and a test of the engine compares the page with the engine's own types. A key that some writers or
+versions leave out is NotRequired.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ Times = TypedDict(
         "median": NotRequired[float | None],
     },
 )
-"""A distribution, percentiles, or mean and extremes of times, microseconds."""
+"""Times in microseconds: a whole distribution, some percentiles, or the mean, the least and the largest."""
 
 
 class SlicesPlan(TypedDict):
-    """The slices in which several loads take turns."""
+    """The slices of time in which several loads alternate."""
 
     length_s: float
 
@@ -42,7 +43,7 @@ class SuitePlan(TypedDict):
 
 
 class Plan(TypedDict):
-    """The plan of a run."""
+    """The parts of the engine's plan of a run that the lab reads."""
 
     scripts: NotRequired[list[str]]
     slices: NotRequired[SlicesPlan]
@@ -50,18 +51,18 @@ class Plan(TypedDict):
 
 
 class Hello(TypedDict):
-    """The first event: the run that follows."""
+    """The first event, which describes the run that follows."""
 
     event: Literal["hello"]
     t: float
     protocol: int
     plan: NotRequired[Plan]
     program: NotRequired[str | None]
-    """The name and version that a client program gives for itself; the engine writes none."""
+    """The name and version that a client program reports about itself. The engine leaves this key out."""
 
 
 class Connected(TypedDict):
-    """All clients are connected."""
+    """The event that all clients are connected."""
 
     event: Literal["connected"]
     t: NotRequired[float]
@@ -70,14 +71,14 @@ class Connected(TypedDict):
 
 
 class Ready(TypedDict):
-    """All clients are connected and wait for the planned start."""
+    """The event that all clients are connected and wait for the planned start."""
 
     event: Literal["ready"]
     t: float
 
 
 class PhaseBegins(TypedDict):
-    """A phase begins."""
+    """The event that a phase begins."""
 
     event: Literal["phase"]
     t: NotRequired[float]
@@ -85,7 +86,7 @@ class PhaseBegins(TypedDict):
 
 
 class Queries(TypedDict):
-    """The numbers of statements, of sysbench's tests and replays."""
+    """The numbers of statements by type, which sysbench's tests and replays report."""
 
     reads: NotRequired[int]
     writes: NotRequired[int]
@@ -94,7 +95,7 @@ class Queries(TypedDict):
 
 
 class Counts(TypedDict):
-    """What a tick and a summary of a phase have in common."""
+    """The keys that ticks and the summaries of phases have in common."""
 
     transactions: int
     failures: NotRequired[dict[str, int]]
@@ -108,7 +109,7 @@ class Counts(TypedDict):
 
 
 class Slice(TypedDict):
-    """The slice of time in which a load was active, of several that take turns."""
+    """The slice of time in which a load was active, when several loads alternate."""
 
     round: int
     planned_begin_s: float
@@ -119,14 +120,15 @@ class Slice(TypedDict):
 
 
 class Queue(TypedDict):
-    """The transactions that wait for a client, and the clients that are in one, at the end of a second."""
+    """The number of transactions that wait for a free client at the end of a second, and the number of clients that are
+    executing a transaction."""
 
     waiting: int
     busy: int
 
 
 class Tick(Counts):
-    """One second of a phase is over, or with slices one round."""
+    """The event that one second of a phase is over, or one round of slices if loads alternate."""
 
     event: Literal["tick"]
     t: NotRequired[float]
@@ -138,7 +140,7 @@ class Tick(Counts):
 
 
 class Summary(Counts):
-    """The sum of a phase."""
+    """The totals of a phase."""
 
     duration_s: float
     tps: float
@@ -146,7 +148,7 @@ class Summary(Counts):
 
 
 class Task(TypedDict):
-    """A task on a pool of connections failed."""
+    """The event that a task of an application failed."""
 
     event: Literal["task"]
     t: float
@@ -155,14 +157,14 @@ class Task(TypedDict):
 
 
 class Pause(TypedDict):
-    """The engine waits between two queries of a suite."""
+    """The event that the engine waits between two queries of a suite until the lab lets it go on."""
 
     event: Literal["pause"]
     t: float
 
 
 class Query(TypedDict):
-    """A query of a suite has ended."""
+    """The event that a query of a suite has ended."""
 
     event: Literal["query"]
     t: float
@@ -178,7 +180,7 @@ class Query(TypedDict):
 
 
 class Error(TypedDict):
-    """A client was given up, or a capture cannot be read."""
+    """The event that the engine stopped a client after an error, or that it cannot read a capture."""
 
     event: Literal["error"]
     t: float
@@ -188,18 +190,18 @@ class Error(TypedDict):
     sqlstate: NotRequired[str | None]
     message: NotRequired[str]
     machine: NotRequired[str]
-    """The machine of a fleet on which it happened; only in merged events."""
+    """The machine of the fleet on which the error happened. Only the merged events of a fleet have this key."""
 
 
 class Lost(TypedDict):
-    """The events of a machine of a fleet ended too early."""
+    """The event that the events of a machine of the fleet ended before the load did."""
 
     event: Literal["lost"]
     t: float
 
 
 class Script(TypedDict):
-    """The totals of one of several scripts."""
+    """The totals of one script of a load that runs several."""
 
     transactions: int
     failures: NotRequired[dict[str, int]]
@@ -217,13 +219,13 @@ class Tasks(TypedDict):
 
 
 class Replayed(TypedDict):
-    """The statements of a replay that have no template of their own."""
+    """The statements of all templates of a replay beyond the first 1,000, counted together."""
 
     statements: int
 
 
 class Template(TypedDict):
-    """The statements of one template of a replay."""
+    """The totals of one statement template of a replay."""
 
     unexpected_failures: dict[str, int]
     missing_failures: dict[str, int]
@@ -239,14 +241,14 @@ class Replay(TypedDict):
 
 
 class Share(TypedDict):
-    """What one machine of a fleet did."""
+    """The record of one machine of a fleet."""
 
     machine: str
     began_at: NotRequired[float | None]
 
 
 class Done(TypedDict):
-    """The last event: the end of the run."""
+    """The last event, which reports the end of the run."""
 
     event: Literal["done"]
     t: NotRequired[float]
@@ -257,11 +259,11 @@ class Done(TypedDict):
     measure: NotRequired[Summary | None]
     scripts: NotRequired[list[Script]]
     client: NotRequired[Mapping[str, Any]]
-    """The resources that the engine used, as `ClientUse` reads them."""
+    """The resources that the engine used, in the form that `ClientUse` reads."""
     tasks: NotRequired[Tasks]
     replay: NotRequired[Replay]
     machines: NotRequired[list[Share]]
 
 
 Event = Hello | Connected | Ready | PhaseBegins | Tick | Task | Pause | Query | Error | Lost | Done
-"""An event of a load, as it is read. Readers ignore an event of another name, which a later version may add."""
+"""An event of a load. Readers ignore events with other names, which a later version may add."""

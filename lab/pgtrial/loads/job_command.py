@@ -1,6 +1,7 @@
-"""A job that is a program: runs it once on the lab's machine, and reports it as the engine reports a load.
+"""Runs a job that is a program, once, on the lab's machine, and reports it with the same events as a load of the
+engine.
 
-The program has the PG* variables of its server.
+The environment of the program has the PG* variables of its server.
 """
 
 from __future__ import annotations
@@ -32,16 +33,18 @@ from pgtrial.model.errors import ArmError, TrialError
 
 _TICK_S = 1.0
 _MOST_OUTPUT = 16 * 2**20
-"""The most characters of a program's output that are kept, so that one which never stops printing takes no memory."""
+"""The largest number of characters that are kept of a program's output, so that a program that never stops printing
+does not fill the memory."""
 _MOST_LINES = 10_000
-"""The most lines of a program's standard error in which numbers are looked for."""
+"""The largest number of lines of a program's standard error that are searched for numbers."""
 _END_S = 10.0
 _RUN = "PGTRIAL_JOB"
-"""The variable in the environment of a job's processes that says to which run of the job they belong."""
+"""The environment variable that tells to which run of a job a process belongs. Child processes inherit it."""
 
 
 def command_environment(target: Target) -> dict[str, str]:
-    """Returns the environment of a program. On its PATH the programs of the server's own installation come first."""
+    """Returns the environment for a program of the user: the PG* variables of the server, and a PATH on which the
+    programs of the server's own installation come first."""
     variables = environment(target.environment())
     if target.programs is not None:
         variables["PATH"] = f"{target.programs}{os.pathsep}{variables.get('PATH', os.defpath)}"
@@ -49,14 +52,15 @@ def command_environment(target: Target) -> dict[str, str]:
 
 
 def missing_program(words: Sequence[str], env: Mapping[str, str]) -> str | None:
-    """Returns the first word of a command if it is no program that can be run, else None."""
+    """Returns the first word of a command if no executable program has this name; None if there is such a program."""
     return words[0] if shutil.which(words[0], path=env.get("PATH")) is None else None
 
 
 def end_programs(variable: str, value: str) -> None:
-    """Ends the processes of a job and the groups that they are in, by force.
+    """Kills the processes of a job, and the process groups that they are in.
 
-    They are found by this value of this variable in their environment, whatever parent or session they have by now.
+    The function finds the processes by the variable in their environment that has this value, whatever parent or
+    session they have by now.
     """
     groups = {os.getpgid(0)}
     for process in psutil.process_iter():
@@ -72,7 +76,7 @@ def end_programs(variable: str, value: str) -> None:
 
 
 class CommandRun(EngineRun):
-    """One run of a program. Its time is measured from its start to its end."""
+    """One run of a job's program. The measured time is that from the start of the program to its end."""
 
     def __init__(
         self,
@@ -83,8 +87,8 @@ class CommandRun(EngineRun):
         inbox: Inbox | None,
         keeps_output: bool = False,
     ) -> None:
-        """Prepares the run, whose events arrive in the `inbox` as those of an engine do. With `keeps_output`, what the
-        program prints is kept, to be read when it has ended."""
+        """Prepares the run without starting it. Its events arrive in `inbox`, like those of an engine. With
+        `keeps_output` the output of the program is kept, so that `output` can return it later."""
         super().__init__([], {}, events_file=events_file, inbox=inbox)
         self._words = words
         self._run = uuid.uuid4().hex
@@ -94,7 +98,7 @@ class CommandRun(EngineRun):
         self._keeps_output = keeps_output
         self._printed: list[str] = []
         self._characters = 0
-        if keeps_output:  # its standard error may have the numbers as well
+        if keeps_output:  # the numbers may be printed on standard error too
             self._tail = collections.deque(maxlen=_MOST_LINES)
 
     def __enter__(self) -> Self:
@@ -106,12 +110,12 @@ class CommandRun(EngineRun):
         return self
 
     def output(self) -> str:
-        """Returns what the program has printed on its standard output, and then what it has on its standard error, once
-        it has ended. Raises TrialError if that is too much to be kept."""
+        """Returns the standard output of the ended program, followed by its standard error. Raises TrialError if the
+        output is longer than pgtrial keeps."""
         if self._characters > _MOST_OUTPUT:
             raise TrialError(
-                f"{self._words[0]} printed more than {_MOST_OUTPUT // 2**20} MB, in which no number is looked for; let "
-                "it print less, or write its numbers into a file"
+                f"{self._words[0]} printed more than {_MOST_OUTPUT // 2**20} MB, too much for pgtrial to search for "
+                "numbers; make it print less, or write its numbers into a file"
             )
         return "".join([*self._printed, *(f"{line}\n" for line in self._tail)])
 
@@ -123,19 +127,19 @@ class CommandRun(EngineRun):
 
     @property
     def maker(self) -> str:
-        """The program of the job, for sentences about its end."""
+        """The program of the job, as the subject of sentences about the end of the load."""
         return f"the program {self._words[0]!r}"
 
     def interrupt(self) -> None:
-        """Asks the program to stop, and all that it has started."""
+        """Sends SIGINT to the program and to all processes of its group."""
         self._signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """Kills the program, and all that it has started."""
+        """Sends SIGKILL to the program and to all processes of its group."""
         self._signal(signal.SIGKILL)
 
     def last_words(self) -> str:
-        """Returns the last line of the program's standard error, or the signal that ended it."""
+        """Returns the last line of the program's standard error, or a sentence with the signal that killed it."""
         status = self._process.poll()
         if status is not None and status < 0:
             return f"it was ended by {signal.Signals(-status).name}"
@@ -173,11 +177,12 @@ class CommandRun(EngineRun):
                 os.killpg(self._process.pid, number)
 
     def _read_events(self, stream: Iterable[str]) -> None:
-        """Reads events that the lab makes itself, since the program writes none."""
+        """Reads events that the lab makes itself, since the program writes none; the argument is not used."""
         super()._read_events(f"{json.dumps(event)}\n" for event in self._events())
 
     def _wait(self, ended: list[float], over: threading.Event) -> None:
-        """Waits for the end of the program without a time limit: with one, Python would look again and again."""
+        """Waits for the end of the program without a time limit: with a limit, Python would poll the process. Then
+        notes the time in `ended` and sets `over`."""
         self._process.wait()
         ended.append(time.monotonic())
         over.set()
@@ -197,7 +202,7 @@ class CommandRun(EngineRun):
 
 
 def _summary(took_s: float, *, committed: int) -> Summary:
-    """Returns the measured part in the form of the engine's summaries."""
+    """Returns the measured phase in the form of the engine's summaries."""
     us = 1e6 * took_s
     latency: Times = {"mean": us, "min": us, "p50": us, "p90": us, "p95": us, "p99": us, "p99.9": us, "max": us}
     latency["stddev"] = 0.0

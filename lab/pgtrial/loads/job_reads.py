@@ -1,4 +1,5 @@
-"""The numbers of a job: what its program has printed or written, read when it has ended."""
+"""Reads the numbers of a job from the output of its program, or from files that the program wrote, after the program
+has ended."""
 
 from __future__ import annotations
 
@@ -12,19 +13,21 @@ from pgtrial.model.errors import TrialError
 from pgtrial.model.study.own_metrics import JobRead
 
 Stamp = tuple[int, int, int]
-"""The inode of a file, its length, and when it was written: what changes if a program writes the file."""
+"""The inode, the length and the modification time of a file. At least one of them changes when a program writes the
+file."""
 
 
 class JobReads:
-    """The numbers to be read of one run of a job. It is made before the program starts, so that a file which the
-    program does not write is not taken for its result."""
+    """Reads the numbers of one run of a job. The object must be created before the program starts: it notes the state
+    of the files, so that a file that the program did not write is not taken for its result."""
 
     def __init__(self, reads: Mapping[str, JobRead]) -> None:
         self._reads = reads
         self._before = {read.file: _stamp(read.file) for read in reads.values() if read.file is not None}
 
     def numbers(self, output: str, program: str) -> dict[str, float]:
-        """Returns the numbers by name; `output` is what the program has printed. Raises TrialError."""
+        """Returns the numbers by name. `output` is the text that the program printed. Raises TrialError if a number
+        cannot be read."""
         numbers = {}
         for name, read in self._reads.items():
             text = output if read.file is None else self._written(read.file, name, program)
@@ -35,15 +38,15 @@ class JobReads:
     def _written(self, file: str, name: str, program: str) -> str:
         now = _stamp(file)
         if now is None or now == self._before[file]:
-            has = "is not there" if now is None else "is from before"
+            has = "the file does not exist" if now is None else "the file is older than the trial"
             raise TrialError(
-                f"{program} did not write {file} in this trial, which {name} is read from ({has}); correct the "
+                f"{program} did not write {file} in this trial, from which {name} is read ({has}); correct the "
                 f"command, or {marks.key('load.job', 'reads')}"
             )
         try:
             return read_text(Path(file), errors="replace")
         except OSError as error:
-            raise TrialError(f"cannot read {file}, which {name} is read from: {error.strerror}") from None
+            raise TrialError(f"cannot read {file}, from which {name} is read: {error.strerror}") from None
 
 
 def _stamp(file: str) -> Stamp | None:

@@ -1,4 +1,5 @@
-"""The loads and data that a study asks for, and their makers: one engine on this machine, or a fleet."""
+"""Describes the loads and the data that a study needs (`LoadOrder`, `DataOrder`), and makes them with one engine on
+this machine (`LoadMaker`). A fleet is another `LoadMaker`."""
 
 from __future__ import annotations
 
@@ -21,17 +22,17 @@ from pgtrial.model import marks
 from pgtrial.model.errors import ArmError, StudyError
 
 _UNANSWERED_MS = 300_000
-"""How long sent rows may remain unacknowledged by the server, milliseconds (tcp_user_timeout): a server may stop
-reading for a while when its disk is slow."""
+"""The value of tcp_user_timeout, in milliseconds: how long rows that were sent may remain unacknowledged. It is long,
+because a server may stop reading for a while when its disk is slow."""
 
 OnLine = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Each:
-    """The engines of a load: their number, and the number of CPUs for the threads of each.
+    """The number of engines that make a load, and the number of CPUs for the threads of each engine.
 
-    By default one engine shares this machine with the server, which needs half of the CPUs.
+    By default there is one engine on the machine of the server, and the server needs half of the CPUs.
     """
 
     engines: int = 1
@@ -40,9 +41,10 @@ class Each:
 
 @dataclass(frozen=True)
 class LoadOrder:
-    """One load. `options` returns those of the front end, as a person would write them.
+    """A load to be made. `options` returns the options of the engine's front end for the whole load, as a person would
+    write them.
 
-    Engines that share the load add which part is theirs.
+    If several engines share the load, each gets a further option that names its share.
     """
 
     front_end: FrontEnd
@@ -50,9 +52,10 @@ class LoadOrder:
     target: Target
     events_file: Path
     most_parts: int = 1
-    """The number of engines that can share the load."""
+    """The largest number of engines that can share the load."""
     folder: Path | None = None
-    """The folder with the files of a workload of the study's own: a script and what it requires, or those of a pack."""
+    """The folder with the user's files for the load: a script with the modules that it requires, or the files of a
+    pack. None for built-in workloads."""
     cpus: str | None = None
     """The CPUs on which an engine may run; None for all of them."""
     inbox: Inbox | None = None
@@ -60,65 +63,71 @@ class LoadOrder:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment that leads to the server, with its password, and to the modules of a script."""
+        """The environment variables of the engine: the server's address with its password, and the paths of Lua
+        modules."""
         lua = lua_environment(self.folder) if self.folder else {}
         return {**self.target.environment(), **lua}
 
     def command(self, engine: Each) -> list[str]:
-        """Returns the words after the engine's path."""
+        """Returns the arguments of the engine."""
         return load_command(self.front_end, self.options(engine), self.variables)
 
 
 @dataclass(frozen=True)
 class DataOrder:
-    """A command of the engine that makes data, which ends when the data is there."""
+    """A command of the engine that makes data, and that ends as soon as the data is complete."""
 
     what: str
-    """The words for the order in messages, such as `loading the tables at scale 10`."""
+    """The phrase for the command in messages, such as `loading the tables at scale 10`."""
     command: Sequence[str]
-    """The words after the engine's path, the front end first. Engines that share the order get `--shard` after that."""
+    """The arguments of the engine, beginning with the front end. If several engines share the command, each gets
+    `--shard` after the front end."""
     env: Mapping[str, str] = field(repr=False)
-    """PG* values of the server, with its password, and what else the engine has to find in its environment."""
+    """The PG* variables of the server, with its password, and all other variables that the engine needs."""
     most_parts: int = 1
-    """The largest number of engines that can share the order."""
+    """The largest number of engines that can share the command."""
     folder: Path | None = None
-    """The folder with the files to which the command and the environment refer."""
+    """The folder with the files to which the command and the environment refer; None if they refer to none."""
 
 
 class LoadMaker:
-    """The maker of a study's loads and its data: one engine on this machine, unless a fleet makes them."""
+    """Makes the loads and the data of a study with one engine on this machine. A fleet overrides the methods."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses from which loads come; empty if they come from this machine alone."""
+        """The addresses of the machines that make loads; empty if this machine alone makes them."""
         return ()
 
     def check_cpus(self, cpus: str) -> None:
-        """Finds out whether engines can have these CPUs. Raises StudyError if not."""
+        """Checks that engines can run on these CPUs. Raises StudyError if they cannot."""
         try:
             parse_numbers(cpus, usable_cpus(LOCAL))
         except ValueError as error:
             raise StudyError(f"{marks.key('load', 'cpus')}: {error}") from None
 
     def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
-        """Finds out whether an arm's servers can be reached from where loads are made; this machine has reached them.
+        """Checks that the machines that make loads can connect to the servers of an arm. Here this does nothing,
+        because this machine has already connected to them.
 
-        `targets` is None if the server will be one of the lab's own, on this machine. Raises StudyError and ArmError.
+        `targets` is None if pgtrial will start the server itself on this machine. Raises StudyError and ArmError.
         """
 
     def check_slices(self, slice_s: float) -> None:
-        """Finds out whether engines can keep to slices of this length together; on this machine all have one clock.
+        """Checks that the clocks of the engines agree well enough for slices of this length. Here this does nothing,
+        because engines on this machine have one clock.
 
         Raises StudyError.
         """
 
     def ready(self, report: OnLine) -> list[str]:
-        """Prepares the next load. Returns notes for its trial. Raises ArmError if no load is possible."""
+        """Prepares for the next load. Returns notes that are stored with its trial. Raises ArmError if no load is
+        possible."""
         return []
 
     @contextmanager
     def started(self, order: LoadOrder) -> Iterator[EngineRun]:
-        """Runs a load from its start to its end. Raises TrialError, and ArmError for what no repetition mends."""
+        """Runs a load for the duration of the context. Raises TrialError, and ArmError for problems that a repetition
+        would not cure."""
         command = order.command(Each())
         fed = AT_A_WORD in command or PAUSE in command
         load = EngineRun(command, order.variables, events_file=order.events_file, inbox=order.inbox, fed=fed)
@@ -129,11 +138,11 @@ class LoadMaker:
 
     @property
     def engines(self) -> int:
-        """The number of engines that share what can be shared."""
+        """The number of engines that make data together where a command can be shared."""
         return 1
 
     def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
-        """Makes data, and passes each line on its progress to `on_line`. Raises ArmError."""
+        """Makes data, and calls `on_line` with each line in which the engine reports progress. Raises ArmError."""
         tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         with ExitStack() as stack:
             with held_off():
@@ -150,22 +159,25 @@ class LoadMaker:
 
 _LEVELS = ("NOTICE", "INFO", "LOG", "DEBUG", "DEBUG1", "DEBUG2", "DEBUG3", "DEBUG4", "DEBUG5")
 _MESSAGES = tuple(f"{word}:" for word in (*_LEVELS, "DETAIL", "HINT", "CONTEXT", "LOCATION"))
-"""The beginnings of messages of a server that report no trouble; client_min_messages may ask for all of them."""
+"""The prefixes of messages of the server that report no error. The engine prints as many of them as client_min_messages
+asks for."""
 
 ENGINE_HERE = LoadMaker()
-"""The maker of loads and data where no other is named."""
+"""The default maker of loads and data: one engine on this machine."""
 
 
 def is_progress(line: str) -> bool:
-    """True if a line of an engine reports progress, and is no message of the server, such as a notice."""
+    """True if a line that an engine printed reports its progress. False for messages of the server, such as notices."""
     return not line.startswith(_MESSAGES)
 
 
 def noticing(env: Mapping[str, str]) -> Mapping[str, str]:
-    """Returns the variables for the same server, with sessions that end some minutes after it has fallen silent.
+    """Returns PG* variables for the same server, with parameters that end a session some minutes after the server has
+    stopped answering.
 
-    Without this, an order would wait for ever for a server that is silent, since it has no deadline. libpq has no
-    variables for such parameters, but takes a connection string in place of a database's name.
+    A command that makes data has no deadline, so without these parameters it would wait for ever for a server that does
+    not answer. libpq has no environment variables for such parameters, but accepts a connection string in place of the
+    database's name.
     """
     host, database = env.get("PGHOST", "/"), env.get("PGDATABASE")
     if database is None or host.startswith(("/", "@")):

@@ -1,4 +1,5 @@
-"""A load that runs, of whichever kind: what its readers need of it, and the copy of its events."""
+"""The interface of a running load of any kind: what readers of its events need, and a file to which the events are
+copied."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from pgtrial.model.errors import StoreError
 from pgtrial.model.records.where_it_ran import MachineShare
 
 Inbox = queue.SimpleQueue[tuple["LoadRun", str | None]]
-"""Lines of events as they arrive, each with its load; None stands for the end of a load's events."""
+"""A queue of event lines in the order in which they arrive, each with its load. None in place of a line marks the end
+of a load's events."""
 
 
 class LoadRun(ABC):
-    """A load from its start to its end. Its events arrive in its inbox."""
+    """A load, from its start to its end. Its events arrive in its inbox."""
 
     def __init__(self, events_file: Path, inbox: Inbox | None) -> None:
         """Sets up the load.
@@ -25,51 +27,53 @@ class LoadRun(ABC):
         self._events_file = events_file
         self.inbox: Inbox = inbox or queue.SimpleQueue()
         self.trouble: str | None = None
-        """The cause that broke the load, one sentence, if its events do not have it; None if nothing did."""
+        """Why the load failed, in one sentence, if the events do not tell it; None otherwise."""
         self.notes: list[str] = []
-        """Notes for the reader of its trial, a sentence each."""
+        """Notes that are stored with the trial, one sentence each."""
         self.copy_error: StoreError | None = None
-        """The error with which the copy of the events could not be written; None if there was none."""
+        """The error that prevented the events from being copied to the file; None if there was none."""
 
     @property
     def maker(self) -> str:
-        """The name of the program that makes the load, for sentences about its end."""
+        """The name of the program that makes the load, as the subject of sentences about its end."""
         return "the engine"
 
     @property
     @abstractmethod
     def pid(self) -> int | None:
-        """The process id of the program that makes the load; None if there are several."""
+        """The process id of the program that makes the load; None if several programs make it."""
 
     @property
     def notice_s(self) -> float:
-        """How long before its start the load must get the instant of the start, seconds."""
+        """The lead time in seconds: the lab must call `begin_at` at least so long before the start."""
         return 0.0
 
     @abstractmethod
     def begin_at(self, at: float) -> None:
-        """Gives a load that waits for it the instant of its start, a time of time.monotonic()."""
+        """Sends the start time, a value of time.monotonic(), to a load that waits for it."""
 
     @abstractmethod
     def interrupt(self) -> None:
-        """Asks the load to stop; it still reports what it measured."""
+        """Asks the load to stop. The load still reports what it has measured."""
 
     @abstractmethod
     def kill(self) -> None:
-        """Ends the load by force."""
+        """Kills the program that makes the load."""
 
     @abstractmethod
     def finish(self) -> int:
-        """Waits for the end of the program that makes the load. Returns its exit status, negative for a signal."""
+        """Waits until the program that makes the load has ended. Returns its exit status, or the negative number of the
+        signal that killed it."""
 
     def last_words(self) -> str:
         """Returns why the load ended, in one sentence."""
         return ""
 
     def message_about(self, name: str) -> str | None:
-        """Returns the first of its last messages that contains `name`; None if there is none."""
+        """Returns the first of the program's last messages that contains `name`; None if no message does."""
         return None
 
     def machines(self, done: Done | None) -> list[MachineShare]:
-        """Returns what each machine of a fleet did; [] if the load was made here alone. `done` is the last event."""
+        """Returns a record for each machine of a fleet; [] if this machine made the load alone. `done` is the load's
+        last event, if it arrived."""
         return []

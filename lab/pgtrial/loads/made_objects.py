@@ -1,6 +1,8 @@
-"""Finds, marks (`marks.py`) and drops what SQL of packs, scripts and sysbench tests makes in a database.
+"""Finds, marks and drops the objects that the SQL of packs, scripts and sysbench tests creates in a database. A mark is
+a comment on the object (`marks.py`).
 
-An object is marked in the transaction that makes it, so that a lab that is killed leaves no object of unknown origin.
+An object is marked in the transaction that creates it. If pgtrial is killed at any moment, the database therefore has
+no object of which nobody knows who created it.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from pgtrial.model.errors import StudyError
 
 
 class _Catalog(NamedTuple):
-    """A catalog of objects that have comments; "" for a column or a function that it does not have."""
+    """A system catalog whose objects can have comments. A column or function that the catalog does not have is ""."""
 
     name: str
     label: str
-    """The column of an object's name."""
+    """The column with the name of the object."""
     schema: str
     owner: str
     since: int = 0
@@ -55,57 +57,62 @@ _PART = (
     "NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = '{catalog}'::regclass AND d.objid = c.oid "
     "AND d.deptype::text = ANY ({kinds}))"
 )
-"""Parts of other objects have no mark of their own: those of extensions, row types, sequences of columns."""
+"""SQL condition that leaves out objects which belong to another object: members of extensions, row types of tables, and
+sequences of columns. They get no marks of their own."""
 
 _AHEAD = "(((XMIN::text::bigint - (txid_current() & 4294967295) + 6442450944) & 4294967295) - 2147483648)"
-"""The distance from the own transaction to the one that made a row; it is small for the own subtransactions."""
+"""SQL for the number of transactions between the session's own transaction and the one that wrote a row, modulo 2^32.
+Subtransactions of the own transaction are a small number ahead."""
 _MOST_AHEAD = 2**20
 _MADE_HERE = (
     f"CASE WHEN {_AHEAD} NOT BETWEEN 0 AND {_MOST_AHEAD} THEN false "
     f"WHEN txid_current() + {_AHEAD} < txid_snapshot_xmax(txid_current_snapshot()) "
     f"THEN txid_status(txid_current() + {_AHEAD}) = 'in progress' ELSE true END"
 )
-"""SQL condition for the objects that the session's own transaction has made, in one of its parts too (a block with an
-exception handler): a row that is visible and whose transaction is in progress is of the own one."""
+"""SQL condition for the objects that the session's own transaction created, including those of its subtransactions (a
+block with an exception handler). If a row is visible and the transaction that wrote it is in progress, that transaction
+is the session's own."""
 _MADE_HERE_BEFORE_10 = f"{_AHEAD} = 0"
 _MAY_MARK = "MAY"
-"""SQL condition for the objects that the session's role may comment on."""
+"""Placeholder for an SQL condition: the session's role has the right to comment on the object."""
 
 _MOST_NAMED = 5_000
-"""The most objects that were there before which a query may name."""
+"""The largest number of earlier objects that a query excludes by their OIDs."""
 
 _FIXED_PATH = (
     "SELECT WHERE pg_catalog.set_config("
     "'pgtrial.search_path', pg_catalog.current_setting('search_path'), true) IS NULL; "
     "SET LOCAL search_path = pg_catalog, pg_temp"
 )
-"""Makes names be found in pg_catalog alone, and keeps the former search path. It returns no row."""
+"""SQL that restricts the search path to pg_catalog, and saves the former search path in a setting. It returns no
+row."""
 _FORMER_PATH = "SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('pgtrial.search_path'), true)"
 
 _MAY_MAKE = re.compile(r"(CREATE|SELECT|WITH|DO|CALL|IMPORT|EXECUTE|COMMENT|ALTER\b.*\bRENAME)\b", re.I | re.S)
-"""The statements that may make objects, or exchange a mark."""
+"""Matches the statements that may create objects or replace a mark."""
 _CHANGES_MARKS = re.compile(r"COMMENT\b|.*\bRENAME\b", re.I | re.S)
 
 
 class MadeObject(NamedTuple):
-    """An object of a database; `kind` and `identity` are those of COMMENT and DROP, `letter` is that of pg_class."""
+    """An object of a database. `kind` and `identity` are written as in COMMENT and DROP, and `letter` is
+    pg_class.relkind."""
 
     catalog: str
     oid: int
     mark: Mark
     place: str
-    """The place of the object, in the form of `marks.place_in`."""
+    """The server, the database and the name of the object, as SQL of `marks.place_in` returns them."""
     kind: str
     identity: str
     name: str
     letter: str
     schema: int
     reached: bool
-    """True if the object is in a schema in which unqualified names of the load are looked up, or in none."""
+    """True if the object is in a schema of the load's search path, or is of a type that belongs to no schema."""
 
     @property
     def key(self) -> tuple[str, int]:
-        """The catalog and the OID, by which the object is known."""
+        """The catalog and the OID, which identify the object."""
         return self.catalog, self.oid
 
 
@@ -117,7 +124,8 @@ def _query(
     before: Iterable[tuple[str, int]] = (),
     catalogs: Iterable[_Catalog] = _CATALOGS,
 ) -> str:
-    """Returns a query for the objects that fulfil a condition and were not there `before`, as keys."""
+    """Returns a query for the objects that satisfy `condition`, without those that existed `before` (pairs of catalog
+    and OID)."""
     parts = []
     path = array_of(schemas_of_load(session))
     for catalog in catalogs:
@@ -127,13 +135,14 @@ def _query(
         conditions = [_RELATIONS] if relation else []
         if catalog.schema:
             conditions.append(f"c.{catalog.schema} NOT IN ({_SYSTEM})")
-        # a partition has a mark as its table does, since the load's tables are found by their marks
+        # partitions get marks like their tables, since pgtrial finds the tables of a load by their marks
         kinds = "CASE WHEN c.relkind IN ('r', 'p') THEN '{e}' ELSE '{e,i,a}' END::text[]" if relation else "'{e,i,a}'"
         conditions.append(_PART.format(catalog=catalog.name, kinds=kinds))
         owner = f"c.{catalog.owner}" if catalog.owner else ""
         own = f"pg_get_userbyid({owner}) = current_user" if owner else "true"
         may = f"pg_has_role({owner}, 'USAGE')" if owner else "true"
-        # the row of a table's type keeps its xmin when the table changes later, such as by a foreign key to it
+        # a later change of a table, such as a foreign key that refers to it, changes the xmin of its row in pg_class,
+        # but not the xmin of the row of its type
         xmin = "coalesce((SELECT t.xmin FROM pg_type t WHERE t.oid = c.reltype), c.xmin)" if relation else "c.xmin"
         conditions.append(condition.replace("OWN", own).replace("MAY", may).replace("XMIN", xmin))
         if known := [str(oid) for name, oid in before if name == catalog.name]:
@@ -162,22 +171,24 @@ def _objects(session: Session, condition: str, *, identify: bool = True) -> list
 
 
 def marked_objects(session: Session, text: str) -> list[MadeObject]:
-    """Returns the objects of all schemas that have this very mark."""
+    """Returns the objects, in all schemas, whose mark has exactly this text."""
     return [made for made in _objects(session, _MAY_MARK) if made.mark == Mark(text)]
 
 
 def copied_objects(session: Session, beginnings: tuple[str, ...]) -> list[str]:
-    """Returns the objects with copied marks that are in the way of the objects which are made with such marks."""
+    """Returns the objects whose marks were copied along with them, such as from a dump, and whose names would clash
+    with objects that pgtrial creates with such marks."""
     copies = [made for made in _objects(session, "true") if made.mark.is_copy(beginnings)]
     schemas = {made.oid for made in copies if made.catalog == "pg_namespace"}
     return [made.identity for made in copies if made.reached or made.schema in schemas]
 
 
 def marking_query(session: Session, text: str) -> str:
-    """Returns SQL for another session, which returns the statements that mark what its transaction has made.
+    """Returns a query for another session to run within its transaction. Its result is one text value: the COMMENT
+    statements that mark the objects which the transaction has created.
 
-    The result is one value. These statements must run before the transaction ends. Objects that were there before, and
-    those of other sessions, get no mark.
+    The other session must run these statements before its transaction ends. Objects that existed before, and objects of
+    other sessions, get no mark.
     """
     before = present(session)
     too_many = len(before) > _MOST_NAMED
@@ -198,12 +209,12 @@ def _made_here(session: Session) -> str:
 
 
 def present(session: Session) -> frozenset[tuple[str, int]]:
-    """Returns the catalog and OID of each object of the database that could have a mark, whoever made it."""
+    """Returns the catalog and OID of each object of the database that can have a mark, no matter who created it."""
     return frozenset(made.key for made in _objects(session, "true", identify=False))
 
 
 def mark_objects(session: Session, objects: Iterable[MadeObject], text: str) -> None:
-    """Marks each of these objects with the text."""
+    """Sets the mark with this text on each of the objects."""
     marks = Marks(session)
     for made in objects:
         _comment(session, made, marks.comment(text, made.place))
@@ -219,10 +230,11 @@ def _words(made: MadeObject) -> str:
 
 
 class MarkingSession:
-    """Runs statements of the study in a session, each in one transaction with the marks on what it makes."""
+    """Runs statements of the user in a session, and marks what they create: each statement and its marks are one
+    transaction."""
 
     def __init__(self, session: Session, mark: str) -> None:
-        """Takes a session of `connect_as_load` and the text of the mark."""
+        """Sets up the object for a session of `connect_as_load`. `mark` is the text of the mark on each new object."""
         self.session = session
         self._mark = mark
         with lab_path(session):
@@ -230,7 +242,8 @@ class MarkingSession:
         self._made: list[MadeObject] = []
 
     def execute(self, statement: bytes) -> psycopg.Cursor[tuple[Any, ...]]:
-        """Runs one statement. What refuses to run in a transaction runs without one. Raises psycopg.Error."""
+        """Runs one statement. A statement that PostgreSQL does not allow in a transaction block runs without one, and
+        what it creates gets no mark. Raises psycopg.Error."""
         text = statement.decode(errors="replace")
         within = self.session.info.transaction_status != TransactionStatus.IDLE
         if not _MAY_MAKE.match(text):
@@ -252,7 +265,7 @@ class MarkingSession:
         return cursor
 
     def _mark_new(self, text: str) -> None:
-        """Marks what the statement has made in its transaction."""
+        """Marks the objects that the statement has created in its transaction."""
         if _CHANGES_MARKS.match(text):
             there = {made.key: made for made in _objects(self.session, "true")}
             self._made = [there[made.key] for made in self._made if made.key in there]
@@ -265,11 +278,13 @@ class MarkingSession:
 
 
 def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = False) -> list[str]:
-    """Drops the objects that pgtrial has made and whose marks begin with one of these, all or none.
+    """Drops the objects that pgtrial created and whose marks begin with one of `marks`. Either all of them are dropped
+    or none.
 
-    With `everywhere` they are those of all schemas and the extensions; otherwise those that unqualified names reach and
-    those of marked schemas. Returns the extensions that stay, without a mark, since other objects need them. Raises
-    StudyError if something that has no such mark depends on the others.
+    With `everywhere`, objects in all schemas are dropped, and extensions. Otherwise only objects in schemas of the
+    load's search path, and in schemas that pgtrial created, are dropped. Returns the extensions that stay because other
+    objects need them; their marks are removed. Raises StudyError if an object without such a mark depends on one that
+    would be dropped.
     """
     with session.transaction():
         ours = _locked(session, marks)
@@ -290,9 +305,10 @@ def drop_marked(session: Session, marks: tuple[str, ...], *, everywhere: bool = 
 
 
 def _locked(session: Session, marks: tuple[str, ...]) -> list[MadeObject]:
-    """Returns the objects with such marks, whose tables are locked for the session's transaction.
+    """Locks the tables with such marks until the session's transaction ends, and returns all objects with such marks.
 
-    The marks are read again under the locks, since somebody may have replaced a table by one of their own meanwhile.
+    The marks are read again once the tables are locked, since somebody may meanwhile have replaced a table by one of
+    their own.
     """
     ours = [made for made in _objects(session, "true") if made.mark.is_ours(marks)]
     tables = sorted(made.identity for made in ours if made.letter in TABLES)
@@ -301,7 +317,7 @@ def _locked(session: Session, marks: tuple[str, ...]) -> list[MadeObject]:
     try:
         with session.transaction():
             session.execute(f"LOCK TABLE {', '.join(tables)}".encode())
-    except psycopg.errors.UndefinedTable:  # dropped meanwhile, and perhaps with others: each is looked at by itself
+    except psycopg.errors.UndefinedTable:  # a table was dropped meanwhile: lock those that are left one by one
         for table in tables:
             with suppress(psycopg.errors.UndefinedTable), session.transaction():
                 session.execute(f"LOCK TABLE {table}".encode())
@@ -311,7 +327,8 @@ def _locked(session: Session, marks: tuple[str, ...]) -> list[MadeObject]:
 def _drop_all(
     session: Session, left: list[MadeObject]
 ) -> tuple[list[MadeObject], psycopg.errors.DependentObjectsStillExist | None]:
-    """Drops these objects, each after those that need it. Returns what others still need, and the error for that."""
+    """Drops these objects, each one after the objects that depend on it. Returns the objects that could not be dropped
+    because other objects depend on them, and PostgreSQL's error for that."""
     while left:
         tried = left
         left, error = _dropped_once(session, tried)
@@ -323,9 +340,10 @@ def _drop_all(
 def _dropped_once(
     session: Session, objects: list[MadeObject]
 ) -> tuple[list[MadeObject], psycopg.errors.DependentObjectsStillExist | None]:
-    """Drops what nothing depends on; tables together, since they may refer to each other.
+    """Drops the objects on which no other object depends. Tables are dropped in one statement, since they may refer to
+    each other.
 
-    Returns what is left, and the error for it.
+    Returns the objects that are left, and the error that PostgreSQL gave for one of them.
     """
     tables = [made for made in objects if made.letter in TABLES]
     left: list[MadeObject] = []

@@ -1,8 +1,9 @@
-"""The marks of pgtrial: comments by which it knows what it has made in a database, each with its object's place.
+"""Reads and writes the marks of pgtrial. A mark is a comment on an object of a database, which says that pgtrial
+created the object, and names the place of the object at that time.
 
-A place names the server, the database and the object. A restored dump and a copy of a database have the same comments
-on other objects, and an object that somebody has renamed is no longer where its mark says: such objects are not
-pgtrial's. The engine writes and reads the same form (`engine/tables/src/mark.rs`).
+The place in a mark names the server, the database and the object. A restored dump or a copy of a database has the same
+comments on other objects, and somebody may have renamed an object: then the place is not that of the object, and
+pgtrial does not treat the object as its own. The engine writes and reads the same form (`engine/tables/src/mark.rs`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from pgtrial.loads.names import is_reached, qualified
 from pgtrial.loads.target import Session, value
 
 _BEGIN = " [made as "
-"""The beginning of the place, behind the text of a mark."""
+"""The text between the text of a mark and its place."""
 
 _UNKNOWN = "-"
-"""Stands in the place of a server's identifier where the role may not ask for it."""
+"""Replaces the server's system identifier if the role is not allowed to read it."""
 
 _MAY_ASK = """SELECT pg_catalog.has_function_privilege(
     pg_catalog.to_regprocedure('pg_catalog.pg_control_system()')::pg_catalog.oid, 'execute')"""
@@ -27,26 +28,29 @@ _ASK = "SELECT system_identifier::text FROM pg_catalog.pg_control_system()"
 
 
 class Mark(NamedTuple):
-    """The comment on an object."""
+    """The comment on an object, read as a mark."""
 
     text: str
-    """The text of the mark without the place; empty if the object has no comment."""
+    """The text of the mark without its place; empty if the object has no comment."""
     is_here: bool = True
-    """True if the place is that of the object. Versions up to 0.2 wrote none: their marks count as pgtrial's."""
+    """True if the place in the mark is that of the object. Marks of versions up to 0.2 have no place and count as
+    pgtrial's."""
 
     def is_ours(self, beginnings: str | tuple[str, ...]) -> bool:
-        """True if pgtrial has made this very object; its marks begin with one of these."""
+        """True if pgtrial created this object itself: the mark begins with one of `beginnings`, and its place is that
+        of the object."""
         return self.is_here and self.text.startswith(beginnings)
 
     def is_copy(self, beginnings: str | tuple[str, ...]) -> bool:
-        """True if the comment is that of another object, which pgtrial has made."""
+        """True if the mark was copied from another object that pgtrial created."""
         return not self.is_here and self.text.startswith(beginnings)
 
 
 def place_in(name: str, oid: str) -> str:
-    """Returns SQL of an object's place without the server's identifier; `name` and `oid` are expressions.
+    """Returns an SQL expression for the place of an object, without the server's identifier. `name` and `oid` are SQL
+    expressions for its name and its OID.
 
-    The place consists of plain letters, so that it is the same in every encoding and needs no quotes.
+    The result has only ASCII characters, so that it is the same in every encoding and needs no quotes.
     """
     return (
         "pg_catalog.concat('.', (SELECT d.oid FROM pg_catalog.pg_database d "
@@ -60,13 +64,14 @@ def _plain(name: str) -> str:
 
 
 class Marks:
-    """Reads and writes the marks of a session's server."""
+    """Reads and writes the marks of the server to which a session is connected."""
 
     def __init__(self, session: Session) -> None:
         self._system = str(value(session, _ASK)) if value(session, _MAY_ASK) else _UNKNOWN
 
     def read(self, comment: str, place: str) -> Mark:
-        """Returns the mark that a comment is on the object at a place, in the form of `place_in`."""
+        """Returns the comment of an object as a mark. `place` is the place of the object, as SQL of `place_in` returns
+        it."""
         text, begun, named = comment.rpartition(_BEGIN)
         if not begun:
             return Mark(comment)
@@ -74,12 +79,13 @@ class Marks:
         return Mark(text, system in (self._system, _UNKNOWN) and named == system + place)
 
     def comment(self, text: str, place: str) -> str:
-        """Returns the comment that marks the object at a place."""
+        """Returns the comment that marks the object at a place with this text."""
         return f"{text}{_BEGIN}{self._system}{place}"
 
 
 def mark_on(connection: Session, relation: str) -> Mark | None:
-    """Returns the mark on the relation that a name of the load reaches; None if there is no such relation."""
+    """Returns the mark on the relation that an unqualified name in the load would reach; None if there is no such
+    relation."""
     row = connection.execute(
         f"SELECT coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class c "
         f"WHERE relname = %s AND {is_reached(connection)}".encode(),
@@ -89,7 +95,7 @@ def mark_on(connection: Session, relation: str) -> Mark | None:
 
 
 def table_marks(connection: Session) -> dict[str, Mark]:
-    """Returns the mark on each table that unqualified names reach, by its name."""
+    """Returns the marks of all tables that unqualified names in the load would reach, by the name of the table."""
     rows = connection.execute(
         f"SELECT relname, coalesce(obj_description(oid, 'pg_class'), ''), {place_in('relname', 'oid')} FROM pg_class c "
         f"WHERE relkind IN ('r', 'p') AND {is_reached(connection)} AND relpersistence <> 't' AND relnamespace NOT IN "
@@ -100,7 +106,7 @@ def table_marks(connection: Session) -> dict[str, Mark]:
 
 
 def mark_tables(connection: Session, names: Iterable[str], text: str) -> None:
-    """Sets the marks on tables that unqualified names reach."""
+    """Marks tables, which are named as the load would name them, unqualified."""
     marks = Marks(connection)
     query = f"SELECT {place_in('relname', 'oid')} FROM pg_class c WHERE relname = %s AND {is_reached(connection)}"
     tables = list(names)
@@ -110,7 +116,8 @@ def mark_tables(connection: Session, names: Iterable[str], text: str) -> None:
 
 
 def marked_by(beginning: str, connection: Session) -> str:
-    """Returns an SQL condition for the tables that pgtrial has made with such a mark; pg_class is named `c`."""
+    """Returns an SQL condition for the tables that pgtrial created and whose marks begin with `beginning`. In the
+    condition pg_class has the alias `c`."""
     query = (
         f"SELECT c.oid::bigint, d.description, {place_in('c.relname', 'c.oid')} FROM pg_description d "
         "JOIN pg_class c ON c.oid = d.objoid WHERE d.classoid = 'pg_class'::regclass AND d.objsubid = 0 "

@@ -1,6 +1,7 @@
-"""The names of what statements of SQL create and drop, and whether a database has objects of these names.
+"""Finds the names of the objects that SQL statements create and drop, and checks whether a database has objects of
+these names.
 
-Only the first words of the statements are read: objects that a DO block, a function or a program makes are not found.
+Only the first words of a statement are read: objects that a DO block, a function or a program creates are not found.
 """
 
 from __future__ import annotations
@@ -63,32 +64,32 @@ _FIND: dict[str, str] = {
     "AND NOT attisdropped",
     "constraint": "pg_constraint WHERE conrelid = to_regclass(%(table)s) AND conname = (parse_ident(%(name)s))[1]",
 }
-"""The catalog and the condition by which an object of each kind is found by its name."""
+"""For each kind of object, the catalog and the WHERE clause that find an object by its name."""
 _QUALIFY = re.compile(r"\b(?:pg|to|parse)_\w+|=")
 
 
 class Named(NamedTuple):
-    """An object by its name, as a statement writes it."""
+    """The name of an object, as a statement writes it."""
 
     kind: Kind
     name: str
     table: str = ""
-    """The table of a column or constraint."""
+    """The table of a column or constraint; empty for other objects."""
 
     def __str__(self) -> str:
         return f"the {self.kind} {self.name} of {self.table}" if self.table else self.name
 
 
 class Found(NamedTuple):
-    """An object that a database has."""
+    """An object that exists in a database."""
 
     named: Named
     made_by: str
-    """The number of the transaction that made it or changed it last, in 32 bits."""
+    """The lower 32 bits of the number of the transaction that created or last changed the object (xmin)."""
 
 
 def made(statement: str) -> list[Named]:
-    """Returns what a statement makes, as far as its text names it."""
+    """Returns the objects that a statement creates, if its text names them."""
     if index := _INDEX.match(statement):
         schema, dot, _ = index[2].rpartition(".")
         return [Named("relation", f"{schema}{dot}{index[1]}")]
@@ -103,7 +104,7 @@ def made(statement: str) -> list[Named]:
 
 
 def dropped(statement: str) -> list[Named]:
-    """Returns what a statement drops, as far as its text names it."""
+    """Returns the objects that a statement drops, if its text names them."""
     if (drop := _DROP.match(statement)) is None:
         return list(_parts(statement, _REMOVE))
     names = re.sub(r"\([^()]*\)", "", drop[2])
@@ -111,7 +112,7 @@ def dropped(statement: str) -> list[Named]:
 
 
 def only_drops(statement: str) -> bool:
-    """True if a statement does nothing else than drop what it names."""
+    """True if the only effect of a statement is to drop the objects that it names."""
     if _DROP.match(statement):
         return True
     alter = _ALTER.match(statement)
@@ -119,9 +120,11 @@ def only_drops(statement: str) -> bool:
 
 
 def names_of_job(job: Iterable[str], undo: Iterable[str]) -> tuple[Named, ...]:
-    """Returns the names of what a job makes and its undo drops: nothing may have these names before the job.
+    """Returns the names of the objects that a job creates and its undo drops. Before the job, no object may have these
+    names.
 
-    What the job itself drops first, and what its undo makes again, belongs to the user and is there before.
+    Objects that the job drops before it creates them, and objects that its undo creates again, belong to the user and
+    may exist before the job.
     """
     new: dict[Named, None] = {}
     former: set[Named] = set()
@@ -136,7 +139,8 @@ def names_of_job(job: Iterable[str], undo: Iterable[str]) -> tuple[Named, ...]:
 
 
 def find(session: Session, names: Iterable[Named]) -> list[Found]:
-    """Returns those of these objects that the database has, in a session of `connect_as_load`. Raises psycopg.Error."""
+    """Returns the objects among `names` that exist in the database. `session` is one of `connect_as_load`. Raises
+    psycopg.Error."""
     found = []
     for named in names:
         query = f"SELECT xmin::pg_catalog.text FROM {_QUALIFY.sub(_in_catalog, _FIND[named.kind])}".encode()
@@ -155,7 +159,7 @@ def _kind(words: str) -> Kind:
 
 
 def _parts(statement: str, of: re.Pattern[str]) -> Iterator[Named]:
-    """Yields the columns and constraints that ALTER TABLE adds or drops."""
+    """Yields the columns and constraints that an ALTER TABLE adds or drops; `of` matches the actions to look for."""
     if alter := _ALTER.match(statement):
         for part in of.finditer(alter[2]):
             yield Named("constraint" if part[1] else "column", part[2], alter[1])

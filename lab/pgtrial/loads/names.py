@@ -1,7 +1,7 @@
-"""Tables that unqualified names of the load reach, for sessions of the lab's own, which do not search users' schemas.
+"""Finds the tables that unqualified names in the load refer to, for the lab's own sessions, which do not have the
+load's search path.
 
-The lab's sessions do not have the load's search path, so their queries contain the schemas of it, in its order, as
-values.
+Queries of these sessions contain the OIDs of the schemas in the load's search path, in the order of the path.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ _QUALIFIED = "format('%%I.%%I', (SELECT n.nspname FROM pg_namespace n WHERE n.oi
 
 
 def is_reached(session: Session) -> str:
-    """Returns an SQL condition for relations that unqualified names of the load reach; pg_class is named `c` in it.
+    """Returns an SQL condition for the relations that unqualified names in the load refer to. In the condition pg_class
+    has the alias `c`.
 
     Raises psycopg.Error.
     """
@@ -27,7 +28,8 @@ def is_reached(session: Session) -> str:
 
 
 def qualified(session: Session, names: Iterable[str]) -> list[str]:
-    """Returns the relations that these names reach, qualified and quoted as SQL has them; other names as they are.
+    """Returns, for each unqualified name, the qualified and quoted name of the relation that it refers to in the load.
+    A name that refers to no relation is returned unchanged.
 
     Raises psycopg.Error.
     """
@@ -38,5 +40,5 @@ def qualified(session: Session, names: Iterable[str]) -> list[str]:
 
 
 def array_of(oids: Iterable[int]) -> str:
-    """Returns SQL of an array of object identifiers."""
+    """Returns an SQL literal for an array of OIDs."""
     return f"'{{{','.join(map(str, oids))}}}'::oid[]"

@@ -1,4 +1,5 @@
-"""Reads a metric of the user's own: the number that SQL returns, or that a program prints."""
+"""Reads a metric that the user defined in the study file: the number that an SQL query returns, or that a program
+prints."""
 
 from __future__ import annotations
 
@@ -29,28 +30,28 @@ _SHOWN = 60
 """The length to which quoted texts are cut, in characters."""
 
 _MISSING = frozenset(("42P01", "3F000", "42703", "42883", "42704"))
-"""SQLSTATEs of names that the server does not know."""
+"""The SQLSTATEs of errors about objects that do not exist."""
 
 
 class NoNumber(TrialError):
-    """A metric whose number could not be read."""
+    """The error for a metric whose number could not be read."""
 
     def __init__(self, reason: str, *, names_missing: bool = False) -> None:
         super().__init__(reason)
         self.names_missing = names_missing
-        """True if the SQL names an object that is not there, which a load may create."""
+        """True if the SQL names an object that does not exist yet, which the load may create."""
 
 
 class OwnNumber:
-    """A metric of the user's own on one server; a context manager. For SQL it has a session, by the role of the
-    load."""
+    """Reads a metric of the user on one server. It is a context manager, which for an SQL metric holds a session of the
+    load's role."""
 
     def __init__(self, name: str, section: MetricSection, target: Target) -> None:
         self._name, self._section, self._target = name, section, target
         self._session: Session | None = None
 
     def __enter__(self) -> Self:
-        """Opens the session. Raises psycopg.OperationalError."""
+        """Opens the session, if the metric is read by SQL. Raises psycopg.OperationalError."""
         if self._section.sql is not None:
             self._session = self._target.connect_as_load()
         return self
@@ -60,25 +61,26 @@ class OwnNumber:
             self._session.close()
 
     def read(self) -> float:
-        """Returns the number. Raises NoNumber, and psycopg.OperationalError if the session is lost."""
+        """Returns the number. Raises NoNumber if it cannot be read, and psycopg.OperationalError if the session is
+        lost."""
         number = self.read_or_none()
         if number is None:
             raise NoNumber("its SQL returned no row, or NULL")
         return number
 
     def read_or_none(self) -> float | None:
-        """Returns the number; None if the SQL returned no row, or NULL. Raises as `read` does."""
+        """Returns the number; None if the SQL returned NULL or no row. Raises the same errors as `read`."""
         if self._session is None:
             return self._printed()
         return self._number_of(self._rows(self._session))
 
     def stop(self) -> None:
-        """Cancels the SQL that is under way, from another thread."""
+        """Cancels the SQL that is running. Another thread may call it."""
         if self._session is not None:
             self._session.cancel()
 
     def _rows(self, session: Session) -> list[tuple[Any, ...]]:
-        """Returns the rows of the last statement, which can write nothing."""
+        """Runs the metric's SQL in a read-only transaction, and returns the rows of its last statement."""
         sql = self._section.sql
         assert sql is not None
         try:
@@ -96,14 +98,14 @@ class OwnNumber:
 
     def _number_of(self, rows: Sequence[tuple[Any, ...]]) -> float | None:
         if len(rows) > 1:
-            raise NoNumber(f"its SQL returned {plural(len(rows), 'row')}, and must return one")
+            raise NoNumber(f"its SQL returned {plural(len(rows), 'row')}, but it must return exactly one")
         if rows and len(rows[0]) != 1:
-            raise NoNumber(f"its SQL returned {plural(len(rows[0]), 'column')}, and must return one")
+            raise NoNumber(f"its SQL returned {plural(len(rows[0]), 'column')}, but it must return exactly one")
         found = rows[0][0] if rows else None
         if found is None:
             return None
         if isinstance(found, bool) or not isinstance(found, int | float | Decimal):
-            raise NoNumber(f"its SQL returned {shortened(str(found), _SHOWN)!r}, which is no number")
+            raise NoNumber(f"its SQL returned {shortened(str(found), _SHOWN)!r}, which is not a number")
         return checked(float(found), self._name, "its SQL")
 
     def _printed(self) -> float:
@@ -142,7 +144,9 @@ class OwnNumber:
             return (*process.communicate(timeout=self._section.limit), process.returncode)
         except subprocess.TimeoutExpired:
             limit = format_duration(self._section.limit)
-            raise NoNumber(f"{words[0]} had not ended after {limit}, its limit, and was ended") from None
+            raise NoNumber(
+                f"{words[0]} was still running after its time limit of {limit}, and pgtrial killed it"
+            ) from None
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)

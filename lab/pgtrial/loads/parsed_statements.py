@@ -1,4 +1,4 @@
-"""Examines statements without executing them: by the server that parses them, and by their first words."""
+"""Examines SQL statements without executing them: lets the server parse them, and looks at their first words."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from pgtrial.model.errors import one_line
 _READING = frozenset(("select", "values", "table", "show", "with"))
 _ROWS = _READING | {"insert", "update", "delete", "merge"}
 FINDS_ROWS = frozenset(("select", "table", "with", "update", "delete", "merge"))
-"""The first words of statements that look for rows, to return or to change them."""
+"""The first words of statements that search for rows, in order to return or to change them."""
 TRANSACTION = frozenset(("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"))
-"""The first words of statements that begin and end transactions, and parts of them."""
+"""The first words of statements that begin or end transactions or savepoints."""
 _CHANGES = re.compile(r"\b(insert|update|delete|merge|into)\b", re.IGNORECASE)
 _WORD = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/|\()*([A-Za-z]+)", re.DOTALL)
 
 
 def first_refusal(session: Session, commands: Sequence[ScriptCommand], protocol: str) -> ScriptFailure | None:
-    """Returns the failure of the first statement that the server refuses to parse. The server executes none.
+    """Lets the server parse the statements of a script without executing them. Returns the error for the first
+    statement that the server rejects; None if it rejects none.
 
-    Statements after one that makes something (a temporary table, a setting) are left out, since they may need it. So
-    are texts with variables in the simple protocol, where a variable may stand for any part of the text. Raises
-    psycopg.Error.
+    The check stops at the first statement that creates something, such as a temporary table or a setting, since later
+    statements may need it. In the simple protocol, statements with variables are skipped, since a variable may stand
+    for any part of the text. Raises psycopg.Error.
     """
     for number, command in enumerate(commands):
         if command.sql is None or (protocol == "simple" and command.variables):
@@ -45,13 +46,14 @@ def first_refusal(session: Session, commands: Sequence[ScriptCommand], protocol:
 
 
 def changes_data(sql: str) -> bool:
-    """True if the text of a statement says that it changes data; a function that it calls is not read."""
+    """True if the text of a statement shows that it changes data. Functions that the statement calls are not
+    examined."""
     word = first_word(sql)
     return word not in _READING or (word in ("with", "select") and _CHANGES.search(_without_quotes(sql)) is not None)
 
 
 def first_word(sql: str) -> str:
-    """Returns the first word of a statement, in small letters."""
+    """Returns the first word of a statement in lower case; empty if there is none."""
     match = _WORD.match(sql)
     return match[1].lower() if match is not None else ""
 

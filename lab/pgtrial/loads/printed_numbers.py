@@ -1,7 +1,7 @@
-"""Finds the numbers that programs of the user print: by a regular expression, or by a path in JSON.
+"""Finds the numbers in the output of the user's programs, by a regular expression or by a path in JSON.
 
-A number that is found in no place, in two places or in another unit is an error, so that no trial has a number that the
-user did not mean.
+It is an error if a number is missing, is found twice or has another unit, so that no trial gets a number that the user
+did not mean.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SHOWN = 60
 """The length to which quoted texts are cut, in characters."""
 
 _MOST_NAMED = 3
-"""The most numbers that a message lists."""
+"""The largest number of numbers that a message lists."""
 
 _NUMBER = re.compile(r"[+-]?(\d{1,3}(,\d{3})+|\d+)?(\.\d*)?([eE][+-]?\d+)?")
 _UNIT = re.compile(r"\s?([A-Za-zµμ]+|%)")
@@ -35,21 +35,21 @@ _SPELLINGS = {
     **dict.fromkeys(("byte", "bytes"), "B"),
     "KB": "kB",
 }
-"""Units of time, of size and of shares by each of their spellings. Texts that are not among them are words of the
-program, and say nothing about the unit."""
+"""Units of time and size, and the percent sign, by each of their spellings. Any other text behind a number is a word of
+the program's output and says nothing about the unit."""
 
 
 def number_in(text: str, printed: Printed, what: str, who: str) -> float:
-    """Returns the number that is found in a text as `printed` says.
+    """Returns the number in a text that the description `printed` selects.
 
-    `what` is the name of the number for messages, and `who` is what has printed the text, such as `the job`. Raises
-    TrialError.
+    In messages, `what` is the name of the number, and `who` is the program or file that the text is from, such as `the
+    job`. Raises TrialError if there is not exactly one number.
     """
     if printed.json_path is not None:
         return _in_json(text, printed.json_path, what, who)
     if printed.pattern is None:
         if not text.strip():
-            raise TrialError(f"{who} printed nothing, and it must print one number, {what}")
+            raise TrialError(f"{who} printed nothing, but it must print one number, {what}")
         return _read(text.strip(), what, who)
     pattern = re.compile(printed.pattern, re.MULTILINE)
     found = list(pattern.finditer(text))
@@ -60,7 +60,9 @@ def number_in(text: str, printed: Printed, what: str, who: str) -> float:
     if len(found) > 1:
         listed = ", ".join(shortened(one, _SHOWN) for one in texts[:_MOST_NAMED])
         more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-        raise TrialError(f"{who} printed {len(found)} numbers for {what}{how} ({listed}{more}), and it must be one")
+        raise TrialError(
+            f"{who} printed {len(found)} numbers for {what}{how} ({listed}{more}), but the pattern must match only one"
+        )
     number = _read(texts[0], what, who)
     _check_unit(text, found[0], printed.unit, what, who)
     return number
@@ -68,14 +70,15 @@ def number_in(text: str, printed: Printed, what: str, who: str) -> float:
 
 def _read(text: str, what: str, who: str) -> float:
     if not any(sign.isdigit() for sign in text) or not _NUMBER.fullmatch(text.strip()):
-        raise TrialError(f"{who} printed {shortened(text, _SHOWN)!r} for {what}, which is no number")
+        raise TrialError(f"{who} printed {shortened(text, _SHOWN)!r} for {what}, which is not a number")
     return checked(float(text.replace(",", "")), what, who)
 
 
 def checked(number: float, what: str, who: str) -> float:
-    """Returns the number unchanged. Raises TrialError if arms cannot be compared by it."""
+    """Returns the number unchanged. Raises TrialError if it is infinite, not a number or negative, since arms could not
+    be compared by it."""
     if not math.isfinite(number):
-        raise TrialError(f"{who} printed {number} for {what}, which is no number that can be compared")
+        raise TrialError(f"{who} printed {number} for {what}; arms cannot be compared by this value")
     if number < 0:
         raise TrialError(
             f"{who} printed {number:.10g} for {what}; arms are compared by the ratio of their numbers, which must not "
@@ -85,8 +88,8 @@ def checked(number: float, what: str, who: str) -> float:
 
 
 def _check_unit(text: str, found: re.Match[str], unit: str, what: str, who: str) -> None:
-    """Raises TrialError if the number is followed by another unit of time, size or share than the expected one, or by
-    a unit that neither the study nor the pattern expects."""
+    """Raises TrialError if the text behind the number is another unit of time, size or share than the expected one, or
+    if it is a unit although neither the study nor the pattern expects any."""
     follows = _UNIT.match(text, found.end(found.re.groups))
     printed = _SPELLINGS.get(follows[1]) if follows is not None else None
     if follows is None or printed is None or (not unit and follows.end() <= found.end()):
@@ -97,7 +100,10 @@ def _check_unit(text: str, found: re.Match[str], unit: str, what: str, who: str)
             f"{follows[1]}, so that a trial in which it prints another unit is not taken for a difference"
         )
     if _SPELLINGS.get(unit, unit) != printed:
-        raise TrialError(f"{who} printed {what} in {follows[1]}, and its unit is {unit}; let it always print {unit}")
+        raise TrialError(
+            f"{who} printed {what} in {follows[1]}, but the study says that its unit is {unit}; make the program "
+            f"always print {unit}"
+        )
 
 
 def _last_line(text: str) -> str:
@@ -108,12 +114,16 @@ def _last_line(text: str) -> str:
 def _in_json(text: str, path: str, what: str, who: str) -> float:
     document = _document(text)
     if document is None:
-        raise TrialError(f"{who} printed no JSON, in which {what} is to be at {path}; {_last_line(text)}")
+        raise TrialError(
+            f"{who} printed no JSON, although {what} is to be read from JSON at {path}; {_last_line(text)}"
+        )
     found = list(_at(document, path.split(".")))
     if not found:
-        raise TrialError(f"{who} printed JSON without {path}, which {what} is read from; {_keys_of(document)}")
+        raise TrialError(f"{who} printed JSON without {path}, from which {what} is read; {_keys_of(document)}")
     if len(found) > 1:
-        raise TrialError(f"{who} printed JSON in which {path} names {len(found)} values, and {what} must be one")
+        raise TrialError(
+            f"{who} printed JSON in which {path} leads to {len(found)} values, but {what} must be a single number"
+        )
     match found[0]:
         case bool() | None:
             told = json.dumps(found[0])
@@ -125,11 +135,12 @@ def _in_json(text: str, path: str, what: str, who: str) -> float:
             told = "a table"
         case other:
             told = f"the text {shortened(str(other), _SHOWN)!r}"
-    raise TrialError(f"{who} printed JSON in which {path} is {told}, and {what} must be one number")
+    raise TrialError(f"{who} printed JSON in which {path} is {told}, but {what} must be a single number")
 
 
 def _document(text: str) -> Any:
-    """Returns the JSON of a text, or of its last line that is JSON; None if there is none."""
+    """Returns the parsed JSON of a whole text, or else of the last of its lines that is JSON; None if there is no
+    JSON."""
     for part in (text, *reversed(text.splitlines())):
         if part.strip().startswith(("{", "[")):
             try:
@@ -140,7 +151,8 @@ def _document(text: str) -> Any:
 
 
 def _at(value: Any, parts: list[str]) -> Iterator[Any]:
-    """Yields the values that a path leads to. Keys may have dots themselves, such as `p(99.9)`."""
+    """Yields the values at a path in parsed JSON. A key may itself contain dots, such as `p(99.9)`, so several keys can
+    match."""
     if not parts:
         yield value
     elif isinstance(value, list) and parts[0].isdecimal() and int(parts[0]) < len(value):

@@ -1,4 +1,5 @@
-"""The engine's binary as a process: where it is, how it is begun, and its last words when it fails."""
+"""Finds the engine's binary, starts it as a process, and explains in one sentence why a process of the engine
+failed."""
 
 from __future__ import annotations
 
@@ -19,11 +20,12 @@ from pgtrial.model.errors import StudyError
 
 _NAME = "pgtrial-engine"
 TAIL_LINES = 40
-"""The number of an engine's last lines that are kept for the case that it fails."""
+"""The number of an engine's last output lines that are kept, to explain a failure."""
 
 
 def engine_path() -> Path:
-    """Returns the engine's binary: $PGTRIAL_ENGINE, else beside this Python, else on PATH. Raises StudyError."""
+    """Returns the path of the engine's binary: $PGTRIAL_ENGINE, or else the binary in the directory of this Python, or
+    else the one on PATH. Raises StudyError."""
     if chosen := os.environ.get("PGTRIAL_ENGINE"):
         if not os.access(chosen, os.X_OK):
             raise StudyError(f"PGTRIAL_ENGINE names {chosen}, which is not an executable file; correct or unset it")
@@ -34,24 +36,24 @@ def engine_path() -> Path:
     path = str(beside) if os.access(beside, os.X_OK) else shutil.which(_NAME)
     if path is None:
         raise StudyError(
-            f"the load engine {_NAME} is neither beside {sys.executable} nor on PATH; "
-            "reinstall pgtrial, or set PGTRIAL_ENGINE to the binary"
+            f"the load engine {_NAME} is neither in the directory of {sys.executable} nor on PATH; reinstall pgtrial, "
+            "or set PGTRIAL_ENGINE to the binary"
         )
     return Path(path)
 
 
 @contextmanager
 def starting() -> Iterator[str]:
-    """Yields the engine's path, with which the caller starts the engine.
+    """Yields the path of the engine, which the caller starts within the context.
 
-    Raises StudyError if there is no engine, or if the system rejects it since it is built for another processor or C
-    library.
+    Raises StudyError if there is no engine, or if the operating system cannot run it because it is built for another
+    processor or C library.
     """
     engine = engine_path()
     try:
         yield str(engine)
     except OSError as error:
-        # ENOENT: the file is there, but not the dynamic loader that it names
+        # ENOENT: the file exists, but the dynamic loader that it names does not
         if error.errno not in (errno.ENOEXEC, errno.ENOENT):
             raise
         raise StudyError(
@@ -64,9 +66,9 @@ def starting() -> Iterator[str]:
 def begun(
     command: Sequence[str], target: Mapping[str, str], *, stdin: int = subprocess.DEVNULL, stderr: int, **options: Any
 ) -> subprocess.Popen[str]:
-    """Starts an engine with these words after its path, in the environment of its server.
+    """Starts an engine with these arguments, and with the PG* variables of its server.
 
-    The engine does not get Ctrl-C from the terminal: the lab gets it, and ends the engine.
+    The engine does not get Ctrl-C from the terminal. The lab gets it, and then ends the engine.
     """
     with starting() as engine:
         return subprocess.Popen(
@@ -85,7 +87,8 @@ def begun(
 def finished(
     command: Sequence[str | Path], target: Mapping[str, str], *, stderr: int = subprocess.PIPE, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program to its end without input, in the environment of its server. Returns output and status."""
+    """Runs a program until it ends, without input and with the PG* variables of its server. Returns its output and exit
+    status."""
     return subprocess.run(
         command,
         env=environment(target),
@@ -100,30 +103,33 @@ def finished(
 
 
 def environment(target: Mapping[str, str]) -> dict[str, str]:
-    """Returns the engine's environment: this process's without stray PG* variables, then the target's PG* values."""
+    """Returns the engine's environment: that of this process without its PG* variables (except PGPASSFILE), and the PG*
+    variables of the target."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PG") or key == "PGPASSFILE"}
     return kept | dict(target)
 
 
 def lua_environment(folder: Path) -> dict[str, str]:
-    """Returns the variables by which the engine finds Lua modules beside a script, then where sysbench looks."""
+    """Returns the environment variables that make the engine look for Lua modules first in the folder of the script,
+    and then where sysbench looks for them."""
     return {"LUA_PATH": f"{folder}/?.lua;;"}
 
 
 def lines_of(stream: IO[str] | None) -> Iterator[str]:
-    """Yields the lines of an engine's output that are not empty."""
-    # text mode ends a line at a carriage return too, with which progress is redrawn
+    """Yields the lines of an engine's output without blank ones."""
+    # in text mode, a carriage return ends a line too: the engine redraws its progress with it
     yield from (line.strip() for line in stream or () if line.strip())
 
 
 def last_words(tail: Sequence[str], status: int | None) -> str:
-    """Returns why an engine ended: its last complaint, else its last line, or the signal that killed it."""
+    """Returns why an engine ended, in one sentence: its last error message, or else its last line, or the signal that
+    killed it."""
     if status is not None and status < 0:
         return f"the engine was killed by {signal.Signals(-status).name}"
     return last_complaint(tail) or f"the engine ended with status {status} and said nothing"
 
 
 def last_complaint(tail: Sequence[str]) -> str | None:
-    """Returns the last line that speaks of an error, else the last one; None without lines."""
+    """Returns the last line that mentions an error, or else the last line; None if there are no lines."""
     spoken = [line for line in tail if "error" in line.lower() or "fatal" in line.lower()] or list(tail)
     return spoken[-1] if spoken else None

@@ -11,9 +11,10 @@ from pgtrial.model.errors import TrialError
 
 
 def failed_queries(options: Sequence[str], env: Mapping[str, str], longest_s: float) -> dict[str, ScriptFailure]:
-    """Returns the queries that fail, by name; a query that is cancelled at its limit does not fail.
+    """Runs each query once, and returns the failures by the name of the query. A query that is cancelled at its time
+    limit does not count as failed.
 
-    `options` are those of the engine. Raises StudyError, and TrialError if the engine cannot go on.
+    `options` are the engine's options. Raises StudyError, and TrialError if the engine cannot go on.
     """
     failed: dict[str, ScriptFailure] = {}
     with EngineRun(load_command("suite", options, env), env) as run:

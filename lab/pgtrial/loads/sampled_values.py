@@ -1,4 +1,4 @@
-"""Samples values for variables of scripts: distinct ones of a column, drawn by a seed."""
+"""Samples values for the variables of scripts: distinct values of a table's column, chosen at random by a seed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from pgtrial.model.errors import StudyError, one_line
 from pgtrial.model.study.own_data import column_parts
 
 MOST = 100_000
-"""The largest number of values of a variable."""
+"""The largest number of values that are sampled for one variable."""
 
 _SAMPLE = """SELECT text
     FROM (SELECT DISTINCT {column}::pg_catalog.text AS text FROM {table} WHERE {column} IS NOT NULL) AS all_values
     ORDER BY pg_catalog.md5(text OPERATOR(pg_catalog.||) %s::pg_catalog.text), text COLLATE pg_catalog."C" LIMIT %s"""
-"""The same rows give the same values, wherever the rows lie. Names are looked up as by the load: ours are qualified."""
+"""Samples a column so that the same rows always give the same values, whatever their physical order is. The user's
+names are looked up by the search path of the load, so all names of PostgreSQL's own objects are qualified."""
 
 _IS_NUMBER = """SELECT typcategory OPERATOR(pg_catalog.=) 'N'::pg_catalog."char" FROM pg_catalog.pg_type
     WHERE oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.pg_typeof({column}) FROM {table} LIMIT 1)::pg_catalog.oid"""
@@ -34,10 +35,11 @@ _ABSENT = """SELECT pg_catalog.count(*) FROM pg_catalog.unnest(%s::pg_catalog.te
 def draw_values(
     session: Session, columns: Mapping[str, str], seed: int, *, where: str | None = None
 ) -> dict[str, list[str]]:
-    """Returns distinct values of each variable's column, drawn by a seed; `session` is one of `connect_as_load`.
+    """Returns sampled values for each variable: distinct values of its column, chosen by the seed. `columns` maps
+    variables to columns, and `session` is one of `connect_as_load`.
 
-    `where` is the key that names the columns, for messages; None: `[load] values`. Raises StudyError if a column is
-    missing or has no values.
+    In messages, `where` is the key of the study file that names the columns, `[load] values` by default. Raises
+    StudyError if a column is missing or has no values.
     """
     key = where or marks.key("load", "values")
     return {name: _values(session, column, seed, f"{key}: {name} = {column}") for name, column in columns.items()}
@@ -46,9 +48,9 @@ def draw_values(
 def check_values(
     session: Session, columns: Mapping[str, str], drawn: Mapping[str, Sequence[str]], first: str, arm: str
 ) -> None:
-    """Looks for the values that were drawn on the first arm in the same columns of another arm.
+    """Checks that another arm has the values that were sampled on the first arm, in the same columns.
 
-    Raises StudyError if some are missing: statements would find no rows for them, and be faster for that reason.
+    Raises StudyError if values are missing: statements would find no rows for them, and be faster for that reason.
     """
     for name, column in columns.items():
         try:
@@ -73,10 +75,11 @@ def _share(absent: int, of: int) -> str:
 def write_values(
     session: Session, columns: Mapping[str, str], drawn: Mapping[str, Sequence[str]], folder: Path, *, as_text: bool
 ) -> dict[str, Path]:
-    """Writes the values of each variable into a file, one value a line; `session` is one of `connect_as_load`.
+    """Writes the sampled values of each variable into a file, one value per line. `session` is one of
+    `connect_as_load`.
 
-    Returns the files by variable. With `as_text` the values stand in the text of statements, where those that are no
-    numbers need quotes.
+    Returns the files by variable. With `as_text` the values are inserted into the text of statements, so values that
+    are not numbers are written in quotes.
     """
     files = {}
     for name, column in columns.items():
@@ -84,7 +87,8 @@ def write_values(
         if as_text and not _is_number(session, column):
             values = [sql.Literal(value).as_string() for value in values]
         files[name] = folder / f"{name}.values"
-        # the values are the user's data, and the engine that reads them runs as this account
+        # only this account may read the values, since they are the user's data; the engine that reads them runs as this
+        # account
         LOCAL.write_text(files[name], "".join(f"{value}\n" for value in values), mode=0o600)
     return files
 
@@ -117,6 +121,7 @@ def _is_number(session: Session, column: str) -> bool:
 
 
 def _filled(query: str, column: str) -> bytes:
-    """Returns the query with table and column as the study writes them: names, quoted where that is needed."""
+    """Returns the query with the table and the column as the study file writes them, where the user has already quoted
+    names that need quotes."""
     table, name = column_parts(column) or ("", "")
     return query.format(table=table.replace("%", "%%"), column=name.replace("%", "%%")).encode()

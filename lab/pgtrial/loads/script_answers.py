@@ -1,6 +1,6 @@
-"""Runs the statements of a script with given values, each draw in a transaction that is rolled back, and notes the rows
-that they return: their number, and a digest that does not depend on their order.
-"""
+"""Runs the statements of a script with given values of its variables, in transactions that are rolled back, and returns
+for each statement the number of rows and a digest of them that does not depend on their order. By these answers pgtrial
+compares the data of two arms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MODULUS = 1 << 256
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows that a statement returned."""
+    """The answer of a statement: the number of rows that it returned, and their digest."""
 
     rows: int
     digest: str
@@ -31,16 +31,16 @@ class Answer:
 
 @dataclass(frozen=True)
 class Bound:
-    """A statement of a script with the values of its parameters in one draw."""
+    """A statement of a script, with one value for each of its parameters."""
 
     number: int
-    """The place of the statement among the commands of the script, counted from 0."""
+    """The position of the statement among the commands of the script, counted from 0."""
     sql: str
     values: Sequence[str]
 
 
 class AnswerRefused(Exception):
-    """The server did not execute a statement."""
+    """The error for a statement that the server did not execute."""
 
     def __init__(self, number: int, sqlstate: str | None, words: str) -> None:
         super().__init__(words)
@@ -48,11 +48,12 @@ class AnswerRefused(Exception):
 
 
 TOO_SLOW = "57014"
-"""SQLSTATE of a statement that its time limit has ended."""
+"""The SQLSTATE (query_canceled) of a statement that was cancelled at its time limit."""
 
 
 def answers_of(session: Session, statements: Sequence[Bound], limit_s: float, *, read_only: bool) -> list[Answer]:
-    """Returns the answers of the statements that return rows, in their order; nothing of what they change stays.
+    """Runs the statements in one transaction that is rolled back, and returns the answers of the statements that return
+    rows, in their order.
 
     `session` is one of `connect_as_load`. Raises AnswerRefused, and psycopg.OperationalError.
     """
@@ -62,7 +63,7 @@ def answers_of(session: Session, statements: Sequence[Bound], limit_s: float, *,
         if read_only:
             session.execute("SET TRANSACTION READ ONLY")
         for statement in statements:
-            if first_word(statement.sql) in TRANSACTION:  # each draw is one transaction
+            if first_word(statement.sql) in TRANSACTION:  # all statements run in one transaction here
                 continue
             if first_word(statement.sql) == "copy":
                 raise AnswerRefused(statement.number, None, "it has COPY")
@@ -86,7 +87,8 @@ def _executed(session: Session, statement: Bound) -> PGresult:
 
 
 def _answer(result: PGresult) -> Answer:
-    """Returns the number of rows, and a sum of their digests that is the same in any order and counts repetitions."""
+    """Returns the answer in a result: the number of rows, and the sum of the digests of the rows, which is the same in
+    any order and in which a repeated row counts each time."""
     total = 0
     for row in range(result.ntuples):
         digest = hashlib.sha256(b"".join(_cells(result, row)))
@@ -101,5 +103,5 @@ def _cells(result: PGresult, row: int) -> Iterator[bytes]:
 
 
 def in_words(values: Mapping[str, str]) -> str:
-    """Returns values of variables for people: `id = 7, who = 'anna'`."""
+    """Returns the values of variables as a phrase for messages: `id = 7, who = 'anna'`."""
     return ", ".join(f"{name} = {value}" for name, value in values.items())

@@ -1,4 +1,4 @@
-"""The commands of pgbench scripts as the engine reads them, and one run of a script."""
+"""Lists the commands of pgbench scripts, as the engine parses them, and runs a script once."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ _ERROR = "pgbench: error: "
 
 @dataclass(frozen=True)
 class ScriptCommand:
-    """A statement or a backslash command."""
+    """A command of a script: an SQL statement or a backslash command."""
 
     line: int
     """The line of the script on which the command begins, counted from 1."""
     text: str
     """The first line of the command."""
     sql: str | None
-    """The statement with parameters in the place of variables; None for a backslash command."""
+    """The SQL statement, with parameters in place of variables; None for a backslash command."""
     variables: Sequence[str]
-    """The variables for which its parameters stand."""
+    """The variables for which the parameters stand, in the order of the parameters."""
     values: Sequence[Sequence[str]] = ()
-    """The values of its parameters in a client's first transactions.
+    """The values of the parameters in the first transactions of one client, one sequence for each transaction.
 
-    Transactions in which only a server or a shell knows a value are left out.
+    Transactions are left out if a value is known only after a query or a shell command has run.
     """
     sent: Sequence[str] = ()
-    """The text of a whole transaction, which the simple protocol sends at once."""
+    """The texts of the whole first transactions, which the simple protocol sends in one message each."""
 
     def place_in(self, file: str) -> str:
-        """Returns where the command stands in a file: `orders.sql, line 3 (select 1;)`."""
+        """Returns the position of the command for messages, such as `orders.sql, line 3 (select 1;)`."""
         return f"{file}, line {self.line} ({shortened(' '.join(self.text.split()), STATEMENT_LENGTH)})"
 
 
 @dataclass(frozen=True)
 class ScriptFailure:
-    """Why a script did not run to its end."""
+    """The reason why a script did not run to its end."""
 
     words: str
     sqlstate: str | None = None
-    """The SQLSTATE with which the server has refused a statement; None if it has not refused one."""
+    """The SQLSTATE with which the server rejected a statement; None if the server rejected none."""
     command: int | None = None
-    """The number of the failed command in the script, counted from 0; None if none was under way."""
+    """The position of the failed command in the script, counted from 0; None if no command was running."""
 
 
 def script_commands(options: Sequence[str]) -> list[ScriptCommand]:
-    """Returns the commands of the scripts that pgbench's options name.
+    """Returns the commands of the scripts that these options of pgbench name.
 
-    Raises StudyError in the engine's words, which begin with the script's path.
+    Raises StudyError with the engine's message, which begins with the path of the script.
     """
     with starting() as engine:
         done = finished([engine, "pgbench", *options, "--list-commands"], {})
@@ -78,8 +78,8 @@ def script_commands(options: Sequence[str]) -> list[ScriptCommand]:
 def run_once(
     front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str], limit_s: float
 ) -> ScriptFailure | None:
-    """Runs the front end once, with `options` that limit it to one transaction. Returns why that failed, or None.
-    Raises StudyError."""
+    """Runs a front end of the engine once, with `options` that limit it to one transaction. Returns why the transaction
+    failed, or None. Raises StudyError."""
     failure: ScriptFailure | None = None
     with EngineRun(load_command(front_end, options, env), env) as run:
         try:
@@ -88,7 +88,7 @@ def run_once(
                     words = event["message"].splitlines()[0].removeprefix("ERROR:").strip()
                     failure = ScriptFailure(words, event["sqlstate"], event["command"])
         except TrialError:
-            return ScriptFailure(f"it has not ended after {limit_s:.0f}s, the limit of a rehearsal")
+            return ScriptFailure(f"it was still running after {limit_s:.0f}s, the time limit of a rehearsal")
         if run.finish() == 0 and failure is None:
             return None
         return failure or ScriptFailure(run.last_words().removeprefix(_ERROR))

@@ -1,4 +1,4 @@
-"""The statements that a load sends, found out by a short run of one client, for loads that no file lists."""
+"""Finds the statements that a load sends by a short run with one client, for loads whose statements no file lists."""
 
 from __future__ import annotations
 
@@ -14,27 +14,31 @@ from pgtrial.model.errors import TrialError
 from pgtrial.store.temporary import temporary_folder
 
 _LIMIT_S = 30.0
-"""The longest time that the run takes, seconds. Statements that were sent until then count, also if the run fails."""
+"""The longest time that the run may take, in seconds. The statements that were sent until then are returned even if the
+run fails."""
 _LONGEST = 10_000
-"""The longest statement that is kept, in characters; longer ones are such as an INSERT of many rows."""
+"""The length, in characters, beyond which statements are dropped; such statements are usually an INSERT of many
+rows."""
 
 
 @dataclass(frozen=True)
 class SentText:
-    """A statement as the engine has sent it once, with its parameters."""
+    """A statement as the engine sent it once, with the values of its parameters."""
 
     sql: str
-    """The statement as the server parses it, with `$1` where a parameter stands."""
+    """The statement as the server parses it, with `$1` in place of the first parameter."""
     values: Sequence[str | None]
-    """The values of its parameters; None for NULL."""
+    """The values of the parameters; None for NULL."""
     sent: str | None
-    """The whole text, where the protocol puts the values into it."""
+    """The whole text that was sent, if the protocol inserts the values into it; else None."""
 
 
 def sent_statements(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[SentText]:
-    """Runs a load that ends by itself, and returns what it sent: each text with its first executions.
+    """Runs a load that ends by itself, and returns the statements that it sent: each distinct text with its first few
+    executions.
 
-    Raises StudyError and StoreError as EngineRun does. A load that fails still returns what it sent.
+    Raises StudyError and StoreError like EngineRun. If the load fails, the statements that it sent until then are
+    returned.
     """
     with temporary_folder() as folder:
         file = folder / "statements.jsonl"
@@ -45,6 +49,6 @@ def sent_statements(front_end: FrontEnd, options: Sequence[str], env: Mapping[st
         lines = read_text(file).splitlines() if file.exists() else []
     found = []
     for line in lines:
-        with suppress(ValueError):  # the last line of an engine that was killed may be cut
+        with suppress(ValueError):  # if the engine was killed, its last line may be incomplete
             found.append(SentText(**json.loads(line)))
     return [one for one in found if len(one.sent or one.sql) <= _LONGEST]

@@ -1,4 +1,4 @@
-"""Files of plain SQL: splits them into statements, fills in variables as pgbench and psql do, and runs them."""
+"""Splits files of plain SQL into statements, replaces variables in them as pgbench and psql do, and runs them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from pgtrial.model.units import STATEMENT_LENGTH, shortened
 from pgtrial.store.files import first_line
 
 _GONE = "57P"
-"""The beginning of SQLSTATEs with which a server ends sessions; a connection that broke has none."""
+"""The first characters of the SQLSTATEs with which a server ends sessions. The error of a connection that broke has no
+SQLSTATE."""
 
 
 _COPY = re.compile(r"(COPY\s.+?\sFROM\s+)'([^']+)'(.*)\Z", re.IGNORECASE | re.DOTALL)
@@ -35,9 +36,11 @@ class Statement:
 
 
 def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
-    """Returns the statements of a file, with variables filled in: `:name` as it is, `:'name'` as a quoted text.
+    """Returns the statements of a file, with variables replaced by their values: `:name` by the value as it is,
+    `:'name'` by the value as a quoted SQL literal.
 
-    Other names after a colon stay as they are, as do those in quoted texts, comments and bodies of functions ($$).
+    A name after a colon that is not a variable stays as it is. Nothing is replaced in quoted texts, comments and
+    dollar-quoted bodies of functions.
     """
     text = text.removeprefix(BYTE_ORDER_MARK)
     complete: list[Statement] = []
@@ -63,35 +66,39 @@ def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:
 
 
 def _statement(parts: list[str], text: str, begin: int) -> list[Statement]:
-    """Returns the statement that consists of these parts, or nothing if they are blank. Its line is that of the first
-    character after `begin` that is not white space: comments before the statement are already skipped."""
+    """Joins the parts to one statement. Returns it in a list, which is empty if the parts are blank. The line of the
+    statement is that of the first character after `begin` that is not white space; comments before the statement are
+    already skipped."""
     whole = "".join(parts).strip()
     first = len(text) - len(text[begin:].lstrip())
     return [Statement(whole, text.count("\n", 0, first) + 1)] if whole else []
 
 
 def names_in(text: str) -> set[str]:
-    """Returns the names of variables that a file may have filled in."""
+    """Returns the names after colons in a file, which may be variables."""
     return {token.name for token in Scanner().tokens(text) if token.name}
 
 
 def reads_rows(statement: str) -> bool:
-    """True if a statement, which no comment precedes, takes rows from its session: COPY ... FROM STDIN."""
+    """True if a statement is COPY ... FROM STDIN, which takes rows from its session. The statement must not begin with
+    a comment."""
     return _COPY_STDIN.match(statement) is not None
 
 
 def objection(statement: str) -> str | None:
-    """Returns why a session cannot run a statement alone, as the rest of a sentence; None if no reason is known."""
+    """Returns why pgtrial cannot run a statement, with a remedy, as the rest of a sentence; None if pgtrial can."""
     if (command := _COMMAND.match(statement)) is not None:
         return f"{command[0]} is a command of psql, which pgtrial does not run; write SQL in its place"
     if _COPY_STDOUT.match(statement) is not None:
-        return "nobody reads the rows of COPY ... TO STDOUT; write SELECT, or remove it"
+        return (
+            "pgtrial does not read the rows of COPY ... TO STDOUT; write SELECT in its place, or remove the statement"
+        )
     return None
 
 
 @dataclass(frozen=True)
 class SqlFiles:
-    """The files of a pack, with the values of its variables."""
+    """The SQL files of a pack, with the values of its variables."""
 
     pack: str
     files: Mapping[str, str]
@@ -103,9 +110,10 @@ class SqlFiles:
     def run(
         self, session: Session | MarkingSession, file: str, report: Callable[[str], None] = lambda line: None
     ) -> None:
-        """Runs all statements of a file; `COPY table FROM 'rows.csv'` reads that file of the pack.
+        """Runs all statements of a file. `COPY table FROM 'rows.csv'` reads the file rows.csv of the pack.
 
-        Raises StudyError naming file, line and statement with the server's words; TrialError if the server is gone.
+        Raises StudyError with the file, the line, the statement and PostgreSQL's message, or TrialError if the server
+        does not answer any more.
         """
         todo = statements(self.files[file], self.variables)
         for number, statement in enumerate(todo, 1):
@@ -113,19 +121,20 @@ class SqlFiles:
             self._run(session, file, statement)
 
     def rows(self, session: Session, file: str) -> list[tuple[object, ...]]:
-        """Runs a file, and returns all rows that its statements return. Raises as `run` does."""
+        """Runs all statements of a file, and returns the rows of all of them. Raises the same errors as `run`."""
         todo = statements(self.files[file], self.variables)
         return [row for statement in todo for row in self._run(session, file, statement)]
 
     def _run(self, session: Session | MarkingSession, file: str, statement: Statement) -> list[tuple[object, ...]]:
-        """Runs one statement, and returns the rows that it returns."""
+        """Runs one statement, and returns its rows."""
         try:
             if (against := objection(statement.text)) is not None:
                 raise StudyError(f"the pack {self.pack}: {file}, line {statement.line}: {against}")
             if reads_rows(statement.text):
                 raise StudyError(
-                    f"the pack {self.pack}: {file}, line {statement.line}: a pack has the rows of a COPY in a file of "
-                    "their own; put them in its folder as rows.csv or rows.tsv, and write COPY ... FROM 'rows.csv'"
+                    f"the pack {self.pack}: {file}, line {statement.line}: pgtrial does not read the rows of COPY ... "
+                    "FROM STDIN here; put them into the file rows.csv or rows.tsv in the folder of the pack, and "
+                    "write COPY ... FROM 'rows.csv'"
                 )
             copied = _COPY.match(statement.text)
             if copied is not None:
@@ -146,8 +155,8 @@ class SqlFiles:
         name = copied[2]
         if name not in self.files:
             raise StudyError(
-                f"the pack {self.pack}: {file}, line {statement.line}: COPY reads {name!r}, which is not in its "
-                "folder; the rows lie there, in a file that ends in .csv or .tsv"
+                f"the pack {self.pack}: {file}, line {statement.line}: COPY reads {name!r}, which is not in the folder "
+                "of the pack; put the rows there, in a file whose name ends in .csv or .tsv"
             )
         with session.cursor() as cursor, cursor.copy(f"{copied[1]}STDIN{copied[3]}".encode()) as copy:
             copy.write(self.files[name])

@@ -1,7 +1,9 @@
-"""Finds where statements of SQL end, by the rules of psql (psqlscan.l): quotes, comments, parentheses, BEGIN ATOMIC.
+"""Finds the ends of SQL statements by the rules of psql (psqlscan.l), which know quotes, comments, parentheses and
+BEGIN ATOMIC.
 
 A semicolon does not end a statement within parentheses (`CREATE RULE ... DO (a; b)`), nor within the body of a function
-or procedure in standard SQL (`BEGIN ATOMIC ... END`). The text may come in pieces, such as the lines of a large file.
+or procedure in standard SQL (`BEGIN ATOMIC ... END`). The text can be given in pieces, such as the lines of a large
+file.
 """
 
 from __future__ import annotations
@@ -43,9 +45,10 @@ Kind = Literal["comment", "quoted", "literal", "name", "end", "other"]
 
 @dataclass(frozen=True)
 class Token:
-    """A part of a text. A comment or quoted text that began in an earlier piece, or ends in a later one, is one too.
+    """A token of an SQL text. If a comment or quoted text extends over several pieces of the text, its part in each
+    piece is a token.
 
-    `name` is that of a variable: `:name`, or `:'name'` of the kind `literal`.
+    `name` is the name of a variable: the token is `:name`, or `:'name'` if its kind is `literal`.
     """
 
     kind: Kind
@@ -55,37 +58,39 @@ class Token:
 
 
 class Scanner:
-    """Reads pieces of a text one after the other."""
+    """Reads an SQL text piece by piece, and keeps its state between the pieces."""
 
     def __init__(self) -> None:
         self._inside: str | None = None
-        """The kind of comment or quoted text that a piece left open; None if nothing is open."""
+        """The kind of comment or quoted text that is still open at the end of the last piece; None if none is."""
         self._comments = 0
-        """The number of block comments that are open; they nest."""
+        """The number of block comments that are open, since they can be nested."""
         self._dollar = ""
         self._escapes = False
-        """True if a backslash in plain quotes escapes: SET standard_conforming_strings = off, as old dumps have it."""
+        """True if a backslash in plain quotes escapes the next character, since the text has SET
+        standard_conforming_strings = off, as old dumps do."""
         self.ended: list[str] = []
-        """The first words of the statement that ended last, in small letters."""
+        """The first words, in lower case, of the statement that ended last."""
         self._begin()
 
     def _begin(self) -> None:
-        """Resets what is known about the statement, since a new one begins."""
+        """Resets the state of the current statement, since a new statement begins."""
         self.under_way = False
-        """True if a statement has begun: there was anything but white space and comments."""
+        """True if the current statement has begun: it has more than white space and comments."""
         self._parentheses = 0
         self._bodies = 0
-        """The number of BEGIN and CASE that are open in the body of a function."""
+        """The number of BEGIN and CASE in the body of a function that have no END yet."""
         self._words: list[str] = []
-        """The first words of the statement, in small letters."""
+        """The first words of the current statement, in lower case."""
 
     @property
     def between(self) -> bool:
-        """True if what comes next begins a statement."""
+        """True if the scanner is between two statements, so that the next text begins a new one."""
         return not self.under_way and self._inside is None
 
     def tokens(self, text: str) -> Iterator[Token]:
-        """Yields the tokens of the next piece; text between them belongs to the statement as it is."""
+        """Yields the tokens of the next piece. The text between tokens, such as white space and operators, is part of
+        the statement."""
         place = 0
         if self._inside is not None:
             kind: Kind = "comment" if self._inside == "comment" else "quoted"
@@ -104,7 +109,8 @@ class Scanner:
             self.under_way = True
 
     def _token(self, match: re.Match[str]) -> Token:
-        """Returns one token. Of a block comment or a quoted text it is the opening, and `_inside` is set then."""
+        """Returns the token for a match. For a block comment or quoted text, the token covers only the opening mark,
+        and `_inside` is set."""
         start, end = match.span()
         group = match.lastgroup or ""
         if group in ("line_comment", "comment"):
@@ -144,7 +150,8 @@ class Scanner:
             self._bodies -= 1
 
     def _close(self, text: str, place: int) -> int:
-        """Returns the place behind the end of what is open, or the end of the piece, which leaves it open."""
+        """Returns the offset behind the end of the comment or quoted text that is open; if it does not end in this
+        piece, the length of the piece."""
         if self._inside == "dollar":
             at = text.find(self._dollar, place)
             if at < 0:

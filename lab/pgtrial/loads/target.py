@@ -1,4 +1,5 @@
-"""The address of a server: for the engine as PG* variables, for the lab as a psycopg connection."""
+"""Describes the address of a server with its database and user, as PG* variables for the engine and as a psycopg
+connection for the lab. Also opens the lab's sessions with the settings that they need."""
 
 from __future__ import annotations
 
@@ -38,24 +39,26 @@ _WITH_VARIABLE = frozenset(
         *("client_encoding", "connect_timeout", "target_session_attrs"),
     )
 )
-"""The connection parameters beyond the address that have an environment variable, as in libpq's documentation."""
+"""The libpq connection parameters, apart from the address, that have an environment variable according to libpq's
+documentation."""
 
 _NAMED_OTHERWISE = {"application_name": "PGAPPNAME", "connect_timeout": "PGCONNECT_TIMEOUT"}
-"""The parameters whose variable is not `PG` and their name in capitals without underscores."""
+"""The variables of parameters for which the rule does not hold: `PG` and the name of the parameter in capitals without
+underscores."""
 
 CONNECT_TIMEOUT_S = 10
 
 KEEPALIVES = {"keepalives_idle": 20, "keepalives_interval": 5, "keepalives_count": 4}
-"""A network that is cut ends a session that waits within a minute, the lab's or one of an engine that makes data; the
-system's own default is hours."""
+"""The TCP keepalive parameters of sessions. If the network is cut, they end a waiting session within a minute, where
+the operating system's default is hours. They apply to the lab's sessions, and to those of an engine that makes data."""
 
 _UNANSWERED_MS = 40_000
-"""The time, in milliseconds, after which a network that is cut ends a session of the lab's with a statement under way;
-the system's own default is a quarter of an hour."""
+"""The value of tcp_user_timeout, in milliseconds: if the network is cut while a statement runs, a session of the lab
+ends after this time. The operating system's default is a quarter of an hour."""
 
 _MOMENTS = ("timestamptz", "timestamp", "date", "time", "timetz", "interval")
-"""The types of dates, times and intervals. Their values are left as text: how the server writes them depends on its
-settings, and the lab calculates with none of them."""
+"""The types of dates, times and intervals. The lab reads their values as text, because the server's settings decide how
+it writes them, and the lab does not calculate with them."""
 
 _TEXTS = ("text", "varchar", "bpchar", "name", '"char"')
 
@@ -66,7 +69,8 @@ TIME_LIMITS = (
     "idle_session_timeout",
     "transaction_timeout",
 )
-"""Settings that end what takes long. The lab's own sessions do not have them: they wait through a load, and vacuum."""
+"""The settings that end sessions or statements that take long. The lab switches them off in its own sessions, which
+wait through a whole load and run VACUUM."""
 
 _WITHOUT_LIMIT = """SELECT pg_catalog.set_config('statement_timeout', '0', false)
     WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) :process"""
@@ -84,17 +88,19 @@ _OF_LAB = {
     "bytea_output": "hex",
     "extra_float_digits": "1",
 }
-"""Settings of the lab's own sessions, whatever a role, a database or a server has: their statements find nothing of a
-user's schemas, no function, operator, type or table, and no policy of a table runs by the rights of the lab's role.
-They are sent no messages below warnings, may write, mean what they say, and get numbers in full.
+"""Settings that the lab's own sessions have, whatever is set for the role, the database or the server. With them, the
+lab's statements use no function, operator, type or table of a user's schema, and run no row-security policy with the
+rights of the lab's role. The sessions get no messages below warnings, may write, read SQL with standard meanings, and
+get numbers with all digits.
 
-All may be set by any role. Settings of the planner are not among them: they cost the lab time, and change no answer.
+Any role may change all of these settings. Settings of the planner are left as they are: they can make the lab's queries
+slower, but do not change their results.
 """
 
 _PATH_OF_LAB = f"SET LOCAL search_path = {_OF_LAB['search_path']}"
 
 CHANGED_BY_LAB = (*TIME_LIMITS, *_OF_LAB)
-"""Settings in which the lab's own sessions may differ from those of the load."""
+"""The settings whose values may differ between the lab's own sessions and those of the load."""
 
 _HAS_OTHERWISE = f"""SELECT pg_catalog.set_config(name, text, false) FROM (
     SELECT name, '0'::pg_catalog.text AS text
@@ -102,10 +108,10 @@ _HAS_OTHERWISE = f"""SELECT pg_catalog.set_config(name, text, false) FROM (
     :settings) AS wanted
     WHERE pg_catalog.current_setting(name, true) OPERATOR(pg_catalog.<>) text
         AND pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) :process"""
-"""Sets what a session has otherwise. Behind a pooler, which answers with another number of a process, it sets nothing:
-that session may later be another client's. It is the first statement of a session, under the search path of the role,
-the database or the server: so all that it names is qualified, and each argument has the very type of its parameter.
-"""
+"""SQL that changes the settings of a session that differ from those wanted. Behind a pooler it changes nothing, since
+the server's session may later belong to another client; a pooler is recognised by a process number that differs. This
+is the first statement of a session and runs under the search path of the role, the database or the server, so all names
+in it are qualified, and each argument has exactly the type of its parameter."""
 
 _FOR_LOAD = _HAS_OTHERWISE.replace(":settings", "")
 _FOR_LAB = _HAS_OTHERWISE.replace(
@@ -117,27 +123,30 @@ _FOR_LAB = _HAS_OTHERWISE.replace(
 
 _SCHEMAS = """SELECT n.oid FROM pg_catalog.unnest(pg_catalog.current_schemas(true)) WITH ORDINALITY AS s (name, place)
     JOIN pg_catalog.pg_namespace n ON n.nspname OPERATOR(pg_catalog.=) s.name ORDER BY s.place"""
-"""Finds the schemas of the search path. All names in it are qualified, since it also runs under the load's own path."""
+"""SQL that returns the OIDs of the schemas in the search path, in their order. All names in it are qualified, since it
+also runs under the load's own path."""
 
 _ALONE = re.compile(rb"\s*(VACUUM|CHECKPOINT|ALTER\s+SYSTEM|COMMENT|SET|RESET|SHOW|DEALLOCATE)\b", re.IGNORECASE)
-"""Statements that call nothing by name, among them those that run in no transaction block."""
+"""Matches statements that need no search path, because they call no function or operator. Those that cannot run in a
+transaction block are among them."""
 
 _SPLITS = re.compile(r"[\\ \t\n\r\f\v]")
-"""Matches characters at which the server splits the parameter `options`, and backslashes, which escape them.
+"""Matches the characters that must be escaped in the connection parameter `options`: white space, at which the server
+splits it, and backslashes.
 
 See pg_split_opts in PostgreSQL.
 """
 
 _environment = threading.Lock()
 
-# errors of a session are raised; the driver's own warnings would appear between the lines of progress
+# errors of a session are raised as exceptions; warnings that psycopg logs would appear between the lines of progress
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 class _AnyText(Loader):
-    """Reads text of any bytes, with U+FFFD for what is no UTF-8.
+    """Loads text that may have any bytes, and replaces bytes that are not valid UTF-8 by U+FFFD.
 
-    A database in SQL_ASCII and a value of a setting may have other bytes.
+    Such bytes occur in databases with the encoding SQL_ASCII, and in values of settings.
     """
 
     def load(self, data: Buffer) -> str:
@@ -148,13 +157,14 @@ Session = psycopg.Connection[tuple[Any, ...]]
 
 
 class _PooledCursor(psycopg.ClientCursor[Any]):
-    """Sends each statement in one message with the search path of the lab, which ends with its transaction.
+    """A cursor for sessions behind a pooler. It sends each statement together with the lab's search path in one
+    message, so that the path ends with the statement's transaction.
 
-    Behind a pooler a setting of the session would stay with whichever client has that session next.
+    A setting of the whole session would stay in the server's session, which the pooler may give to another client next.
     """
 
     def execute(self, query: Any, params: Any = None, **options: Any) -> Self:
-        """Runs a statement, whose rows are those of the cursor. Raises psycopg.Error."""
+        """Runs a statement. The cursor then has its rows. Raises psycopg.Error."""
         text = self.mogrify(query, params).encode() if params else sql_bytes(self.connection, query)
         if _ALONE.match(text):
             return super().execute(text, **options)
@@ -166,9 +176,9 @@ class _PooledCursor(psycopg.ClientCursor[Any]):
 
 @dataclass(frozen=True)
 class Target:
-    """One server, one database, one user. Passwords are in no representation of it.
+    """The address of a server, with a database and a user. Passwords do not appear in its representation as text.
 
-    `name` is the host's, for TLS, where `host` is an address that was given beside it (`hostaddr`).
+    `name` is the host name for TLS if the user gave an IP address too (`hostaddr`), which is then in `host`.
     """
 
     host: str
@@ -179,11 +189,13 @@ class Target:
     extra: Mapping[str, str] = field(default_factory=dict, repr=False)
     name: str | None = None
     programs: Path | None = None
-    """The directory of the server's own programs, if the lab runs it on this machine."""
+    """The directory with the programs of the server's installation, if the lab runs the server on this machine; else
+    None."""
     load_name: str | None = None
-    """The application_name of the load's sessions; None if they name themselves."""
+    """The application_name of the load's sessions; None if the load's program sets it."""
     owner: str | None = None
-    """The role without superuser that owns the data and runs what the user has written; None if that is `user`."""
+    """The role without superuser rights that owns the data, and that runs scripts and SQL of the user; None if `user`
+    does so."""
     owner_password: str | None = field(default=None, repr=False)
 
     @property
@@ -197,14 +209,15 @@ class Target:
         return self.host.startswith(("/", "@", "127.")) or self.host in ("localhost", "::1")
 
     def without_secrets(self) -> dict[str, Any]:
-        """Returns the fields of the target for a record in a file, without any secret."""
+        """Returns the fields of the target, without passwords and other secrets, to be stored in a file."""
         fields = {"host": self.host, "port": self.port, "user": self.user, "dbname": self.dbname, "name": self.name}
         extra = {name: value for name, value in self.extra.items() if name not in SECRETS}
         return {**{name: value for name, value in fields.items() if value is not None}, "extra": extra}
 
     @classmethod
     def from_record(cls, fields: Mapping[str, Any]) -> Target:
-        """Returns the target whose fields `without_secrets` has returned, with the password from PGPASSWORD.
+        """Returns the target with the fields that `without_secrets` returned earlier, and with the password in
+        PGPASSWORD.
 
         Raises TypeError if the record has fields that a target does not have.
         """
@@ -212,16 +225,19 @@ class Target:
 
     @property
     def for_load(self) -> Target:
-        """Returns the same server by the role that owns the data: for loads, restores and whatever evaluates data.
+        """The same server, with the role that owns the data as its user. Loads and restores use it, and all queries
+        that evaluate data.
 
-        A function, a trigger or an index of the data that runs in such a session has no superuser's rights.
+        If the data have a function, a trigger or an index expression that runs code, the code has no superuser rights
+        in such a session.
         """
         if self.owner is None:
             return self
         return replace(self, user=self.owner, password=self.owner_password, owner=None, owner_password=None)
 
     def environment(self) -> dict[str, str]:
-        """Returns the PG* variables that lead a client here, as the load's role; PGPASSWORD alone has the password."""
+        """Returns the PG* variables with which a client connects to this server as the load's role. Only PGPASSWORD
+        contains the password."""
         if self.owner is not None:
             return self.for_load.environment()
         variables = {"PGHOST": self.host, "PGPORT": str(self.port), "PGUSER": self.user, "PGDATABASE": self.dbname}
@@ -234,7 +250,7 @@ class Target:
         return variables if self.password is None else {**variables, "PGPASSWORD": self.password}
 
     def with_settings(self, settings: Mapping[str, str]) -> Target:
-        """Returns the same server, for sessions that have these settings from their beginning."""
+        """Returns a target for the same server, whose sessions have these settings from their beginning."""
         if not settings:
             return self
         escaped = {name: _SPLITS.sub(r"\\\g<0>", value) for name, value in settings.items()}
@@ -244,22 +260,22 @@ class Target:
     def connect(self, **parameters: Any) -> Session:
         """Opens a session of the lab's own, with autocommit. Raises psycopg.OperationalError.
 
-        It ignores the lab's PG* environment. Time limits that are set for the role or the server are not in force in
-        it, and its statements find nothing of a user's schemas: names of tables come from `names.py`, qualified.
-        Statements of the study run in sessions of `connect_as_load`.
+        The PG* variables of the lab's environment have no effect. Time limits that are set for the role or the server
+        are switched off in the session. Unqualified names refer to nothing in a user's schemas: `names.py` returns the
+        qualified names of tables. For statements of the study, use `connect_as_load`.
         """
         return self._connect(parameters, as_load=False)
 
     def connect_as_load(self, **parameters: Any) -> Session:
-        """Opens a session, by the role of the load, for statements that the study or its data have written.
+        """Opens a session of the load's role, for statements that the user's study or data contain.
 
-        Names mean there what they mean in the load's sessions: the lab's own statements within it need `lab_path`.
-        Raises psycopg.OperationalError.
+        Names in its statements refer to the same objects as in the load's sessions. The lab's own statements in such a
+        session need `lab_path`.
         """
         return self.for_load.connect_as_user(**parameters)
 
     def connect_as_user(self, **parameters: Any) -> Session:
-        """Opens a session like `connect_as_load`, but by the target's own role `user`: for statements that need a
+        """Opens a session like `connect_as_load`, but of the role `user` of this target: for statements that need a
         superuser, such as CREATE EXTENSION.
 
         Raises psycopg.OperationalError.
@@ -292,13 +308,13 @@ class Target:
 
 
 def value(session: Session, query: str, *parameters: object) -> Any:
-    """Returns the first column of the first row; None without a row. Raises psycopg.Error."""
+    """Runs a query, and returns the first column of its first row; None if there is no row. Raises psycopg.Error."""
     row = session.execute(query.encode(), parameters or None).fetchone()
     return row[0] if row else None
 
 
 def has_data_in(session: Session, directory: Path) -> bool:
-    """True if the server is the one of this data directory: at an address in use it is another that answers."""
+    """True if the server uses this data directory. Another server may answer if the address was already in use."""
     return Path(str(value(session, "SHOW data_directory"))) == directory
 
 
@@ -309,20 +325,22 @@ def backend_type(connection: Session) -> str:
 
 
 def open_session(conninfo: str = "", *, as_load: bool = False, **parameters: Any) -> Session:
-    """Opens a session as the lab needs it, also where a limit of milliseconds ends most of them at once.
+    """Opens a session with the settings that the lab needs. If a time limit of a few milliseconds ends most new
+    sessions at once, it tries again.
 
-    With `as_load` names mean what they mean in the load's sessions. Raises psycopg.OperationalError.
+    With `as_load`, names in the session's statements refer to the same objects as in the load's sessions. Raises
+    psycopg.OperationalError.
     """
     deadline = time.monotonic() + CONNECT_TIMEOUT_S
     while True:
         connection = psycopg.connect(conninfo, **parameters)
-        connection.prepare_threshold = None  # behind a pooler the next statement may be another session's
+        connection.prepare_threshold = None  # behind a pooler the next statement may run in another session
         try:
             _set_up(connection, _FOR_LOAD if as_load else _FOR_LAB)
             if not as_load and is_pooled(connection):
                 connection.cursor_factory = _PooledCursor
         except psycopg.Error as error:
-            is_ended = connection.broken  # by such a limit, whose message may not have arrived, or else for good
+            is_ended = connection.broken  # by such a limit, even if its message was lost, or for a lasting reason
             connection.close()
             if not is_ended or time.monotonic() > deadline:
                 raise psycopg.OperationalError(str(error)) from None
@@ -339,11 +357,13 @@ def _set_up(connection: Session, query: str) -> None:
         except psycopg.errors.QueryCanceled:
             if time.monotonic() > deadline:
                 raise
-            # a limit of milliseconds leaves time for no more than this statement, and sometimes not even for that
+            # a time limit of a few milliseconds leaves time for no more than this statement, and sometimes not even for
+            # that
             with suppress(psycopg.errors.QueryCanceled):
                 connection.execute(_with_process(_WITHOUT_LIMIT, connection))
         else:
-            # after a change it runs once more: a limit that expires while it is lifted cancels the next statement
+            # after a change the query runs once more: a limit that expires while it is switched off cancels the next
+            # statement
             if was_changed or not changes:
                 return
             was_changed = True
@@ -351,9 +371,10 @@ def _set_up(connection: Session, query: str) -> None:
 
 @contextmanager
 def lab_path(session: Session) -> Iterator[None]:
-    """Makes statements in a session of `connect_as_load` the lab's own within the context, in a transaction.
+    """A context manager for the lab's own statements in a session of `connect_as_load`: within it, a transaction has
+    the lab's search path.
 
-    The search path that the study's statements have set is there again afterwards.
+    Afterwards the session has the search path again that the study's statements had set.
     """
     with session.transaction():
         path = str(value(session, "SELECT pg_catalog.current_setting('search_path')"))
@@ -363,10 +384,10 @@ def lab_path(session: Session) -> Iterator[None]:
 
 
 def schemas_of_load(session: Session) -> list[int]:
-    """Returns the schemas in which unqualified names of the load are looked up, in the order of its search path. Raises
-    psycopg.Error."""
+    """Returns the OIDs of the schemas in which PostgreSQL looks up unqualified names of the load, in the order of the
+    load's search path. Raises psycopg.Error."""
     cursor = psycopg.Cursor(session)
-    # an open transaction has the lab's search path again afterwards
+    # the last statement gives an open transaction the lab's search path again
     cursor.execute(f"SET LOCAL search_path TO DEFAULT; {_SCHEMAS}; {_PATH_OF_LAB}".encode())
     cursor.nextset()
     return [oid for (oid,) in cursor.fetchall()]
@@ -377,17 +398,18 @@ def _with_process(query: str, connection: Session) -> bytes:
 
 
 def is_pooled(session: Session) -> bool:
-    """True if there is a pooler between the lab and the server, so that the next statement may run in another session
-    of the server. Raises psycopg.OperationalError."""
+    """True if a pooler is between the lab and the server, so that the next statement may run in another session of the
+    server. Raises psycopg.OperationalError."""
     return bool(session.info.backend_pid != value(session, "SELECT pg_catalog.pg_backend_pid()"))
 
 
 def rows_for_users(session: Session, query: str) -> list[tuple[Any, ...]]:
-    """Returns the rows of a query that runs with the settings of ordinary sessions, and not with those that the lab
-    gives its own. Raises psycopg.Error.
+    """Runs a query with the settings that ordinary sessions have, in place of those that the lab gives its own
+    sessions, and returns its rows. Raises psycopg.Error.
 
-    Everything is sent in one message, which is one transaction, since a time limit of milliseconds leaves no time for
-    another. The query runs under the search path of ordinary sessions, so all names in it must be qualified.
+    The change of the settings and the query are sent in one message, which is one transaction, since a time limit of
+    milliseconds leaves no time for a second message. The query runs under the search path of ordinary sessions, so all
+    names in it must be qualified.
     """
     cursor = psycopg.Cursor(session)
     cursor.execute(b"; ".join((b"RESET ALL", query.encode(), _with_process(_FOR_LAB, session))))
@@ -396,8 +418,8 @@ def rows_for_users(session: Session, query: str) -> list[tuple[Any, ...]]:
 
 
 def values_for_users(session: Session, query: str, names: Iterable[str], *parameters: object) -> list[tuple[Any, ...]]:
-    """Returns the rows of a query that sees the values of these settings as in ordinary sessions, and not those of the
-    lab's own. Raises psycopg.Error.
+    """Runs a query that reads the values of these settings as ordinary sessions have them, in place of the lab's
+    values, and returns its rows. Raises psycopg.Error.
 
     All names in the query must be qualified.
     """
@@ -410,7 +432,7 @@ def values_for_users(session: Session, query: str, names: Iterable[str], *parame
 
 
 def sql_bytes(session: Session, query: Any) -> bytes:
-    """Returns the text of a statement without parameters."""
+    """Returns the text of a statement that has no parameters, as bytes."""
     if isinstance(query, Composable):
         return query.as_bytes(session)
     return query if isinstance(query, bytes) else str(query).encode()
@@ -418,10 +440,10 @@ def sql_bytes(session: Session, query: Any) -> bytes:
 
 @contextmanager
 def without_pg_environment() -> Iterator[None]:
-    """Hides PG* variables from libpq within the context: a stray PGOPTIONS or PGSERVICE must not change what is
-    measured.
+    """Removes PG* variables from this process's environment within the context: a stray PGOPTIONS or PGSERVICE must not
+    change what is measured.
 
-    PGTRIAL_* stay, since another thread may need them just then.
+    Variables that begin with PGTRIAL_ stay, since another thread may read them at the same time.
     """
     with _environment:
         libpqs = [name for name in os.environ if name.startswith("PG") and not name.startswith("PGTRIAL_")]
