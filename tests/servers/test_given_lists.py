@@ -258,7 +258,9 @@ def test_cleaning_leaves_another_server_in_the_place_of_the_first_one(given, tmp
 def test_a_record_that_is_none_is_named(tmp_path):
     record = tmp_path / "given-settings-41.json"
     record.write_text('{"arm": "A"}')
-    assert undo.of_run(tmp_path).pending() == [f"{record} is no record of settings that this pgtrial knows"]
+    assert undo.of_run(tmp_path).pending() == [
+        f"{record} is no record of settings that this version of pgtrial can read"
+    ]
     _, [sentence] = undo.of_run(tmp_path).undo()
     assert sentence.startswith(f"{record} is no record")
     assert record.exists()

@@ -131,7 +131,7 @@ def test_every_kind_of_record_that_is_damaged_is_named_kept_and_can_be_forgotten
 def test_statements_that_a_person_has_edited_wrongly_are_refused(run):
     written(run, {"job-undo-41.json": {**_OF_RUNS["job-undo-41.json"], "statements": "DROP TABLE made"}})
     [failure] = undo.of_run(run).undo().failures
-    assert "job-undo-41.json is no record of a job that this pgtrial knows" in failure
+    assert "job-undo-41.json is no record of a job that this version of pgtrial can read" in failure
 
 
 @pytest.mark.machine

@@ -1,2 +1,2 @@
-"""The machines that take part in a study: this one, hosts reached by ssh, and hosts with Windows. Reads their state,
-and makes changes that can be undone."""
+"""The machines that take part in a study: the machine on which pgtrial runs, hosts that are reached by ssh, and hosts
+with Windows. The modules read the state of a machine, and make changes to it that can be undone."""

@@ -1,5 +1,6 @@
-# end_server.sh PIDFILE DATA: ends the server of this data directory. Status 3: nobody can tell whether it is its server.
-# Where the file does not name it, since the servers' account may write that, Linux tells who works in the directory.
+# end_server.sh PIDFILE DATA: ends the server of the data directory DATA. Exits with status 3 if the system does not tell
+# in which directory the process of PIDFILE works, so that it may be another program. The servers' account can write to
+# PIDFILE; if PIDFILE does not name the server, the script looks in /proc for a postgres whose working directory is DATA.
 postmaster_in() {
     servers=$(grep -lx postgres /proc/[0-9]*/comm 2>/dev/null | cut -d / -f 3 | while read -r each
     do [ "$(works_in "$each")" = "$1" ] && echo "$each"; done)

@@ -1,4 +1,5 @@
-"""The changes of a machine under way, and their records in the journal of undo, on the machine that is changed."""
+"""Makes changes of a machine and undoes them. Until a change is undone, its record is in the journal of undo, which
+lies on the machine that is changed."""
 
 from __future__ import annotations
 
@@ -33,21 +34,21 @@ KINDS: dict[str, type[Change]] = {
         RunningServer,
     )
 }
-"""Every kind of change, by the name that its records have."""
+"""Every kind of change, by the name that its records have in the field `kind`."""
 
 _DIRECTORY = "changes"
 
 
 @dataclass(frozen=True)
 class HostChange(UndoRecord):
-    """The record of one change of a machine. Records are numbered, and the last change is undone first."""
+    """The record of one change of a machine. The records are numbered, and pgtrial undoes the last change first."""
 
     of_what = "a change"
     holds_up = True
 
     change: Change
     boot: str | None
-    """The boot of the machine in which the change was made."""
+    """The ID of the boot during which the change was made, as `boot_id` returns it."""
 
     @classmethod
     def files(cls, folder: Path, machine: Machine) -> list[Path]:
@@ -67,15 +68,18 @@ class HostChange(UndoRecord):
 
     @classmethod
     def read(cls, path: Path, machine: Machine = LOCAL) -> Self:
-        """Returns a recorded change. Raises HostError, also for a record that another account could have written, and
-        for a change outside of what its kind is allowed to touch, such as a file outside of the run directory."""
+        """Returns the record in a file. Raises HostError if the file cannot be read, if another account could have
+        written it, or if its change touches what a change of this kind must not touch, such as a file outside of the
+        run directory."""
         run = path.parent.parent
         with refused(f"read {path}"):
             check_own(machine, [run, path.parent])
             check_own(machine, [path], kind="-")
         record = super().read(path, machine)
         if not record.change.is_of(run):
-            raise NoRecord(f"{path} names what a change of its kind never touches, so it is not obeyed")
+            raise NoRecord(
+                f"the change in {path} would touch what a change of its kind never touches, so pgtrial does not undo it"
+            )
         return record
 
     @property
@@ -83,8 +87,8 @@ class HostChange(UndoRecord):
         return str(self.change)
 
     def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
-        """Restores the state before the change, unless the machine has been started since and the change has not
-        outlived that. A value that somebody else has altered since stays as it is."""
+        """Restores the state before the change. Does nothing if the machine was restarted in between and the change was
+        lost by that. A value that somebody else has changed in the meantime stays as it is."""
         if self.boot != boot_id(machine) and not self.change.survives_reboot:
             return []
         try:
@@ -93,23 +97,24 @@ class HostChange(UndoRecord):
             return [f"{error}."]
         except HostError as error:
             raise NotUndone(
-                f"The {self.what}, made by a pgtrial that ended abruptly, could not be undone ({error}); put it right "
-                "and run pgtrial cleanup as the same user",
-                "if there is nothing left to put right",
+                f"The {self.what}, made by a pgtrial that ended abruptly, could not be undone ({error}); correct the "
+                "cause and run pgtrial cleanup as the same user",
+                "if there is nothing left to undo",
             ) from None
         return []
 
 
 @dataclass(frozen=True)
 class HostJournal:
-    """The changes of one run, undone in the opposite order. `run` is a directory on the machine that is changed."""
+    """Makes the changes of one run of pgtrial on one machine, writes their records, and undoes the changes. `run` is
+    the run's directory on the machine that is changed."""
 
     run: Path
     machine: Machine
 
     @property
     def journal(self) -> Journal[HostChange]:
-        """The journal that has the records of the changes."""
+        """The journal with the records of the changes."""
         return Journal(self.run, (HostChange,), self.machine)
 
     @contextmanager
@@ -124,8 +129,8 @@ class HostJournal:
             self._undo(change, entry)
 
     def make(self, change: Change) -> Path:
-        """Makes a change that lasts until `undo` is called with the value returned here. Raises HostError; nothing of
-        the change is left then."""
+        """Makes a change that lasts until `undo` is called with the path that this method returns. Raises HostError if
+        the change fails, after undoing the part that was made."""
         entry = self._write(change)
         try:
             change.make(self.machine)
@@ -135,8 +140,11 @@ class HostJournal:
         return entry
 
     def undo(self, entry: Path) -> None:
-        """Undoes one change and removes its record. Raises HostError; the record is then kept, unless others have
-        altered the changed value since (ChangedMeanwhile), which is left to them."""
+        """Undoes one change and removes its record.
+
+        Raises HostError if the change cannot be undone; its record is kept then. Raises ChangedMeanwhile if somebody
+        else has changed the value in the meantime; the value stays, and the record is removed.
+        """
         self._undo(HostChange.read(entry, self.machine).change, entry)
 
     def _write(self, change: Change) -> Path:

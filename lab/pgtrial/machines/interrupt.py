@@ -1,4 +1,5 @@
-"""Signals that end the lab: the first one stops the work in order, later ones do not disturb the stopping."""
+"""Handles the signals that end the lab (SIGINT, SIGTERM, SIGHUP). The first signal stops the work in an orderly way,
+and later signals do not disturb the stopping."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from types import FrameType
 
 
 class Interrupted(KeyboardInterrupt):
-    """SIGINT, SIGTERM or SIGHUP arrived. `exit_status` is the shell's: 128 + the signal."""
+    """Raised when SIGINT, SIGTERM or SIGHUP has arrived. `exit_status` is the status that a shell reports for this
+    signal: 128 plus the signal's number."""
 
     def __init__(self, number: int):
         super().__init__(signal.Signals(number).name)
@@ -32,10 +34,11 @@ _holding = _Holding()
 
 @contextmanager
 def held_off() -> Iterator[None]:
-    """Postpones signals: one that arrives inside is raised as Interrupted when the outermost block ends.
+    """Postpones signals: a signal that arrives within the context is raised as Interrupted when the outermost such
+    context ends.
 
-    Processes and threads are started inside it, which takes a while on a busy machine: one that is half started cannot
-    be ended.
+    The lab starts processes and threads within this context. Starting takes a while on a busy machine, and pgtrial
+    cannot end a process or thread that is only half started.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -54,10 +57,10 @@ def held_off() -> Iterator[None]:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Raises Interrupted in the main thread for the first SIGINT, SIGTERM or SIGHUP that arrives within the context;
-    later ones are ignored.
+    later signals are ignored.
 
-    A signal that is ignored already stays so: that of the terminal's end under nohup, and that of Ctrl-C for a program
-    which a script has started in the background.
+    A signal that the process ignored before stays ignored: SIGHUP under nohup, and SIGINT if a script has started
+    pgtrial in the background.
     """
     every = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
     numbers = [number for number in every if signal.getsignal(number) is not signal.SIG_IGN]

@@ -1,8 +1,10 @@
-"""The journal of undo: what pgtrial has changed on machines, on servers and in databases, and has to put back.
+"""The journal of undo: records of what pgtrial has changed on machines, on servers and in databases, and has to
+restore.
 
-Each change has a record, which is a file. It is on disk before the change is made, and is removed once the change is
-undone. A kind of record is a subclass of `UndoRecord`, and says where its files lie and how its change is undone. A
-`Journal` has the records of one folder: it alone writes, lists, undoes and removes them, whatever their kind.
+Each change has a record, which is a file. The record is on disk before the change is made, and is removed once the
+change is undone. A kind of record is a subclass of `UndoRecord`, which says where the files of its records lie and how
+a change is undone. A `Journal` writes, lists, undoes and removes the records of all kinds in one folder; no other code
+does so.
 """
 
 from __future__ import annotations
@@ -18,47 +20,51 @@ from pgtrial.machines.machine import LOCAL, HostError, Machine, refused
 from pgtrial.machines.trust import check_own
 
 Consent = Callable[[str], bool]
-"""Asks a person whether a change shall be undone. The text says why pgtrial asks, and shows what would be done."""
+"""A function that asks a person whether pgtrial shall undo a change. Its argument is the question, which says why
+pgtrial asks and shows what pgtrial would do. It returns true if the person agrees."""
 
 
 @dataclass(frozen=True)
 class Occasion:
-    """The circumstances in which changes of an ended lab are undone: the study that begins, and a person to ask."""
+    """The circumstances in which pgtrial undoes changes that a killed pgtrial has left: the study that begins now, and
+    whether a person can be asked."""
 
     study: str | None = None
-    """The directory of the study that begins. Changes that only the user of a study can judge are undone for this study
-    only; None: for all studies."""
+    """The directory of the study that begins. Changes that only the user of a study can judge are undone if they belong
+    to this study. With None, those of all studies are undone."""
     consent: Consent | None = None
-    """Asks a person; None: nobody can be asked."""
+    """The function that asks a person; None if nobody can be asked."""
 
 
 ANY_OCCASION = Occasion()
-"""An occasion to undo what is left of all studies, without asking a person."""
+"""The occasion on which pgtrial undoes what all studies have left, without asking a person."""
 
 
 class NoRecord(HostError):
-    """A file is no record that pgtrial obeys: it cannot be read, or names what its kind never touches."""
+    """Raised for a file of the journal that pgtrial does not obey: it cannot be read as a record, or its change would
+    touch what a change of this kind never touches."""
 
 
 class NotUndone(Exception):
-    """A change could not be undone, so its record stays. The message is a sentence for the user, without its end: what
-    was not undone, why, and what to do."""
+    """Raised when a change could not be undone; its record stays. The message is a sentence for the user without its
+    full stop: what was not undone, why, and what to do."""
 
     def __init__(self, sentence: str, forget_if: str = "") -> None:
-        """`forget_if` says when the user may forget the record, such as `if that server is gone for good`; "" for a
-        record that is not to be forgotten."""
+        """`forget_if` is a clause that says when the user may make pgtrial forget the record, such as `if that server
+        is gone for good`; it is empty if the user should not."""
         super().__init__(sentence)
         self.forget_if = forget_if
 
 
 class UndoRecord(abc.ABC):
-    """All that the undo of one change needs. A kind of record is a subclass and an entry in a journal's list of
-    kinds."""
+    """The record of one change: everything that is needed to undo it. Each kind of record is a subclass, and an entry
+    in a journal's list of kinds."""
 
     of_what: ClassVar[str]
     """The subject of the records of this kind, such as `settings`, for a message on a damaged record."""
     holds_up: ClassVar[bool] = False
-    """True if a record that cannot be undone keeps earlier ones of its kind waiting, since it may be built on them."""
+    """True if earlier changes of this kind have to wait while a later one cannot be undone, since the later one may
+    depend on them."""
 
     @classmethod
     @abc.abstractmethod
@@ -68,38 +74,39 @@ class UndoRecord(abc.ABC):
 
     @abc.abstractmethod
     def file(self, folder: Path, machine: Machine) -> Path:
-        """Returns the file in which this record is written."""
+        """Returns the path of the file for this record."""
 
     @abc.abstractmethod
     def content(self) -> Mapping[str, Any]:
-        """Returns what is written, as JSON. It has no password."""
+        """Returns the content of the record's file, as values that JSON can hold. It contains no password."""
 
     @classmethod
     @abc.abstractmethod
     def of(cls, content: Mapping[str, Any]) -> Self:
-        """Returns the record with this content, as this version or a former one has written it. Raises ValueError,
-        KeyError, TypeError or AttributeError if it is another one."""
+        """Returns the record with this content, as this version of pgtrial or an earlier one has written it. Raises
+        ValueError, KeyError, TypeError or AttributeError if the content is not that of such a record."""
 
     @property
     @abc.abstractmethod
     def what(self) -> str:
-        """The changed thing in a few words for messages, such as `settings work_mem of postgres@/tmp`."""
+        """What was changed, in a few words for messages, such as `settings work_mem of postgres@/tmp`."""
 
     @abc.abstractmethod
     def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
-        """Puts back what was changed. Also works if only a part of it was changed, or nothing, and if called twice.
+        """Restores the state before the change. Also works if only a part of the change was made or nothing, and if it
+        is called twice.
 
-        Returns sentences for the user on what was done, and on what stays as somebody else has changed it. Raises
-        NotUndone, and HostLost.
+        Returns sentences for the user: what was restored, and what stays because somebody else has changed it in the
+        meantime. Raises NotUndone, and HostLost.
         """
 
     @classmethod
     def read(cls, path: Path, machine: Machine = LOCAL) -> Self:
-        """Returns the record in a file. Raises NoRecord, or another HostError, with words for the user."""
+        """Returns the record in a file. Raises NoRecord, or another HostError, with a message for the user."""
         try:
             return cls.of(json.loads(machine.read_text(path)))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise NoRecord(f"{path} is no record of {cls.of_what} that this pgtrial knows") from None
+            raise NoRecord(f"{path} is no record of {cls.of_what} that this version of pgtrial can read") from None
 
 
 R = TypeVar("R", bound=UndoRecord)
@@ -109,14 +116,14 @@ class Undone(NamedTuple):
     """The outcome of undoing the records of a journal."""
 
     done: list[str]
-    """Sentences on what was undone, and on what stays as somebody else has changed it."""
+    """Sentences on what was undone, and on what stays because somebody else has changed it in the meantime."""
     failures: list[str]
     """A sentence for each record that could not be undone and stays."""
 
 
 @dataclass(frozen=True)
 class Journal(Generic[R]):
-    """The records in a folder on the machine on which the folder is."""
+    """The records of changes in a folder. The folder lies on `machine`."""
 
     folder: Path
     kinds: Sequence[type[R]]
@@ -124,19 +131,20 @@ class Journal(Generic[R]):
     machine: Machine = LOCAL
 
     def write(self, record: R, *, durable: bool = True) -> Path:
-        """Writes a record, and returns its file. A durable one is on disk on return.
+        """Writes a record, and returns its file. With `durable`, the record is on disk when the method returns.
 
-        Raises HostError; the change must not be made then.
+        Raises HostError if the record cannot be written; the caller must not make the change then.
         """
         path = record.file(self.folder, self.machine)
-        with refused(f"write down the {record.what} in {path.parent}, so it is not made"):
+        with refused(f"write the record of the {record.what} to {path.parent}, so pgtrial does not make this change"):
             self.machine.mkdir(path.parent, 0o700, parents=True)
             check_own(self.machine, list(dict.fromkeys([self.folder, path.parent])))
             self.machine.write_text(path, json.dumps(record.content()), mode=0o600, durable=durable)
         return path
 
     def remove(self, path: Path) -> None:
-        """Removes the record in a file: its change is undone, or the user forgets it. Raises HostError."""
+        """Removes the file of a record, after its change was undone or when the user wants pgtrial to forget it. Raises
+        HostError."""
         with refused(f"remove the record {path}"):
             self.machine.unlink(path)
 
@@ -149,7 +157,8 @@ class Journal(Generic[R]):
         return [kind.read(path, self.machine) for path, kind in self._entries()]
 
     def pending(self) -> list[str]:
-        """Returns a description of each change that is not undone, in the order of undoing. Connects to no server."""
+        """Returns a description of each change that is not undone yet, in the order in which they are undone. Does not
+        connect to any server."""
         return [what for _, what in self.described()]
 
     def described(self) -> list[tuple[Path, str]]:
@@ -157,7 +166,7 @@ class Journal(Generic[R]):
         return [(path, self._words(path, kind)) for path, kind in self._entries()]
 
     def undo(self, occasion: Occasion = ANY_OCCASION) -> Undone:
-        """Undoes all that is recorded. A record that cannot be undone stays. Raises HostLost."""
+        """Undoes all recorded changes. The record of a change that cannot be undone stays. Raises HostLost."""
         undone = Undone([], [])
         for kind in self.kinds:
             for path in kind.files(self.folder, self.machine):
@@ -166,11 +175,14 @@ class Journal(Generic[R]):
         return undone
 
     def _undo(self, path: Path, kind: type[R], occasion: Occasion, undone: Undone) -> bool:
-        """Undoes one record, and adds sentences to `undone`. Returns false if the record stays."""
+        """Undoes the change of one record, and adds sentences on it to `undone`. Returns false if the change could not
+        be undone, so that the record stays."""
         try:
             record = kind.read(path, self.machine)
         except HostError as error:
-            undone.failures.append(f"{error}; put right what it is about, and then {self._way_to_forget(path)}.")
+            undone.failures.append(
+                f"{error}; undo the change that it describes by hand, and then {self._way_to_forget(path)}."
+            )
             return False
         try:
             undone.done.extend(record.undo(self.machine, occasion))

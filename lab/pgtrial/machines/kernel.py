@@ -1,7 +1,7 @@
-"""Reads and changes what the kernel offers as files: sysctl, schedulers, governors, huge pages. One lab at a time
-changes them.
+"""Reads and changes kernel parameters: those of sysctl, I/O schedulers, CPU governors, and pools of huge pages. On one
+machine, only one pgtrial at a time changes them.
 
-Huge pages are reserved as in Linux: admin-guide/mm/hugetlbpage.rst.
+How the kernel reserves huge pages is described in admin-guide/mm/hugetlbpage.rst of Linux.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _DEVICES = Path("/sys/devices")
 _CHOSEN = re.compile(r"\[([^]]+)]")
 
 _SWITCHES = [key.effect for key in keys_of(MachineKeys).values() if isinstance(key.effect, KernelFile)]
-"""The files outside of /proc/sys that an arm may set."""
+"""The kernel files outside of /proc/sys whose values an arm may set."""
 _PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_.%-]*")
-"""The form of the names that sysctl(8) does not take for an option."""
+"""The form of a parameter's name. A name of this form cannot be taken for an option of sysctl(8)."""
 
 
 def _is_switch(path: Path) -> bool:
@@ -42,9 +42,9 @@ def _is_switch(path: Path) -> bool:
 
 
 class Counterpart(BaseModel):
-    """The other one of a pair of parameters of which the kernel sets one to 0 when the other is set, such as
-    vm.dirty_bytes and vm.dirty_ratio. It is recorded with its former value, since the undo has to set it and not the
-    changed one."""
+    """The other parameter of a pair such as vm.dirty_bytes and vm.dirty_ratio, where the kernel sets one to 0 when the
+    other is set. If the changed parameter was 0 before, the undo has to set the other parameter to its former value,
+    which is recorded here."""
 
     name: str
     path: Path
@@ -61,10 +61,13 @@ class _Value(Change):
 
     def _check(self, value: str) -> None:
         if value.split() != self.value.split():
-            raise HostError(f"{self.name} was set to {self.value} and is {value}: the kernel gives no more, or refuses")
+            raise HostError(
+                f"pgtrial has set {self.name} to {self.value}, but the kernel reports {value}: the kernel limits or "
+                "refuses the value"
+            )
 
     def _is_to_be_undone(self, now: str) -> bool:
-        """True if the value in force is the one that pgtrial set; false if it is the former one. Raises
+        """True if the value in force is the one that pgtrial has set; false if it is the former value already. Raises
         ChangedMeanwhile for any other value."""
         if now.split() == self.previous.split():
             return False
@@ -87,8 +90,8 @@ class KernelValue(_Value):
 
     @classmethod
     def planned(cls, machine: Machine, name: str, path: Path, value: str) -> Self:
-        """Returns the change from the value in force to this one. Raises HostError if the file does not exist or cannot
-        be read."""
+        """Returns the change that sets this value, with the value in force as the former one. Raises HostError if the
+        file does not exist or cannot be read."""
         previous = read_value(machine, name, path)
         counterpart = None
         if previous == "0" and (other := COUNTERPARTS.get(name)) is not None:
@@ -96,12 +99,14 @@ class KernelValue(_Value):
         return cls(name=name, path=path, value=value, previous=previous, counterpart=counterpart)
 
     def make(self, machine: Machine) -> None:
-        """Writes the value and checks that it is in force. The former value is written first, since some values cannot
-        be put back."""
+        """Writes the value and checks that it is in force. Writes the former value first, to find out before the change
+        whether it can be restored: the kernel does not accept every value that it reports."""
         try:
             self._put_back(machine)
         except HostError as error:
-            raise HostError(f"{self.name} cannot be changed and put back: {error}") from None
+            raise HostError(
+                f"{self.name} could not be restored after a change, so pgtrial does not change it: {error}"
+            ) from None
         _write(machine, self.name, self.path, self.value)
         try:
             self._check(read_value(machine, self.name, self.path))
@@ -115,8 +120,8 @@ class KernelValue(_Value):
             self._put_back(machine)
 
     def is_of(self, run: Path) -> bool:
-        """True if the file is one of sysctl, or one below /sys that an arm may set. If the change has a counterpart, it
-        also has to be the one that pgtrial knows for this parameter."""
+        """True if the file belongs to sysctl, or is a file below /sys whose value an arm may set. If the change has a
+        counterpart, the counterpart also has to be the one that pgtrial knows for this parameter."""
         other = self.counterpart
         known = other is None or (COUNTERPARTS.get(self.name) == other.name and other.path == sysctl_path(other.name))
         return _is_switch(self.path) and known
@@ -138,18 +143,18 @@ def sysctl_path(name: str) -> Path:
 
 
 def read_value(machine: Machine, name: str, path: Path) -> str:
-    """Returns the value in force; if the file lists choices, the one in brackets. Raises HostError."""
+    """Returns the value in force. If the file lists choices, that is the choice in brackets. Raises HostError."""
     with refused(f"read {name} ({path})"):
         try:
             value = in_force(machine.read_text(path).strip())
         except FileNotFoundError:
-            raise HostError(f"this kernel has no {name} ({path})") from None
+            raise HostError(f"this kernel has no {name}: {path} does not exist") from None
     return str(int(value) - meminfo(machine).get("HugePages_Surp", 0)) if name == _PAGES else value
 
 
 def in_force(text: str) -> str:
-    """Returns the word in brackets of a kernel switch: `always [madvise] never` is madvise. Another text is returned as
-    it is."""
+    """Returns the word in brackets in the text of a kernel file that lists choices: `madvise` for `always [madvise]
+    never`. A text without brackets is returned unchanged."""
     chosen = _CHOSEN.search(text)
     return chosen[1] if chosen else text
 
@@ -164,7 +169,8 @@ class Parameter(_Value):
 
     @classmethod
     def planned(cls, machine: Machine, name: str, value: str) -> Self:
-        """Returns the change from the value in force to this one. Raises HostError if there is no such parameter."""
+        """Returns the change that sets this value, with the value in force as the former one. Raises HostError if there
+        is no such parameter."""
         return cls(name=name, value=value, previous=_read(machine, name))
 
     def make(self, machine: Machine) -> None:
@@ -177,7 +183,7 @@ class Parameter(_Value):
             raise
 
     def is_of(self, run: Path) -> bool:
-        """True for every name that sysctl does not take for an option."""
+        """True for every name that sysctl cannot take for an option."""
         return _PARAMETER.fullmatch(self.name) is not None
 
     def undo(self, machine: Machine) -> None:
@@ -191,23 +197,25 @@ def _read(machine: Machine, name: str) -> str:
 
 
 _PAGES = "vm.nr_hugepages"
-"""The parameter of which the kernel reports more than was set: reading it includes surplus pages, which the kernel
-frees as soon as their users end."""
+"""The name of a parameter that the kernel can report higher than it was set: the number that is read includes surplus
+pages, which the kernel frees as soon as the processes that use them end."""
 POOLS = Path("/sys/kernel/mm/hugepages")
 KB = {"2MB": 2048, "1GB": 1048576}
 PAUSES_S = (0.0, 0.25, 0.5, 1.0, 2.0)
-"""The pauses before each attempt after the first, in seconds: the kernel frees memory little by little."""
+"""The pauses in seconds before the second and each further attempt to reserve huge pages. Pauses help because the
+kernel frees memory little by little."""
 
 _CONTIGUOUS = resource("make_contiguous.sh", __package__)
-"""The script of `make_contiguous`. It is one command since there are some hundred caches and the machine may be far
-away."""
+"""The script of `make_contiguous`. It does everything in one command, since there are some hundred slab caches and each
+command on a distant machine takes a network round trip."""
 
 
 class HugePages(Change):
-    """A change that adds `pages` huge pages of one size to the `previous` ones in the kernel's pool.
+    """A change that adds `pages` huge pages of one size to the `previous` pages in the kernel's pool.
 
-    Pages that are in use when they are given back become surplus pages, which the kernel frees when their user ends
-    (hugetlbpage.rst). Surplus pages are not part of the former value: putting them back would reserve them for good.
+    If a page is still in use when pgtrial gives it back, it becomes a surplus page, which the kernel frees when the
+    process that uses it ends (hugetlbpage.rst). Surplus pages are not part of the former value, since restoring their
+    number would reserve them permanently.
     """
 
     size: str
@@ -215,21 +223,23 @@ class HugePages(Change):
     previous: int
     """The number of pages that the pool keeps whether they are used or not, without surplus pages."""
     surplus: int = 0
-    """The number of surplus pages that the pool had as well, and that became its own when more pages were asked for."""
+    """The number of surplus pages that the pool had in addition before the change. The kernel makes them permanent
+    pages of the pool when it is asked for more pages."""
 
     @classmethod
     def planned(cls, machine: Machine, size: str, pages: int) -> Self:
-        """Returns the change from the present state of the pool. Raises HostError if the kernel has no pool of this
-        size."""
+        """Returns the change that adds `pages` pages to the present state of the pool. Raises HostError if the kernel
+        has no pool of this page size."""
         return cls(
             size=size, pages=pages, previous=reserved_pages(machine, size), surplus=_surplus_pages(machine, size)
         )
 
     def make(self, machine: Machine) -> None:
-        """Reserves the pages, in some seconds and several attempts if the kernel does not give them at once.
+        """Reserves the pages. If the kernel does not give all of them at once, further attempts follow for some
+        seconds.
 
-        If the kernel gives too few, unused pages that the pool had before count as well, such as pages reserved at
-        boot.
+        If the kernel gives too few pages, unused pages that were in the pool before, such as pages reserved at boot,
+        count as well. Raises HostError if there are too few even so.
         """
         _pool(machine, self.size)
         needed, free = self.pages * KB[self.size] * 1024, available_bytes(machine)
@@ -237,7 +247,8 @@ class HugePages(Change):
             if self._enough(machine):
                 return
             raise HostError(
-                f"{self.pages} huge pages of {self.size} take {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB of memory "
+                f"{self.pages} huge pages of {self.size} take {needed / 1e9:.1f} GB, but only {free / 1e9:.1f} GB of "
+                "memory "
                 "are free; lower shared_buffers"
             )
         self._ask(machine)
@@ -274,7 +285,8 @@ class HugePages(Change):
         return self._got(machine) >= self.pages or spare_pages(machine, self.size) >= self.pages
 
     def undo(self, machine: Machine) -> None:
-        """Gives the pages back; those in use are freed when their user ends. Raises ChangedMeanwhile, and HostError."""
+        """Gives the pages back to the kernel. Pages that are in use are freed when the process that uses them ends.
+        Raises ChangedMeanwhile, and HostError."""
         now = reserved_pages(machine, self.size)
         if not self.previous <= now <= self._asked:
             raise ChangedMeanwhile(
@@ -289,25 +301,25 @@ class HugePages(Change):
 
 
 def reserved_pages(machine: Machine, size: str) -> int:
-    """Returns the number of pages that the pool of a size keeps, used or not. Raises HostError if there is no such
-    pool."""
+    """Returns the number of huge pages of one size that the pool keeps whether they are used or not. Raises HostError
+    if the kernel has no pool of this size."""
     return _count(machine, _pool(machine, size)) - _surplus_pages(machine, size)
 
 
 def _surplus_pages(machine: Machine, size: str) -> int:
-    """Returns the number of pages of a size that the pool holds only until their users end."""
+    """Returns the number of pages of a size that the pool holds only until the processes that use them end."""
     return _count(machine, _pool(machine, size).parent / "surplus_hugepages")
 
 
 def spare_pages(machine: Machine, size: str) -> int:
-    """Returns the number of pages of a size in the pool that are neither used nor promised to anybody."""
+    """Returns the number of pages of a size in the pool that are neither used nor reserved by a process."""
     home = _pool(machine, size).parent
     return _count(machine, home / "free_hugepages") - _count(machine, home / "resv_hugepages")
 
 
 def huge_page_counters(machine: Machine) -> dict[str, int]:
-    """Returns the kernel's counters for each size, such as `2MB_free`, and in kB what /proc/meminfo says about huge
-    pages."""
+    """Returns the kernel's counters of huge pages: for each page size those of its pool, such as `2MB_free`, and those
+    of /proc/meminfo in kB, such as `AnonHugePages_kB`."""
     files = {
         f"{size}_{name}": POOLS / f"hugepages-{kilobytes}kB" / file
         for size, kilobytes in KB.items()
@@ -321,10 +333,11 @@ def huge_page_counters(machine: Machine) -> dict[str, int]:
 
 
 def make_contiguous(machine: Machine) -> None:
-    """Makes the kernel drop caches that can be read again and move pages together, if it can do so.
+    """Makes the kernel drop its caches and compact memory, if the kernel can do so, so that contiguous memory becomes
+    free.
 
-    A page of 1 GB cannot be made if a single page in it cannot be moved, mostly one with small objects of the kernel
-    (slab).
+    A huge page of 1 GB cannot be made if a single small page in its range cannot be moved. Mostly that is a page with
+    small objects of the kernel (slab), so the slab caches are dropped as well.
     """
     machine.run(["sh", "-c", _CONTIGUOUS])
 
@@ -358,11 +371,14 @@ def meminfo(machine: Machine) -> dict[str, int]:
 
 
 def available_bytes(machine: Machine) -> int:
-    """Returns the memory that programs can still have without swapping, in bytes. Raises HostError if the kernel does
-    not say."""
+    """Returns the memory that programs can still allocate without swapping, in bytes. Raises HostError if the kernel
+    does not report it."""
     kilobytes = meminfo(machine).get("MemAvailable")
     if kilobytes is None:
-        raise HostError(f"the kernel of {machine.label} does not tell in {_MEMINFO} how much memory is available")
+        raise HostError(
+            f"the kernel of {machine.label} does not report how much memory is available: {_MEMINFO} has no "
+            "MemAvailable"
+        )
     return kilobytes * 1024
 
 
@@ -370,32 +386,35 @@ _CACHES = Path("/proc/sys/vm/drop_caches")
 
 
 def drop_caches(machine: Machine) -> None:
-    """Empties the kernel's cache of files, after writing to disk what is not there yet. Raises HostError."""
+    """Writes all changed pages to disk, and then empties the kernel's page cache. Raises HostError."""
     machine.tool(["sync"])
     _write(machine, "the kernel's cache of files", _CACHES, "3")
 
 
 def may_drop_caches(machine: Machine) -> bool:
-    """True if the kernel's cache of files can be emptied."""
+    """True if pgtrial can empty the kernel's page cache on this machine."""
     return machine.root and machine.exists(_CACHES)
 
 
 _LOCK = _CACHES
-"""The file that labs lock while they change the machine. Only root can open it, and it need not be made or removed."""
+"""The file that a lab locks while it changes the machine's kernel parameters. This file is suitable because only root
+can open it and it always exists."""
 _PATIENCE_S = 600.0
 _LOOK_S = 0.1
 
 
 _held: list[int] = []
-"""The locks that this process holds. Arms whose servers are up at the same time ask for one each."""
+"""The file descriptors of the locks that this process holds. Each arm takes a lock of its own, and the servers of
+several arms can be up at the same time."""
 
 
 @contextmanager
 def alone_changing(machine: Machine, patience_s: float = _PATIENCE_S) -> Iterator[None]:
-    """Waits until no other lab changes this machine, and makes other labs wait until the context ends. For other
-    machines it does nothing.
+    """Waits until no other pgtrial changes the kernel parameters of this machine, and makes others wait until the
+    context ends. Does nothing for a machine other than the local one.
 
-    Raises ArmError after `patience_s` seconds: what another lab does is no failure of an arm.
+    Raises ArmError if the wait takes longer than `patience_s` seconds. This is no TrialError or HostError, since the
+    delay by another pgtrial must not count as a failure of the arm.
     """
     if machine is not LOCAL or not _LOCK.exists():
         yield

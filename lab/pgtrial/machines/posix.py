@@ -1,6 +1,7 @@
-"""A machine that is reached by a POSIX shell: /bin/sh and the tools that all Unixes have run commands and handle files.
+"""A machine that pgtrial drives through a POSIX shell: it runs commands and handles files by /bin/sh and the tools that
+all Unix systems have.
 
-The module also tells one boot of a machine from another.
+The module also determines whether a machine was restarted between two moments.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from pgtrial.machines.machine import TOOLS, Command, Done, Entry, HostError, Mac
 from pgtrial.model.resources import filled, resource
 
 _OURS = "pgtrial: "
-"""The beginning of the message of one of pgtrial's scripts that gives up. Its status is that of shells for an unknown
-command."""
+"""The beginning of the error message of a script of pgtrial that cannot run a command. The script then exits with
+status 127, as a shell does for an unknown command."""
 _NOT_STARTED = 127
 
 _REASONS = {
     **{os.strerror(number): number for number in errno.errorcode},
-    # messages of shells about a redirection, and of tools with messages of their own
+    # messages of shells about a redirection, and of tools that do not use the system's messages
     "Directory nonexistent": errno.ENOENT,
     "nonexistent": errno.ENOENT,
     "cannot overwrite existing file": errno.EEXIST,
@@ -42,10 +43,11 @@ _FREE = re.compile(r"\s\d+\s+-?\d+\s+(-?\d+)\s+(?:\d+%|-)\s+/")
 
 
 class PosixMachine(Machine):
-    """A Machine that is driven by `/bin/sh`. With `sudo`, what root does is done by `sudo -n`.
+    """A machine on which pgtrial runs scripts by `/bin/sh`. With `sudo`, actions that need the rights of root are
+    carried out by `sudo -n`.
 
-    Scripts are given to the shell's standard input. So nothing has to be quoted for the account's login shell,
-    whichever that is, and no text shows in a list of processes.
+    Scripts are passed on the shell's standard input. Therefore pgtrial need not quote them for the account's login
+    shell, which may be of any kind, and their text does not appear in the list of processes.
     """
 
     way_to_root = "log in as root, or write sudo = true"
@@ -55,14 +57,15 @@ class PosixMachine(Machine):
 
     @abc.abstractmethod
     def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
-        """Runs `exec /bin/sh -s` as the account that is logged in, with this script on its standard input.
+        """Runs `exec /bin/sh -s` as the account that is logged in, with the script on its standard input.
 
-        Output that is not UTF-8 is replaced. Raises HostLost, and HostError if it does not end in time.
+        Bytes of the output that are not UTF-8 are replaced. Raises HostLost, and HostError if the script does not end
+        within `timeout_s`.
         """
 
     @property
     def root(self) -> bool:
-        """True if commands run as root. With sudo they do: a refusal by sudo is an error of its own."""
+        """True if commands run as root. With sudo they are assumed to; if sudo refuses, a command raises HostError."""
         return self._sudo or self._login[0] == "0"
 
     def run(
@@ -77,7 +80,8 @@ class PosixMachine(Machine):
         return done
 
     def read_text(self, path: Path) -> str:
-        """Returns the text of a file; root reads it only if the account may not."""
+        """Returns the text of a file. The login's account reads it; only if that account is not permitted to, root
+        reads it by sudo."""
         reading = f"cat {_quoted(path)}"
         try:
             return _checked(self.sh(_script(reading)), path)
@@ -87,8 +91,8 @@ class PosixMachine(Machine):
         return self._file(reading, path)
 
     def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
-        """Returns the texts of those files that exist and can be read, in one round trip, or two if root has to read
-        some."""
+        """Returns the texts of all files among `paths` that exist and can be read. This takes one round trip, or two if
+        root has to read some of them."""
         mark = secrets.token_hex(8)
         reading = _reading(paths, mark)
         done = self.sh(_script(reading))
@@ -103,7 +107,7 @@ class PosixMachine(Machine):
         at, steps, then = _quoted(target), [], ""
         if durable:
             steps.append(f"rm -f {at}")
-            # a sync that takes no file names flushes everything, which is as good
+            # some systems have a sync that ignores file names and flushes everything, which is sufficient too
             then = f" && sync {at} && mv -f {at} {_quoted(path)} && sync {_quoted(path.parent)}"
         if mode is not None:
             steps.append(f"(umask 077; : >> {at}) && chmod {mode:04o} {at} || exit")
@@ -119,7 +123,7 @@ class PosixMachine(Machine):
         self._file(f"(set -C; : > {at}) || exit\n{fill}", path)
 
     def exists(self, path: Path) -> bool:
-        # the answer is printed, since a status could also be that of a failure
+        # the script prints its answer, since an exit status could also stem from a failure of the shell
         return self._file(f"[ -e {_quoted(path)} ] && echo yes || echo no", path) == "yes\n"
 
     def mkdir(self, path: Path, mode: int = 0o755, *, parents: bool = False) -> None:
@@ -153,7 +157,7 @@ class PosixMachine(Machine):
         listed = self._file(f"df -Pk {_quoted(path)}", path)
         free = _FREE.search(listed)
         if free is None:
-            raise HostError(f"df on {self.label} does not say what is free at {path}: {' '.join(listed.split())}")
+            raise HostError(f"df on {self.label} does not print the free space at {path}: {' '.join(listed.split())}")
         return int(free[1]) * 1024
 
     def chown(self, path: Path, user: str) -> None:
@@ -164,7 +168,7 @@ class PosixMachine(Machine):
         listed = self._file("\n".join(f"ls -ldn {_quoted(path)} || exit" for path in paths), paths[0])
         shown = [line.split(None, 4)[:4] for line in listed.splitlines() if _LISTED.match(line)]
         if len(shown) != len(paths):
-            raise OSError(errno.EIO, f"ls on {self.label} does not say whose it is", str(paths[0]))
+            raise OSError(errno.EIO, f"ls on {self.label} does not print its owner", str(paths[0]))
         return [Entry.shown(mode, int(owner), int(group)) for mode, _, owner, group in shown]
 
     @property
@@ -172,22 +176,26 @@ class PosixMachine(Machine):
         return frozenset({0, int(self._login[0])})
 
     def _file(self, body: str, path: Path) -> str:
-        """Runs steps about a file, as root where possible, and returns what they print. Raises OSError."""
+        """Runs shell commands that handle a file, as root if possible, and returns their standard output. Raises
+        OSError with the file's path."""
         return _checked(self._as(None, body), path)
 
     def _as(self, user: str | None, body: str, timeout_s: float | None = None) -> Done:
-        """Runs steps as root where possible, or as a user. Raises HostError."""
+        """Runs shell commands as a user; with None as root if possible, else as the login's account. Raises
+        HostError."""
         done = self.sh(self.script_of(user, body), timeout_s=timeout_s)
         if done.status != 0 and self._sudo and "sudo" in done.stderr:
             self._check_sudo()
         return done
 
     def script_of(self, user: str | None, body: str) -> str:
-        """Returns one script that runs steps as root where possible, or as a user. Raises HostError."""
+        """Returns a script that runs shell commands as a user; with None as root if possible, else as the login's
+        account. Raises HostError."""
         return _script(self._changed(user, body))
 
     def _changed(self, user: str | None, body: str) -> str:
-        """Returns the shell command that runs these steps as the user, by sudo or su."""
+        """Returns the shell text that runs these commands as the user, by sudo or su if another account is logged
+        in."""
         if self._sudo:
             who = f" -u {shlex.quote(user)}" if user is not None else ""
             return _known(user) + _fed(f"sudo -n{who} /bin/sh -s", _script(body))
@@ -215,7 +223,8 @@ class PosixMachine(Machine):
 
 
 def _script(body: str) -> str:
-    """Returns steps as one script. A shell that is cut off in the middle of it does nothing."""
+    """Returns the script that runs shell commands. They are one compound command `{ ... }`, so that a shell whose input
+    is cut off in the middle runs none of them."""
     return (
         f'{{\nPATH="$PATH:{TOOLS}" LC_ALL=C\nexport PATH LC_ALL\n'
         f'give_up() {{ printf "{_OURS}%s\\n" "$1" >&2; exit {_NOT_STARTED}; }}\ncd /\n{body}\nexit\n}}\n'
@@ -223,8 +232,8 @@ def _script(body: str) -> str:
 
 
 def _fed(command: str, text: str | None, then: str = "") -> str:
-    """Returns the shell text that runs a command with `text` on its standard input, or with none. `then` is put behind
-    the command; it begins with `&&`, so that it runs only if the command succeeds."""
+    """Returns the shell text that runs a command with `text` as its standard input; without `text` the input is empty.
+    `then` is appended to the command line; it begins with `&&`, so that it runs only if the command succeeds."""
     if not text:
         return f"{command} </dev/null{then}"
     if not text.endswith("\n"):
@@ -241,8 +250,8 @@ def _known(user: str | None) -> str:
 
 
 def _reading(paths: Sequence[Path], mark: str) -> str:
-    """Returns steps that print each file between its number and an end; the end is missing if the file cannot be
-    read."""
+    """Returns the shell commands that print each file between a line with its number and a line that ends it. The
+    second line is missing if the file cannot be read."""
     return "\n".join(
         f"printf '\\n{mark} {number}\\n'; cat {_quoted(path)} && printf '\\n{mark} end\\n'"
         for number, path in enumerate(paths)
@@ -259,7 +268,8 @@ def _parted(text: str, mark: str, paths: Sequence[Path]) -> dict[Path, str]:
 
 
 def _checked(done: Done, path: Path) -> str:
-    """Returns what a command printed; if the command failed, raises the OSError that its message describes."""
+    """Returns the standard output of a command. If the command failed, raises an OSError about `path` with the error
+    number that fits the command's message."""
     if done.status == 0:
         return done.stdout
     lines = done.stderr.strip().splitlines()
@@ -272,20 +282,21 @@ def _quoted(path: Path) -> str:
 
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-"""The file with the name of a boot: it differs for each boot of a Linux kernel (random(4)), and is the same in all
+"""The file with the boot ID: a text that differs for each boot of a Linux kernel (random(4)), and is the same in all
 containers."""
 
 ASK_START = filled(resource("start.sh", __package__), tools=TOOLS, boot_id=BOOT_ID)
-"""A script that prints which boot of the machine this is. Linux, newer FreeBSD (where only -x prints it) and macOS have
-a name for each boot. Elsewhere the script prints kern.boottime and the time, which a step of the clock changes by the
-same amount."""
+"""A script that prints an identification of the machine's present boot. Linux, newer FreeBSD (where only `sysctl -x`
+prints it) and macOS have an ID for each boot. On other systems the script prints kern.boottime and the time of the day:
+if the clock is set, both change by the same amount, so that their difference stays right."""
 
 _SINCE = re.compile(r"\{ sec = (\d+),")
 """The boot time as FreeBSD and DragonFly print it: `{ sec = 1778631299, usec = 929665 } Wed May 13 02:14:59 2026`."""
 
 
 def boot_id(machine: Machine) -> str | None:
-    """Returns the name of the machine's present boot, which is another one after each start; None if no file has it."""
+    """Returns the ID of the machine's present boot, which changes with each restart; None if the system has no file
+    with such an ID."""
     with suppress(OSError):
         return machine.read_text(Path(BOOT_ID)).strip()
     return None
@@ -293,8 +304,8 @@ def boot_id(machine: Machine) -> str | None:
 
 @dataclass(frozen=True)
 class Start:
-    """One boot of a machine, as the machine reported it: by the name of the boot or, on systems without such names, by
-    its age `age_s` at the time `seen_s` of the lab's clock."""
+    """One boot of a machine, as the machine reported it. `name` is the boot's ID. On systems without such IDs, the boot
+    is identified by the seconds since it began, `age_s`, at the time `seen_s` of the lab's clock."""
 
     name: str
     age_s: int | None = None
@@ -303,9 +314,10 @@ class Start:
     def is_same(self, later: Start) -> bool:
         """True if the machine has not been restarted between this report and a later one.
 
-        Without a restart, the age has grown by the time between the reports; after a restart it is less than that time.
-        The limit is in the middle, at that time plus half of the first age, since the two clocks may run at different
-        speeds.
+        On systems without IDs the ages are compared. Without a restart, the second age is the first age plus the time
+        between the reports. After a restart it is less than the time between the reports. Since the clocks of the two
+        machines may run at slightly different speeds, the limit lies halfway: the time between the reports plus half of
+        the first age.
         """
         if self.age_s is None or later.age_s is None:
             return self.name == later.name
@@ -313,7 +325,8 @@ class Start:
 
 
 def parse_start(printed: str, seen_s: float) -> Start | None:
-    """Returns the boot that the output of ASK_START describes; None if the system reports none."""
+    """Returns the boot that the output of the script ASK_START describes; None if the system reported none. `seen_s` is
+    the time of the lab's clock at which the output arrived."""
     name, _, now = " ".join(printed.split()).partition(" now ")
     if (since := _SINCE.match(name)) is not None:
         return Start(name, int(now) - int(since[1]), seen_s)
@@ -321,6 +334,6 @@ def parse_start(printed: str, seen_s: float) -> Start | None:
 
 
 def now_s() -> float:
-    """Returns the lab's clock for ages, in seconds. It goes on while the machine sleeps, if the system has such a
-    clock."""
+    """Returns the time of the clock by which the lab measures how long a boot lasts, in seconds. If the system has such
+    a clock, it also advances while the machine sleeps."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

@@ -1,5 +1,6 @@
-# Removes the tree $1. What is another account's in it that account empties, and root removes empty directories: the rm
-# of BusyBox looks at a directory and goes into it by its name, and so into a link that was put there meanwhile.
+# Removes the tree $1. If a directory in it belongs to another account, that account empties it, and root removes only the
+# empty directory: the rm of BusyBox checks a directory and then enters it by its name, so that as root it would follow a
+# symbolic link by which the account has replaced the directory in between.
 others() { find "$1" -type d ! -user 0 -print -prune 2>/dev/null; }
 emptied='
 cd "$TREE" || exit

@@ -1,5 +1,5 @@
-"""A PostgreSQL server as a change of a machine: pg_ctl starts it and its undo ends it. Also finds the processes of a
-server."""
+"""Treats a running PostgreSQL server as a change of a machine: making the change starts the server by pg_ctl, and
+undoing it ends the server. Also finds the processes of a server."""
 
 from __future__ import annotations
 
@@ -14,23 +14,27 @@ from pgtrial.machines.volumes import is_private
 from pgtrial.model.resources import resource
 
 TIMEOUT_S = 120
-"""The limit of a start and of a stop, in seconds."""
+"""The time that pgtrial allows for the start of a server, and for its stop, in seconds."""
 
 _STOP = resource("stop_server.sh", __package__)
-"""The script that stops a server. pg_ctl waits until postmaster.pid is gone, and the postmaster ends a moment later:
-until then it works in its data directory, whose file system cannot be unmounted."""
+"""The script that stops a server and waits until its postmaster has ended. pg_ctl waits only until postmaster.pid is
+removed. The postmaster ends a moment later, and until then the file system of its data directory cannot be
+unmounted."""
 
 PROCESSES = resource("processes.sh", __package__)
-"""Shell functions by which scripts recognise a process: its number, when it began, and its working directory."""
+"""Shell functions by which scripts identify a process: by its number, its start time and its working directory."""
 
 _END = PROCESSES + resource("end_server.sh", __package__)
-"""The script that ends a server. A postmaster takes its backends with it; if it has to be killed, its backends are
-killed as well. A process that does not work in the data directory is another one, even if postmaster.pid names it,
-since the server's account may write that file. That account runs the script, so that the script reads and ends nothing
-that the account could not."""
+"""The script that ends a server. A postmaster that is asked to quit ends its backends itself; if it has to be killed,
+the script kills its backends as well.
+
+A process whose working directory is not the data directory is left alone even if postmaster.pid names it, since the
+servers' account can write to that file. The script runs as the servers' account, so that it cannot read or end more
+than this account itself could.
+"""
 _END_TIMEOUT_S = 60.0
 _UNKNOWN = 3
-"""The status with which that script says that the machine does not tell where a process works."""
+"""The exit status of the script `_END` if the machine does not tell the working directory of a process."""
 
 
 class RunningServer(Change):
@@ -40,7 +44,7 @@ class RunningServer(Change):
     data: Path
     log: Path
     user: str | None = None
-    """The account that the server runs as; None: the account that is logged in."""
+    """The account as which the server runs; None: the account that is logged in on the machine."""
     runner: tuple[str, ...] = ()
     """The words in front of pg_ctl, such as `env NAME=VALUE taskset -c 0-3`."""
 
@@ -51,26 +55,28 @@ class RunningServer(Change):
             raise HostError(" ".join((done.stderr or done.stdout).split()) or f"pg_ctl ended with status {done.status}")
 
     def stop(self, machine: Machine, *, immediate: bool) -> None:
-        """Stops the server, fast (its data stays clean) or immediate. Nothing is raised if it goes on: `undo` ends it
-        then."""
+        """Stops the server by pg_ctl in the mode `immediate`, or in the mode `fast`, which leaves a cleanly shut down
+        cluster. Raises no error if the server continues to run; `undo` ends it then."""
         stop = self._pg_ctl("stop", "-m", "immediate" if immediate else "fast")
         machine.run(["sh", "-c", _STOP, "sh", self.data / "postmaster.pid", *stop], user=self.user)
 
     def undo(self, machine: Machine) -> None:
-        """Ends the server if it runs. Raises HostError if it does not end, or if the machine does not tell whether it
-        runs."""
+        """Ends the server if it runs. Raises HostError if the server does not end, or if the machine does not tell
+        whether it runs."""
         end: list[str | Path] = ["sh", "-c", _END, "sh", self.data / "postmaster.pid", self.data]
         status = machine.run(end, user=self.user, timeout_s=_END_TIMEOUT_S).status
         if status == _UNKNOWN:
             raise HostError(
-                f"{machine.label} does not tell where a process works, so whether that of {self.data}/postmaster.pid "
-                "is its server is unknown; end the server there"
+                f"{machine.label} does not tell the working directory of a process, so pgtrial cannot tell whether the "
+                "process in "
+                f"{self.data}/postmaster.pid is the server; end the server there yourself"
             )
         if status != 0:
-            raise HostError(f"the server in {self.data} on {machine.label} does not end; end it there")
+            raise HostError(f"the server in {self.data} on {machine.label} does not end; end it there yourself")
 
     def is_of(self, run: Path) -> bool:
-        """True if the data directory is below the run, is numbered as in a room, or is on a volume of the study."""
+        """True if the data directory lies below the run's directory, has a number in its name like the directories of a
+        room, or lies in a private directory of pgtrial on a volume."""
         named = _ROOM_NUMBER.match(self.data.name) is not None or is_private(self.data.parent)
         return lies_in(self.data, run) or (self.data.is_absolute() and ".." not in self.data.parts and named)
 
@@ -82,7 +88,7 @@ class RunningServer(Change):
 
 
 _ROOM_NUMBER = re.compile(r"\d{3,}-")
-"""The number with which the names of directories in a room begin (`Room.directory`)."""
+"""The number with which `Room.directory` begins the name of each directory that it makes."""
 
 
 _PROC = Path("/proc")
@@ -90,10 +96,11 @@ _UIDS = re.compile(rb"^Uid:\s+\d+\s+(\d+)", re.MULTILINE)
 
 
 def working_below(directory: Path) -> Iterator[int]:
-    """Yields the processes that work in this directory or below it, if that working directory belongs to their own
-    account.
+    """Yields the IDs of processes whose working directory is this directory or lies below it, and belongs to the
+    account as which the process runs.
 
-    The processes of a server work in its data directory. An administrator's shell in it does not count.
+    This finds the processes of a server, whose working directory is the data directory. The second condition leaves out
+    the shell of an administrator who has changed to that directory.
     """
     wanted = os.path.join(os.path.realpath(directory), "")
     for name in filter(str.isdecimal, os.listdir(_PROC) if _PROC.exists() else ()):
@@ -104,7 +111,7 @@ def working_below(directory: Path) -> Iterator[int]:
 
 
 def _account(pid: str) -> int | None:
-    """Returns the effective user ID of a process. The owner of its files in /proc does not tell, since that may be root
-    instead."""
+    """Returns the effective user ID of a process. The owner of its files in /proc is not used, since that can be root
+    for a process of another account."""
     match = _UIDS.search((_PROC / pid / "status").read_bytes())
     return None if match is None else int(match[1])

@@ -1,4 +1,4 @@
-[ -f "$1" ] && [ ! -L "$1" ] || exit 0 # of a pipe that the account has put there nobody waits for the end
+[ -f "$1" ] && [ ! -L "$1" ] || exit 0 # reading a pipe that the account has put there would never end
 pid=$(head -n 1 "$1" 2>/dev/null)
 shift
 "$@" || exit

@@ -1,4 +1,5 @@
-"""Checks that only root and the lab's own account could have put something where it is: nothing else is obeyed."""
+"""Checks that a file or program was put in its place by root or by the lab's own account, and not by another account.
+pgtrial obeys no other files, and as root runs no other programs."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ from pgtrial.machines.machine import HostError, Machine, refused
 
 
 def check_own(machine: Machine, paths: Sequence[Path], kind: str = "d") -> None:
-    """Raises HostError, with a sentence, unless each path is a directory, or of another `kind`, that no other account
-    can write.
+    """Raises HostError, with a sentence for the user, unless each path is a directory to which no other account can
+    write.
 
-    A symbolic link is refused. Raises FileNotFoundError if a path does not exist.
+    With another `kind`, a letter as `ls -l` prints it, each path has to be a file of that kind instead. A symbolic link
+    is refused. Raises FileNotFoundError if a path does not exist.
     """
     for path, entry in zip(paths, machine.entries(paths), strict=True):
         if entry.kind == "l":
@@ -27,9 +29,10 @@ def check_own(machine: Machine, paths: Sequence[Path], kind: str = "d") -> None:
 
 
 def check_way(machine: Machine, path: Path) -> None:
-    """Raises HostError, with a sentence, if another account could exchange the directory at a path or one above it.
+    """Raises HostError, with a sentence for the user, if another account could replace the directory at a path, or a
+    directory above it, by another one.
 
-    In a directory with the sticky bit, such as /tmp, only the owner of a file can exchange it.
+    In a directory with the sticky bit, such as /tmp, only the owner of a file can replace it.
     """
     with refused(f"see whose {path} is"):
         resolved = machine.resolve(path)
@@ -39,12 +42,14 @@ def check_way(machine: Machine, path: Path) -> None:
             if entry.owner not in machine.trusted or exchanged:
                 whose = "can be written by other accounts" if exchanged else "belongs to another account"
                 raise HostError(
-                    f"{above} {whose}, which could exchange what root keeps below it; name a directory that root owns, "
-                    "with all above it, or work as that account in place of root"
+                    f"{above} {whose}, which could exchange what root keeps below it; name a directory that root owns "
+                    "and all of "
+                    "whose parent directories root owns, or run pgtrial as that account instead of root"
                 )
 
 
 def check_program(program: Path) -> None:
-    """Raises HostError, with a sentence, if root would run a program here that another account could exchange."""
+    """Raises HostError, with a sentence for the user, if the lab runs as root and another account could replace this
+    program of this machine."""
     if (why := refusal_to_run(program)) is not None:
         raise HostError(why)

@@ -1,4 +1,5 @@
-"""Reads what is mounted where, and has the changes that make a volume: files, loop devices, pools, mount points."""
+"""Reads the mounts of a machine, and has the changes that make a volume: backing files, loop devices, ZFS pools, mount
+points and mounts."""
 
 from __future__ import annotations
 
@@ -16,26 +17,27 @@ from pgtrial.machines.trust import check_way
 
 
 class _Lasting(Change):
-    """Something that pgtrial makes at a free path, and that survives a reboot."""
+    """A change that makes a file or directory at a path where nothing was. The file survives a reboot."""
 
     survives_reboot: ClassVar[bool] = True
     path: Path
 
 
 class BackingFile(_Lasting):
-    """A file that a loop device shows as a disk, of `size` bytes. It is preallocated or sparse."""
+    """A file of `size` bytes that a loop device presents as a disk. Its blocks are allocated at once (`preallocate`),
+    or it is sparse."""
 
     size: int
     preallocate: bool = True
 
     def make(self, machine: Machine) -> None:
-        """Makes the file. Raises HostError if it does not fit."""
+        """Makes the file. Raises HostError if the file system has too little free space."""
         free = machine.free_bytes(self.path.parent)
         if self.preallocate and self.size > free:
             larger = "set PGTRIAL_STATE to a directory" if machine is LOCAL else "name a folder as data that is"
             raise HostError(
-                f"a volume of {self.size / 1e9:.1f} GB does not fit {self.path.parent}, where {free / 1e9:.1f} GB are "
-                f"free; lower its size, or {larger} on a larger disk"
+                f"a volume of {self.size / 1e9:.1f} GB does not fit into {self.path.parent}, where {free / 1e9:.1f} GB "
+                f"are free; lower its size, or {larger} on a larger disk"
             )
         with refused(f"make {self.path}"):
             machine.allocate(self.path, self.size, sparse=not self.preallocate)
@@ -50,12 +52,13 @@ class BackingFile(_Lasting):
 
 
 class LoopDevice(Change):
-    """A block device over a file, by which the device is found again."""
+    """A loop device: a block device whose content is a file. pgtrial finds the device again by the path of this
+    file."""
 
     file: Path
     direct: bool = True
-    """True if the device bypasses the page cache of the file system below, so that data is not cached twice. Where that
-    file system cannot do so, the device uses the cache."""
+    """True if the device bypasses the page cache of the file system that has the file, so that data is not cached
+    twice. If that file system does not support direct I/O, the device uses the cache."""
 
     def make(self, machine: Machine) -> None:
         """Attaches the file to a free loop device."""
@@ -68,14 +71,14 @@ class LoopDevice(Change):
             machine.tool([*attach, self.file])
 
     def device(self, machine: Machine) -> Path | None:
-        """Returns the device over the file; None if there is none. A device that was detached and stays only until
-        another program lets go of it does not count."""
+        """Returns the loop device of the file; None if the file has none. A detached device that exists only until
+        another program closes it does not count."""
         listed = machine.tool(["losetup", "--associated", self.file, "--noheadings", "--output", "AUTOCLEAR,NAME"])
         rows = [line.split() for line in listed.splitlines()]
         return next((Path(name) for goes, name in rows if goes == "0"), None)
 
     def undo(self, machine: Machine) -> None:
-        """Detaches the loop device, if it is there."""
+        """Detaches the loop device, if the file has one."""
         if machine.exists(self.file) and (device := self.device(machine)) is not None:
             machine.tool(["losetup", "--detach", device])
 
@@ -84,7 +87,7 @@ class LoopDevice(Change):
 
 
 class MountPoint(_Lasting):
-    """A directory on which a file system is mounted."""
+    """A directory that pgtrial makes in order to mount a file system on it."""
 
     def make(self, machine: Machine) -> None:
         """Makes the directory to mount on."""
@@ -92,7 +95,8 @@ class MountPoint(_Lasting):
             machine.mkdir(self.path, 0o711)
 
     def undo(self, machine: Machine) -> None:
-        """Removes the directory. It has to be empty, so that nothing is lost that was put there without the mount."""
+        """Removes the directory. Raises HostError if it is not empty, since then somebody has put files there while
+        nothing was mounted."""
         try:
             machine.rmdir(self.path)
         except FileNotFoundError:
@@ -100,7 +104,8 @@ class MountPoint(_Lasting):
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 raise HostError(
-                    f"{self.path} is not empty though nothing is mounted there; look and remove it"
+                    f"{self.path} is not empty though nothing is mounted there; see what it contains, and remove it "
+                    "yourself"
                 ) from None
             raise HostError(f"cannot remove {self.path}: {error.strerror}") from None
 
@@ -140,44 +145,48 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def private_name() -> str:
-    """Returns the name for a new directory of pgtrial in a directory that exists."""
+    """Returns a name for a new directory that pgtrial makes in an existing directory: it has the process ID and random
+    characters."""
     return f"pgtrial-{os.getpid()}-{secrets.token_hex(3)}"
 
 
 def is_private(path: Path) -> bool:
-    """True if a path is absolute and has a name as `private_name` gives it."""
+    """True if a path is absolute and its last name has the form of `private_name`."""
     return path.is_absolute() and ".." not in path.parts and _PRIVATE.fullmatch(path.name) is not None
 
 
 def pool_name() -> str:
-    """Returns the name of a new pool."""
+    """Returns a random name for a new ZFS pool."""
     return f"pgtrial-{secrets.token_hex(4)}"
 
 
 def _check_way_of_root(machine: Machine, path: Path) -> None:
-    """Raises HostError if root would work in a directory that another account could exchange."""
+    """Raises HostError if pgtrial works as root on the machine and another account could replace the directory by
+    another one."""
     if machine.root:
         check_way(machine, path)
 
 
 class PrivateDirectory(_Lasting):
-    """A directory that pgtrial makes in one that exists; it is removed with all that is in it.
+    """A directory that pgtrial makes in an existing directory, and later removes with all files in it.
 
-    Root makes and removes it only where no other account could exchange a directory on the way to it.
+    As root, pgtrial makes and removes the directory only if no other account could replace one of its parent
+    directories.
     """
 
     def make(self, machine: Machine) -> None:
-        """Makes the directory; the servers' accounts can enter it."""
+        """Makes the directory, with rights by which the servers' accounts can enter it."""
         _check_way_of_root(machine, self.path.parent)
         with refused(f"make {self.path}"):
             machine.mkdir(self.path, 0o755)
 
     def is_of(self, run: Path) -> bool:
-        """True if only pgtrial gives such a name. The study chooses the directory around it, which may be any."""
+        """True if the name has the form that pgtrial gives to private directories. The directory that contains it can
+        be any, since the study chooses it."""
         return is_private(self.path)
 
     def undo(self, machine: Machine) -> None:
-        """Removes the directory with all that is in it."""
+        """Removes the directory with all files in it, if it exists."""
         if not machine.exists(self.path):
             return
         _check_way_of_root(machine, self.path.parent)
@@ -190,8 +199,8 @@ class PrivateDirectory(_Lasting):
 
 
 class Signature(Change):
-    """A file system that pgtrial makes on a device of the user's, which was empty or may be overwritten. `uuid` is the
-    UUID that `make_command` gives the file system."""
+    """A file system that pgtrial makes on a device of the user. The device was empty, or the user has allowed pgtrial
+    to overwrite it. `make_command` makes the file system with the UUID `uuid`."""
 
     survives_reboot: ClassVar[bool] = True
     device: Path
@@ -203,12 +212,13 @@ class Signature(Change):
         machine.tool(self.make_command)
 
     def is_of(self, run: Path) -> bool:
-        """True for any device, since the study chooses it. What may be removed is known by its UUID."""
+        """True for any device, since the study chooses it. The undo removes only a file system that has the recorded
+        UUID."""
         return self.device.is_absolute() and ".." not in self.device.parts and bool(_UUID.fullmatch(self.uuid))
 
     def undo(self, machine: Machine) -> None:
-        """Removes the file system from the device. If the device has another file system, it is another disk, which has
-        the name now and is left as it is."""
+        """Removes the file system from the device. Does nothing if the file system there has another UUID, since
+        another disk may have the device's name now."""
         if not machine.exists(self.device):
             return
         if self.uuid in machine.tool(["wipefs", "--noheadings", "--output", "UUID", self.device]).split():
@@ -219,8 +229,8 @@ class Signature(Change):
 
 
 class Pool(Change):
-    """A ZFS pool with its root file system at a directory that pgtrial made. Options and properties are written
-    `name=value`."""
+    """A ZFS pool that pgtrial makes on a device and mounts at the directory `target`. Options and properties are
+    written `name=value`."""
 
     name: str
     device: Path
@@ -229,7 +239,7 @@ class Pool(Change):
     properties: tuple[str, ...] = ()
 
     def make(self, machine: Machine) -> None:
-        """Makes the pool on the device."""
+        """Makes the pool on the device and mounts it."""
         machine.tool(self.command())
 
     def command(self) -> list[str]:
@@ -244,15 +254,15 @@ class Pool(Change):
             name, _, value = wanted.partition("=")
             present = machine.tool(["zfs", "get", "-H", "-o", "value", name, self.name]).strip()
             if present.lower() != value.lower():
-                raise HostError(f"the ZFS property {name} is {present}, and the study asks for {value}")
+                raise HostError(f"the ZFS property {name} is {present}, but the study asks for {value}")
 
     def is_of(self, run: Path) -> bool:
-        """True if only pgtrial gives such a name and the pool is mounted below the run. The study chooses the
-        device."""
+        """True if the name has the form that pgtrial gives to pools, and the pool is mounted below the run's directory.
+        The device can be any, since the study chooses it."""
         return bool(_POOL.fullmatch(self.name)) and lies_in(self.target, run)
 
     def undo(self, machine: Machine) -> None:
-        """Destroys the pool, if it is there."""
+        """Destroys the pool, if it exists."""
         try:
             present = machine.tool(["zpool", "list", "-H", "-o", "name"]).split()
         except HostError:
@@ -267,13 +277,13 @@ class Pool(Change):
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _OF_MOUNT = re.compile(r"(.+) on (.+) \((\w+)(?:, (.*))?\)")
 _OPTIONS = {"read-only": "ro", "asynchronous": "async", "synchronous": "sync"}
-"""The words of mount(8) on FreeBSD, DragonFly and macOS for options that Linux names as in fstab(5)."""
+"""Translates the names that mount(8) prints for options on FreeBSD, DragonFly and macOS into the names on Linux."""
 
 
 @dataclass(frozen=True)
 class Mounted:
-    """One mount. `options` has those of the mount, then those of the file system; `device` is major:minor, on Linux
-    only."""
+    """One mounted file system. `options` has the options of the mount, then those of the file system. `device` is the
+    device number as major:minor on Linux, and empty elsewhere."""
 
     target: Path
     filesystem: str
@@ -283,7 +293,8 @@ class Mounted:
 
 
 def mountinfo(machine: Machine) -> str:
-    """Returns the system's list of mounts; empty if the system has none that pgtrial can read."""
+    """Returns the text of the system's list of mounts: /proc/self/mountinfo, or the output of mount(8). It is empty if
+    the machine has neither."""
     with suppress(OSError):
         return machine.read_text(_MOUNTINFO)
     with suppress(HostError):
@@ -292,18 +303,19 @@ def mountinfo(machine: Machine) -> str:
 
 
 def mounts(text: str) -> list[Mounted]:
-    """Returns all mounts in the order of the system's list."""
+    """Returns all mounts in the text that `mountinfo` returns, in the same order."""
     return [mount for line in text.splitlines() if (mount := _parse(line) or _parse_words(line)) is not None]
 
 
 def mounted_at(target: Path, text: str) -> Mounted | None:
-    """Returns the mount at exactly this directory, a path without links: the last one, which hides those before it."""
+    """Returns the file system that is mounted at exactly this directory, a path without symbolic links; None if there
+    is none. If there are several, the last one hides the others and is returned."""
     return next((mount for mount in reversed(mounts(text)) if mount.target == target), None)
 
 
 def mount_of(path: Path, text: str) -> Mounted | None:
-    """Returns the mount that holds a path without links: the one with the longest directory, and of several the
-    last."""
+    """Returns the mount to which a path belongs; the path must be free of symbolic links. It is the mount with the
+    longest directory that contains the path, and the last of several mounts at that directory."""
     holding = [mount for mount in mounts(text) if path.is_relative_to(mount.target)]
     return max(reversed(holding), key=lambda mount: len(mount.target.parts), default=None)
 
@@ -318,7 +330,8 @@ def _parse(line: str) -> Mounted | None:
 
 
 def _parse_words(line: str) -> Mounted | None:
-    """Returns the mount in a line of FreeBSD, DragonFly or macOS: `/dev/ada0p2 on / (ufs, local, noatime)`."""
+    """Returns the mount that a line of mount(8) on FreeBSD, DragonFly or macOS describes, such as `/dev/ada0p2 on /
+    (ufs, local, noatime)`; None for another line."""
     match = _OF_MOUNT.fullmatch(line)
     if match is None:
         return None

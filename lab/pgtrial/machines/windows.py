@@ -1,4 +1,5 @@
-"""A host with Windows. Scripts of PowerShell read from it and print JSON; nothing is changed there."""
+"""Reads the state of a host with Windows, by PowerShell scripts that print JSON. pgtrial changes nothing on such a
+host."""
 
 from __future__ import annotations
 
@@ -16,54 +17,57 @@ from pgtrial.model.resources import filled, resource
 Reply = dict[str, Any]
 
 LONGEST_COMMAND = 8191
-"""The longest command line of cmd.exe, in characters. It is the shell of OpenSSH for Windows unless somebody chose
-another one."""
+"""The longest command line of cmd.exe, in characters. OpenSSH for Windows passes commands to cmd.exe unless an
+administrator has chosen another shell."""
 
 _COMMAND = "powershell -NoProfile -NonInteractive -OutputFormat Text -EncodedCommand "
 _REPLY_SCRIPT = resource("reply.ps1", __package__)
-"""The script that prints a reply. Characters that are not ASCII are escaped, since a console without a code page of its
-own would spoil them. A value that may not be asked for is null, and the error message about it, which is in the
-language of the host, is not printed."""
+"""The script that prints the values of expressions as JSON. It escapes characters that are not ASCII, since some
+consoles would garble them. If the account is not permitted to read a value, the value is null, and the error message,
+which would be in the language of the host, is not printed."""
 
 _DRIVE = re.compile(r"([A-Za-z]):[\\/]")
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?")
 
 
 class WindowsHost(abc.ABC):
-    """A host that answers to PowerShell."""
+    """A host with Windows, from which pgtrial reads by PowerShell scripts."""
 
     label: str
-    """The name in messages: user@host."""
+    """The host's name in messages: user@host."""
 
     @abc.abstractmethod
     def powershell(self, script: str) -> str:
-        """Runs a script that changes nothing, and returns what it prints. It may be repeated. Raises HostTrouble."""
+        """Runs a script that changes nothing, and returns its standard output. The script may run twice if the
+        connection is lost. Raises HostTrouble."""
 
 
 AnyMachine = Machine | WindowsHost
-"""A machine that can be read; only a Machine can be changed."""
+"""A machine whose state pgtrial can read. pgtrial can make changes only to a Machine, not to a WindowsHost."""
 
 
 def command_line(script: str) -> str:
-    """Returns the command line that carries out a script, the same for cmd.exe, PowerShell and POSIX shells. Raises
-    HostError if it is too long."""
+    """Returns the command line by which PowerShell runs a script. It works in cmd.exe, PowerShell and POSIX shells
+    alike. Raises HostError if the command line is too long."""
     lines = "\n".join(line.strip() for line in script.splitlines() if line.strip())
     command = _COMMAND + base64.b64encode(lines.encode("utf-16-le")).decode()
     if len(command) > LONGEST_COMMAND:
-        raise HostError(f"a command of {len(command)} characters is too long for Windows; move the data directory")
+        raise HostError(
+            f"a command of {len(command)} characters is too long for Windows; move the data directory to a shorter path"
+        )
     return command
 
 
 def reply_script(parts: Mapping[str, str], before: str = "") -> str:
-    """Returns the script that prints the values of expressions as one JSON object; `before` has statements that they
-    need."""
+    """Returns the PowerShell script that prints the values of named expressions as one JSON object. `before` has
+    statements that run before the expressions."""
     lines = "\n".join(f"{name} = {what}" for name, what in parts.items())
     return filled(_REPLY_SCRIPT, before=before, parts=lines)
 
 
 def parts_in(text: str) -> dict[str, str]:
-    """Returns the PowerShell expressions in the text of a file by their names; the file has a line `name = expression`
-    for each part of a reply."""
+    """Returns the PowerShell expressions in the text of a file, by their names. The file has a line `name = expression`
+    for each of them."""
     lines = (line.split(" = ", 1) for line in text.splitlines() if not line.startswith("#"))
     return dict(lines)
 
@@ -80,7 +84,8 @@ def drive_of(directory: Path | None) -> str | None:
 
 
 def parse_reply(text: str | None) -> Reply:
-    """Returns the JSON object in what was printed, whatever a shell said before and after it; {} if there is none."""
+    """Returns the JSON object in the output of a script, ignoring what a shell printed before and after it; {} if there
+    is none."""
     text = (text or "").replace("\0", "")
     start, end = text.find("{"), text.rfind("}")
     try:
@@ -91,18 +96,21 @@ def parse_reply(text: str | None) -> Reply:
 
 
 def part(reply: Reply, name: str) -> Reply:
-    """Returns the first object of this name; {} if the reply lacks it."""
+    """Returns the value with this name in a reply, if it is an object; the first object if it is a list; otherwise
+    {}."""
     return next(iter(rows(reply, name)), {})
 
 
 def rows(reply: Reply, name: str) -> list[Reply]:
-    """Returns all objects of a list, without nulls. ConvertTo-Json may have made one object of the list."""
+    """Returns all objects of the list with this name in a reply, without nulls. A single object counts as a list of
+    one, since ConvertTo-Json writes a list with one element so."""
     value = reply.get(name)
     return [row for row in (value if isinstance(value, list) else [value]) if isinstance(row, dict)]
 
 
 def number(value: Any) -> float | None:
-    """Returns a number, also from text and with a decimal comma; None for anything else, true and false included."""
+    """Returns a JSON value as a number: a number itself, or a text with a number, whose decimal separator may be a
+    comma. Returns None for all other values, including true and false."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -112,6 +120,6 @@ def number(value: Any) -> float | None:
 
 
 def whole(value: Any) -> int | None:
-    """Returns a value as a whole number, by the rules of `number`."""
+    """Returns a JSON value as a whole number, by the rules of `number` and without its fraction."""
     parsed = number(value)
     return None if parsed is None else int(parsed)

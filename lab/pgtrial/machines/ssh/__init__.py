@@ -1,8 +1,9 @@
-"""Hosts that are reached by ssh: the connection, and commands that run there exactly once."""
+"""Hosts that pgtrial reaches by ssh: the connection to a host, and commands that run there exactly once even if the
+connection is lost."""
 
 PATIENCE_S = 30.0
-"""How long pgtrial tries again to reach a host that was there before, in seconds."""
+"""How long pgtrial tries to reach a host again that it has reached before, in seconds."""
 
 HURRY_S = 5.0
-"""How long pgtrial tries again to reach such a host once the user has interrupted pgtrial and waits for its end, in
+"""How long pgtrial tries to reach a host again after the user has interrupted pgtrial and waits for its end, in
 seconds."""

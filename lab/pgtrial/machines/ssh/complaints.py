@@ -14,21 +14,23 @@ _NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOW
 
 
 class Unreachable(HostLost):
-    """There is no connection, and none could be made."""
+    """Raised when there is no connection to the host, and pgtrial could not make one."""
 
 
 class Dropped(HostLost):
-    """The connection was lost while a command ran: whether the command was carried out is not known."""
+    """Raised when the connection was lost while a command ran, so that pgtrial does not know whether the command was
+    carried out."""
 
 
 class Restarted(HostLost):
-    """The host was restarted: all that ran there has ended, and what does not survive a restart is gone."""
+    """Raised when the host was restarted: all processes of pgtrial there have ended, and changes that do not survive a
+    restart are gone."""
 
 
 @dataclass(frozen=True)
 class Where:
-    """The address that was tried: the login as the study has it, and the host and port that ssh's configuration gives
-    for it."""
+    """The address to which pgtrial tried to connect: the login as the study has it, and the host and port that ssh's
+    configuration gives for this login."""
 
     login: str
     host: str
@@ -36,14 +38,16 @@ class Where:
 
     @property
     def command(self) -> str:
-        """The command that a person types to reach the same host."""
+        """The ssh command that a person can type to reach the same host."""
         return f"ssh {self.login}" if self.port == 22 else f"ssh -p {self.port} {self.login}"
 
 
 def may_pass(error: BaseException, *, was_there: bool = False) -> bool:
-    """True if another attempt may succeed: the network or the host failed, and a person has nothing to settle.
+    """True if another attempt to connect may succeed, since the network or the host failed. False if a person has to
+    correct something first.
 
-    A host that accepted the login before refuses logins for a while when it starts or shuts down.
+    If pgtrial has reached the host before (`was_there`), a refused login counts as temporary too: a host refuses logins
+    for a while when it starts or shuts down.
     """
     if isinstance(error, asyncssh.PermissionDenied):
         return was_there
@@ -55,17 +59,19 @@ def may_pass(error: BaseException, *, was_there: bool = False) -> bool:
 
 
 def why(error: BaseException, where: Where, *, known: bool) -> str:
-    """Returns the sentence for a failed attempt to connect. `known`: known_hosts has another key of that host."""
+    """Returns the sentence that tells the user why an attempt to connect failed, and what to do. `known` is true if
+    known_hosts has a key of this host."""
     match error:
         case asyncssh.HostKeyNotVerifiable():
             reason = _about_key(str(error), where, known)
         case asyncssh.PermissionDenied():
             reason = (
-                "it accepts none of your keys; put yours into its authorized_keys (`ssh-copy-id "
-                f"{where.login}`), or load it into the agent (`ssh-add`): pgtrial asks for no password or passphrase"
+                "the host accepts none of your keys; add your key to its authorized_keys (`ssh-copy-id "
+                f"{where.login}`), or load your key into the agent (`ssh-add`): pgtrial asks for no password or "
+                "passphrase"
             )
         case asyncssh.KeyExchangeFailed():
-            reason = f"no common algorithm: {_said(error)}; look at `{where.command} -v`"
+            reason = f"this machine and the host have no common algorithm ({_said(error)}); see the output of `{where.command} -v`"
         case asyncssh.ConfigParseError() | asyncssh.KeyImportError():
             reason = f"ssh's configuration or a key cannot be read: {_said(error)}; correct ~/.ssh"
         case OSError() | TimeoutError():
@@ -76,27 +82,31 @@ def why(error: BaseException, where: Where, *, known: bool) -> str:
 
 
 def no_posix_shell(login: str, words: str) -> str:
-    """Returns the sentence for a login that has no POSIX shell, such as a login to Windows; `words` is what it said."""
+    """Returns the sentence for a login that has no POSIX shell, such as a login to Windows; `words` is the output of
+    that login."""
     return (
-        f"{login} does not answer as a POSIX shell, which pgtrial needs to make a server there; start the server of a "
-        "host with Windows yourself and name it by dsn, with ssh beside the dsn for looking at the host; "
-        f"it said {words!r}"
+        f"{login} does not answer as a POSIX shell, which pgtrial needs to make a server there; if the host has "
+        "Windows, "
+        "start its server yourself and name the server by dsn, with ssh beside the dsn for looking at the host; "
+        f"the login printed {words!r}"
     )
 
 
 def _about_key(words: str, where: Where, known: bool) -> str:
     if "revoked" in words:
-        return f"the key of {where.host} is revoked in known_hosts; ask who runs that host"
+        return f"the key of {where.host} is marked as revoked in known_hosts; ask the person who runs that host"
     if known:
         # the host as known_hosts writes it
         host = where.host if where.port == 22 else f"'[{where.host}]:{where.port}'"
         return (
-            f"the key of {where.host} is not the one in known_hosts: the host was reinstalled, or another answers in "
-            f"its place; find out which, then `ssh-keygen -R {host}` and `{where.command}` once"
+            f"the key of {where.host} is not the one in known_hosts: the host was reinstalled, or another host answers "
+            "in "
+            f"its place; find out which is true, then run `ssh-keygen -R {host}` and `{where.command}` once"
         )
     return (
-        f"the key of {where.host} is not in known_hosts, and pgtrial trusts no key by itself; `{where.command}` once "
-        f"and compare the fingerprint, or `ssh-keyscan -p {where.port} {where.host} >> ~/.ssh/known_hosts` on a "
+        f"the key of {where.host} is not in known_hosts, and pgtrial trusts no key by itself; run `{where.command}` "
+        "once "
+        f"and compare the fingerprint, or run `ssh-keyscan -p {where.port} {where.host} >> ~/.ssh/known_hosts` on a "
         "network that you trust"
     )
 

@@ -1,5 +1,5 @@
-"""One ssh connection to a host, with the user's keys and configuration. It is made on first use, and again after it was
-lost."""
+"""One ssh connection to a host, with the user's keys and configuration. pgtrial connects on the first use, and again
+after the connection was lost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CONNECT_TIMEOUT_S = 10.0
 _LOGIN_TIMEOUT_S = 20.0
 _CLOSE_TIMEOUT_S = 5.0
 _KEEPALIVE = {"keepalive_interval": 5, "keepalive_count_max": 3}
-"""Settings with which a cut network is noticed within 20 s."""
+"""Settings of asyncssh by which a broken network connection is noticed within 20 s."""
 
 Result = TypeVar("Result")
 _RETRY_S = 0.5
@@ -37,8 +37,8 @@ _KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known
 class Connection:
     """A connection to `[user@]host`, where the host may be a name of ssh's configuration. Several threads can use it.
 
-    A host that was there before and does not come back within the patience is *lost*: every call fails at once from
-    then on, until `rejoin` or `forget_loss`. A host that was restarted is lost as well.
+    If a host was reached before and cannot be reached again within `patience_s` seconds, it is *lost*: from then on
+    every call fails at once, until `rejoin` or `forget_loss` is called. A host that was restarted is lost as well.
     """
 
     def __init__(self, login: str, patience_s: float = PATIENCE_S) -> None:
@@ -54,17 +54,18 @@ class Connection:
 
     @property
     def where(self) -> Where:
-        """The host and port that ssh's configuration gives for the login. Raises Unreachable if it cannot be read."""
+        """The host and port that ssh's configuration gives for the login. Raises Unreachable if the configuration
+        cannot be read."""
         options = self._options
         host = str(options.host or self.login.rpartition("@")[2])
         return Where(self.login, host, int(options.port or 22))
 
     def run(self, script: bytes, timeout_s: float | None = None) -> tuple[int, bytes, bytes]:
-        """Runs a script in a POSIX shell of the login. Returns its status (128 + n after signal n), its output and its
-        errors.
+        """Runs a script in a POSIX shell of the login. Returns its exit status (128 + n after signal n), its standard
+        output and its standard error.
 
-        Raises Unreachable if the script did not begin, Restarted, Dropped if the connection was lost while the script
-        ran, and TimeoutError.
+        Raises Unreachable if the script could not be started, Restarted if the host was restarted, Dropped if the
+        connection was lost while the script ran, and TimeoutError.
         """
         try:
             return wait_for(self._run(script), timeout_s)
@@ -77,9 +78,9 @@ class Connection:
         self._start = _told_start(self.run(ASK_START.encode())[1])
 
     def rejoin(self) -> bool:
-        """Tries a host again, whatever was found before. Returns whether it was restarted since `note_start`.
+        """Tries to reach the host, even if it is lost. Returns true if the host was restarted since `note_start`.
 
-        Raises HostLost; the host is lost then.
+        Raises HostLost if the host cannot be reached; the host is lost then.
         """
         before, self._start, self.lost = self._start, None, None
         try:
@@ -100,11 +101,13 @@ class Connection:
             self.lost, self._was_there = None, False
 
     def hurry(self) -> None:
-        """Limits the patience to HURRY_S from now on, since somebody waits for pgtrial to end."""
+        """Limits the time for reaching the host again to HURRY_S from now on, since the user waits for pgtrial to
+        end."""
         self.patience_s = min(self.patience_s, HURRY_S)
 
     def execute(self, command: str, timeout_s: float | None = None) -> tuple[int, bytes, bytes]:
-        """Runs a command line in the login's own shell, whichever it is, without any input; otherwise like `run`."""
+        """Runs a command line in the login's own shell, of whatever kind that shell is, with an empty standard input.
+        Otherwise the same as `run`."""
         return wait_for(self._execute(command), timeout_s)
 
     def close(self) -> None:
@@ -144,12 +147,15 @@ class Connection:
         return status if status >= 0 else 128 - status, bytes(output or b""), bytes(errors or b"")
 
     async def _opened(self, connection: asyncssh.SSHClientConnection, opening: Awaitable[Result]) -> Result:
-        """Waits until a session of the connection is open, and returns it. Raises Unreachable, Dropped."""
+        """Waits until a session of the connection is open, and returns the session. Raises Unreachable if the host
+        refuses a session, and Dropped if the connection was lost."""
         try:
             return await opening
         except asyncssh.ChannelOpenError as error:
             if error.code != asyncssh.OPEN_CONNECT_FAILED:
-                raise Unreachable(f"{self.login} opens no session: {error.reason}; see its sshd's log") from None
+                raise Unreachable(
+                    f"{self.login} opens no ssh session: {error.reason}; see the log of its sshd"
+                ) from None
             raise self._dropped(connection) from None
         except (asyncssh.Error, OSError):
             raise self._dropped(connection) from None
@@ -159,7 +165,7 @@ class Connection:
             self._connection = None  # asyncssh may notice the loss only later
             self._idle.clear()
         connection.abort()
-        return Dropped(f"the ssh connection to {self.login} was lost while a command was under way")
+        return Dropped(f"the ssh connection to {self.login} was lost while a command ran there")
 
     async def _connected(self) -> asyncssh.SSHClientConnection:
         async with self._making:
@@ -174,7 +180,7 @@ class Connection:
             return self._connection
 
     async def _look_at_start(self, connection: asyncssh.SSHClientConnection) -> None:
-        """Raises Restarted if this is another boot of the host than the one that is remembered."""
+        """Raises Restarted if the host was restarted since `note_start` remembered its boot."""
         if self._start is None:
             return
         try:
@@ -221,7 +227,7 @@ class Connection:
             "config": _readable(_CONFIGURATIONS),
             "connect_timeout": _CONNECT_TIMEOUT_S,
             "login_timeout": _LOGIN_TIMEOUT_S,
-            # nobody could answer a question for a password
+            # nobody can answer a password prompt
             "password_auth": False,
             "kbdint_auth": False,
             **_KEEPALIVE,
@@ -258,8 +264,8 @@ def _readable(files: list[str] | tuple[str, ...]) -> list[str]:
 
 
 def wait_for(work: Coroutine[Any, Any, Result], timeout_s: float | None = None) -> Result:
-    """Runs a coroutine in the thread of ssh and returns its result. Raises TimeoutError if it takes longer. It is
-    cancelled then, as it is after an interrupt."""
+    """Runs a coroutine in the event loop of the ssh thread and returns its result. After `timeout_s` seconds it cancels
+    the coroutine and raises TimeoutError; an interrupt cancels the coroutine too."""
     future = asyncio.run_coroutine_threadsafe(work, _loop())
     try:
         return future.result(timeout_s)

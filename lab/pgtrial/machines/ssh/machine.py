@@ -1,9 +1,10 @@
-"""A host that is reached by ssh as a machine that takes part: any host with a POSIX shell behind an sshd.
+"""A machine that pgtrial reaches by ssh: any host with an sshd and a POSIX shell.
 
-A command that changes something there is carried out once, even if the connection is lost while it runs. Such a command
-is a *job*: a directory on the host with its script, its output and, when it has ended, its status. The script that
-makes the directory begins the job; a lab that asks again after a lost connection waits for the job instead of beginning
-it a second time.
+A command that changes something on the host is carried out exactly once, even if the connection is lost while it runs.
+Such a command is a *job*: a directory on the host with the command's script, its output and, when it has ended, its
+exit status. pgtrial sends a script that makes this directory and then runs the command. If the connection was lost,
+pgtrial sends the same script again: it finds the directory, and waits for the job instead of running the command a
+second time.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def _looking(method: _Method) -> _Method:
-    """Wraps a method that changes nothing on its machine, so that its scripts are repeated after a lost connection."""
+    """Wraps a method that changes nothing on its machine, so that pgtrial sends its scripts again after a lost
+    connection."""
 
     @functools.wraps(method)
     def looking(machine: RemoteMachine, *arguments: Any, **named: Any) -> Any:
@@ -58,10 +60,11 @@ def _looking(method: _Method) -> _Method:
 
 
 class RemoteMachine(PosixMachine):
-    """A host reached by ssh. With `sudo`, what root does there is done by `sudo -n`.
+    """A host that pgtrial reaches by ssh. With `sudo`, actions that need the rights of root are carried out by `sudo
+    -n`.
 
-    Scripts that change nothing are repeated after a lost connection. All others are carried out once, as soon as there
-    is a directory for `jobs`.
+    Scripts that change nothing are sent again after a lost connection. After `begin_jobs` has made the directory
+    `jobs`, all other scripts run as jobs, so that each is carried out exactly once.
     """
 
     def __init__(self, address: str, *, sudo: bool = False, patience_s: float = PATIENCE_S) -> None:
@@ -75,18 +78,20 @@ class RemoteMachine(PosixMachine):
 
     @cached_property
     def system(self) -> str:
-        """The name of the host's system, as `uname -s` prints it. Raises HostLost if no POSIX shell answers."""
+        """The name of the host's operating system, as `uname -s` prints it. Raises HostLost if no POSIX shell
+        answers."""
         return posix_system(self.connection)
 
     @cached_property
     def seen(self) -> tuple[str, str]:
-        """The addresses of this connection as the host sees them: the lab's, and its own. Both are empty if the host
-        does not tell them."""
+        """The two addresses of this ssh connection as the host sees them: that of the machine on which the lab runs,
+        and the host's own. Both are empty if the host does not report them."""
         words = self._asked("echo $SSH_CONNECTION\n").stdout.split()
         return (words[0].partition("%")[0], words[2].partition("%")[0]) if len(words) == 4 else ("", "")
 
     def check(self) -> None:
-        """Connects, and checks that there is a shell, and sudo if it is to be used. Raises HostTrouble."""
+        """Connects to the host, and checks that it has a POSIX shell, and that sudo works if the study asks for sudo.
+        Raises HostTrouble."""
         _ = self.system
         if self._sudo and self._login[0] == "0":
             self._sudo = False  # root needs no sudo, and may have none
@@ -94,8 +99,8 @@ class RemoteMachine(PosixMachine):
             self._check_sudo()
 
     def begin_jobs(self, directory: Path) -> None:
-        """Makes the directory for jobs. From now on a command that changes something is carried out once. Raises
-        HostTrouble."""
+        """Makes the directory for jobs. From now on each command that changes something is carried out exactly once.
+        Raises HostTrouble."""
         home = shlex.quote(str(directory))
         # the script may run twice after a lost connection, so the directory may exist already
         done = self._asked(f"mkdir -m 700 {home} || {{ [ -d {home} ] && [ -O {home} ] && [ ! -L {home} ]; }}\n")
@@ -106,14 +111,15 @@ class RemoteMachine(PosixMachine):
 
     def rejoin(self) -> str | None:
         """Checks that the host can be reached for the next trial, even if it was lost before. Returns what happened to
-        it, or None. Raises HostLost if it cannot be reached; the host then counts as lost."""
+        the host in the meantime, such as `was restarted`, or None. Raises HostLost if the host cannot be reached; it
+        then counts as lost."""
         was_lost = self.connection.lost is not None
         if self.connection.rejoin():
             return "was restarted"
         return "was out of reach" if was_lost else None
 
     def end_jobs(self, directory: Path) -> None:
-        """Ends the jobs that still run, and removes their directory. Raises HostTrouble."""
+        """Ends the jobs that still run on the host, and removes the directory of all jobs. Raises HostTrouble."""
         self.jobs = None
         try:
             (entry,) = self.entries([directory])
@@ -123,17 +129,19 @@ class RemoteMachine(PosixMachine):
             return  # the host was restarted, and somebody else has a directory of that name
         self._as(
             None, filled(_END_JOBS, processes=PROCESSES, jobs=shlex.quote(str(directory)))
-        )  # what sudo began, only root may end
+        )  # only root can end jobs that sudo has started
 
     def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
-        """Runs a script in the login's shell; if it may change something, exactly once."""
+        """Runs a script in a shell of the login. A script that may change something is carried out exactly once, as a
+        job."""
         if self.jobs is None or self.thread.looks:
             return self._asked(script, timeout_s)
         finished, self._finished = self._finished, []
         for _ in range(2):
             home = self.jobs / str(next(self._numbers))
             done = self._asked(job(script, home, finished), timeout_s)
-            # a shell of a lost connection may still reach the job, and has to find that it was carried out
+            # a shell of the lost connection may still start the same job: the directory must stay, so that it finds the
+            # job's status
             asked_twice = self.thread.dropped
             there = done.status != LOST or self._asked(
                 f"[ -f {home}/status ] && echo ended; [ -d {self.jobs} ] || echo gone; [ -d {home} ]\n"
@@ -147,11 +155,15 @@ class RemoteMachine(PosixMachine):
                 self.connection.lost = lost
                 raise lost
             if there.status == 0:
-                break  # the job was begun, and nobody knows how it ended
-        raise HostError(f"{self.label} lost a command: {self.jobs} cannot be written to, or the disk there is full")
+                break  # the job was begun, but its status is missing
+        raise HostError(
+            f"a command on {self.label} has left no exit status: {self.jobs} cannot be written to, or the disk there "
+            "is full"
+        )
 
     def read_from(self, path: Path, begin: int, user: str | None = None) -> bytes:
-        """Returns the content of a file from byte `begin` on; empty if it cannot be read. Raises HostTrouble."""
+        """Returns the content of a file from byte `begin` on; no bytes if the file cannot be read. Raises
+        HostTrouble."""
         at = shlex.quote(str(path))
         script = self.script_of(user, f"[ -f {at} ] && exec tail -c +{begin + 1} {at} 2>/dev/null")
         return self._repeated(script, None)[1]
@@ -174,8 +186,9 @@ class RemoteMachine(PosixMachine):
         return Done(status, output.decode(errors="replace"), errors.decode(errors="replace"))
 
     def _repeated(self, script: str, timeout_s: float | None) -> tuple[int, bytes, bytes]:
-        """Returns the status, output and errors of a script. After a lost connection it is sent again on a new one, for
-        as long as the patience lasts. Raises HostTrouble."""
+        """Runs a script, and returns its exit status, standard output and standard error. If the connection is lost,
+        sends the script again on a new connection, until the patience of the connection is used up. Raises
+        HostTrouble."""
         text = script.encode()
         self.thread.dropped = False
         dropped_since: float | None = None
@@ -194,24 +207,25 @@ class RemoteMachine(PosixMachine):
 
 
 LOST = 255
-"""The status of a job whose end is not known."""
+"""The exit status with which the script of a job says that it cannot find out how the job ended."""
 
 _POLL_S = 0.1
 _POLLS_WITHOUT_PROCESS = 100
-"""The number of checks after which a job that has no process yet will not get one: the connection was lost just
-then."""
+"""The number of checks after which pgtrial no longer expects a job's process to appear. A job has a directory and no
+process if the connection was lost just between the two steps."""
 
 _JOB = resource("job.sh", __package__)
 _END_JOBS = resource("end_jobs.sh", __package__)
-"""The script that ends the jobs below a directory and removes that directory. A process is stopped before its children
-are looked for: it would go on with its next command when a child is killed."""
+"""The script that ends the jobs below a directory and removes that directory. It stops each process (SIGSTOP) before it
+kills the children: otherwise a shell would go on with its next command when a child is killed."""
 
 
 def job(script: str, home: Path, done_with: Sequence[Path] = ()) -> str:
-    """Returns the script that carries out another script once with `home` as its directory, or waits for its end.
+    """Returns the shell script that runs `script` as a job in the directory `home`. If this directory exists already,
+    the shell script waits for the end of the job instead.
 
-    It prints what the other script printed and ends with that script's status, or with LOST. The directories of the
-    jobs in `done_with` are removed.
+    The shell script prints what the job printed and exits with the job's status, or with LOST. It also removes the
+    directories of finished jobs in `done_with`.
     """
     return filled(
         _JOB,
@@ -227,17 +241,19 @@ def job(script: str, home: Path, done_with: Sequence[Path] = ()) -> str:
 
 
 _LOOK_TIMEOUT_S = 60.0
-"""The limit of a command that changes nothing, in seconds: enough for the first PowerShell after a start of Windows."""
+"""The time limit for a command that changes nothing, in seconds. The first PowerShell after a start of Windows can take
+tens of seconds."""
 
 _POSIX_ON_WINDOWS = ("CYGWIN", "MINGW", "MSYS", "UWIN")
-"""The beginnings of the names by which uname knows the shells of Git and Cygwin, whose processes and files are not
-those of Windows."""
+"""The beginnings of the system names that uname prints in the shells of Git and Cygwin on Windows. These do not count
+as POSIX systems, since they show other processes and files than Windows itself."""
 
 
 def posix_system(connection: Connection) -> str:
-    """Returns what `uname -s` prints. Raises HostLost if no POSIX system answers.
+    """Returns the output of `uname -s` on the host. Raises HostLost if the host has no POSIX system.
 
-    The login's own shell is asked, and its input is at an end, since PowerShell would wait for more.
+    The command runs in the login's own shell with an empty input, since PowerShell as the login's shell would wait for
+    more input.
     """
     system, words = uname(connection)
     if system is None:
@@ -246,7 +262,8 @@ def posix_system(connection: Connection) -> str:
 
 
 def uname(connection: Connection) -> tuple[str | None, str]:
-    """Returns the system's name, or None if it is no POSIX system, and the end of what the host said."""
+    """Returns the name of the host's operating system, or None if it is not a POSIX system, and the last words that the
+    host printed."""
     status, output, errors = asked(connection, "uname -s")
     lines = output.split()
     # start-up files may have printed something before
@@ -256,8 +273,8 @@ def uname(connection: Connection) -> tuple[str | None, str]:
 
 
 def asked(connection: Connection, command: str) -> tuple[int, str, str]:
-    """Returns the status, output and errors of a command line that changes nothing. It is sent once more after a lost
-    connection. Raises HostLost."""
+    """Runs a command line that changes nothing, and returns its exit status, standard output and standard error. If the
+    connection is lost, sends the command once more. Raises HostLost."""
     try:
         try:
             status, output, errors = connection.execute(command, _LOOK_TIMEOUT_S)
@@ -269,5 +286,6 @@ def asked(connection: Connection, command: str) -> tuple[int, str, str]:
 
 
 def short(words: str) -> str:
-    """Returns the last 200 characters of what a host said: start-up files may have printed something before."""
+    """Returns the last 200 characters of what a host printed, since the output of start-up files may precede the
+    relevant words."""
     return " ".join(words.split())[-200:]

@@ -1,7 +1,7 @@
-"""A shell on another host that stays open, and carries out the scripts that it is given one after the other.
+"""A shell on another host that stays open and runs many scripts, one after the other.
 
-A login for each command would run the user's start-up files each time, which would cost a loaded host more than the
-command.
+A separate login for each command would run the user's start-up files each time, which would load the host more than the
+command itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _STATUS_TIMEOUT_S = 5.0
 
 
 class Ended(Exception):
-    """The shell is gone: it ended by itself, with a status and last words, or with its connection."""
+    """Raised when the shell has ended: by itself, with an exit status and last words, or because its connection was
+    lost (`status` is None)."""
 
     def __init__(self, status: int | None = None, words: str = "") -> None:
         super().__init__(words)
@@ -27,7 +28,7 @@ class Ended(Exception):
 
 
 class Shell:
-    """One `/bin/sh`, in its own session of a connection. Each script has a shell of its own below it."""
+    """A `/bin/sh` that runs in its own session of an ssh connection. It starts a child shell for each script."""
 
     def __init__(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
         self._process = process
@@ -39,9 +40,10 @@ class Shell:
         return cls(await connection.create_process("exec /bin/sh", encoding=None))
 
     async def run(self, script: bytes) -> tuple[int, bytes, bytes]:
-        """Runs a script and returns its status, output and errors. Raises Ended if the shell is gone."""
+        """Runs a script and returns its exit status, standard output and standard error. Raises Ended if the shell has
+        ended."""
         if not self._answered:
-            await self._answer(b":")  # drops what the user's start-up files print
+            await self._answer(b":")  # discards the output of the user's start-up files
         return await self._answer(script)
 
     async def _answer(self, script: bytes) -> tuple[int, bytes, bytes]:
@@ -61,13 +63,13 @@ class Shell:
         return status, output, errors
 
     def close(self) -> None:
-        """Closes the shell; the script that it runs goes on."""
+        """Closes the shell. A script that it runs at that moment continues."""
         self._process.close()
 
     async def _ended(self) -> Ended:
         if self._answered:
             return Ended()
-        with suppress(TimeoutError):  # the end of its output may come before its status
+        with suppress(TimeoutError):  # the end of the output may arrive before the exit status
             await asyncio.wait_for(self._process.wait_closed(), _STATUS_TIMEOUT_S)
         status = self._process.exit_status
         if status is None or status < 0:  # killed by a signal: its output does not explain why
@@ -77,7 +79,8 @@ class Shell:
 
 
 async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes) -> tuple[bytes, int]:
-    """Returns what comes before the mark, and the number behind the mark. Raises EOFError."""
+    """Reads until a line with the mark, and returns the bytes before that line, and the number behind the mark. Raises
+    EOFError."""
     end = re.compile(rb"\n%s (\d+)\n\Z" % mark)
     content = bytearray()
     while True:
@@ -85,7 +88,7 @@ async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes) -> tuple[bytes,
         if not chunk:
             raise EOFError
         content += chunk
-        # search only the new bytes, and as many before them as a mark has
+        # search only the new bytes, and before them as many bytes as the line with the mark has
         match = end.search(content, max(0, len(content) - len(mark) - 16))
         if match is not None:
             return bytes(content[: match.start()]), int(match[1])

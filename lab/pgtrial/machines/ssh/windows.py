@@ -1,5 +1,5 @@
-"""A host with Windows that is reached by ssh. Each question is one command of PowerShell, on a connection that stays
-open."""
+"""A host with Windows that pgtrial reaches by ssh and only reads. Each request is one PowerShell command, on a
+connection that stays open."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from pgtrial.machines.windows import WindowsHost, command_line, parse_reply, rep
 
 
 class RemoteWindows(WindowsHost):
-    """A host with Windows that is reached by ssh. PowerShell gets its script on the command line, since a PowerShell
-    that is the login's own shell may already have read the standard input."""
+    """A host with Windows that pgtrial reaches by ssh. PowerShell gets its script on the command line and not on the
+    standard input, which PowerShell may already have read if it is also the login's own shell."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.label = connection.login
 
     def powershell(self, script: str) -> str:
-        """Runs a script and returns what it prints. Raises HostLost, and HostError if PowerShell failed."""
+        """Runs a PowerShell script and returns its standard output. Raises HostLost, and HostError if PowerShell
+        failed."""
         status, output, errors = asked(self.connection, command_line(script))
         if status != 0 and not output.strip():
             raise HostError(f"PowerShell on {self.label} ended with status {status}: {' '.join(errors.split())[:200]}")
@@ -32,8 +33,8 @@ class RemoteWindows(WindowsHost):
 
 
 def machine_to_look_at(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> RemoteMachine | RemoteWindows:
-    """Connects to the host of a given server, where pgtrial only reads. Raises HostTrouble, with a sentence for the
-    user."""
+    """Connects to the host of a given server, where pgtrial only reads, and returns that host. Raises HostTrouble, with
+    a sentence for the user."""
     machine = RemoteMachine(ssh, sudo=sudo, patience_s=patience_s)
     try:
         if not answers_to_powershell(machine.connection):
@@ -48,7 +49,8 @@ def machine_to_look_at(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) 
 
 
 def answers_to_powershell(connection: Connection) -> bool:
-    """True if the host is no POSIX system and has PowerShell. Raises HostLost if it has neither."""
+    """True if the host has PowerShell and is not a POSIX system. Raises HostLost if it has neither a POSIX shell nor
+    PowerShell."""
     system, words = uname(connection)
     if system is not None:
         return False
@@ -56,6 +58,6 @@ def answers_to_powershell(connection: Connection) -> bool:
     if parse_reply(output).get("windows") != "Windows_NT":
         raise Unreachable(
             f"{connection.login} answers neither as a POSIX shell nor with PowerShell, by which pgtrial would look at "
-            f"the host; give it another login, or leave ssh out; it said {short(words or output + errors)!r}"
+            f"the host; name another login, or leave ssh out; the login printed {short(words or output + errors)!r}"
         )
     return True
