@@ -29,8 +29,7 @@ postgres = "git:repository@HEAD"
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    
-"""Makes twelve commits on a line, tagged c0 to c11, and a study of them in the current directory."""
+    """Makes twelve commits on a line, tagged c0 to c11, and a study of them in the current directory."""
     monkeypatch.chdir(tmp_path)
     made = Repository(tmp_path / "repository")
     for number in range(12):

@@ -113,8 +113,7 @@ def test_a_load_test_in_python_prints_json():
 
 def test_pgbench_itself_is_a_harness(tmp_path):
     Path("study.toml").write_text(
-        
-"""
+        """
         [load]
         workload = "job:"
         [load.job]
@@ -143,8 +142,7 @@ def test_pgbench_itself_is_a_harness(tmp_path):
 def test_sysbench_itself_is_a_harness():
     if shutil.which("sysbench") is None:
         pytest.skip("there is no sysbench")
-    command = 
-        """sh -c 'run="sysbench oltp_point_select --db-driver=pgsql --pgsql-host=$PGHOST --pgsql-port=$PGPORT
+    command = """sh -c 'run="sysbench oltp_point_select --db-driver=pgsql --pgsql-host=$PGHOST --pgsql-port=$PGPORT
         --pgsql-user=$PGUSER --pgsql-db=$PGDATABASE --tables=1 --table-size=1000 --time=1"; $run prepare && $run run'"""
     reads = {"tps": {"pattern": r"transactions: +\d+ +\(([\d.]+) per sec"}}
     for trial in trials_of(command, {"sysbench tps": reads["tps"]}).values():

@@ -53,8 +53,7 @@ def run(metrics, duration="1s", verdict=""):
     return study
 
 
-DEAD = 
-"""
+DEAD = """
 [metrics."dead rows"]
 sql    = "SELECT n_dead_tup FROM pg_stat_all_tables WHERE relname = 'pgbench_accounts'"
 better = "less"
@@ -87,8 +86,7 @@ def test_arms_that_could_be_sessions_of_one_server_have_servers_of_their_own():
     assert not study.plan.shares_server
 
 
-EACH_SECOND = 
-"""
+EACH_SECOND = """
 [metrics.{how}]
 sql         = "SELECT count(*) FROM pgbench_history"
 better      = "more"

@@ -33,8 +33,7 @@ def _engine():
 
 @pytest.fixture
 def study(tmp_path):
-    
-"""Returns a function that makes a study whose load is this script, on the data of orders."""
+    """Returns a function that makes a study whose load is this script, on the data of orders."""
 
     def make(script: str, load=ALONE, **sections):
         (tmp_path / "schema.sql").write_text(SCHEMA)

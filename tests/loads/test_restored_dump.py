@@ -37,8 +37,7 @@ def dump_of(path: Path) -> RestoredDump:
 
 
 def in_database(target: Target, name: str) -> Target:
-    
-"""Makes a database that a role without a superuser's rights owns, like those on servers that pgtrial starts, and
+    """Makes a database that a role without a superuser's rights owns, like those on servers that pgtrial starts, and
     returns it.
     """
     with target.connect_as_user() as connection:
@@ -205,8 +204,7 @@ COPY item FROM stdin;
 @pytest.mark.server
 @pytest.mark.parametrize("inserts", [[], ["--inserts"]])
 def test_a_plain_dump_is_split_as_psql_splits_it(clusters, tmp_path, inserts):
-    
-"""Bodies in standard SQL, rules of two commands, lines of texts that look like psql's own, a byte order mark."""
+    """Bodies in standard SQL, rules of two commands, lines of texts that look like psql's own, a byte order mark."""
     target = clusters(18).target
     assert target.programs is not None
     source, copy = in_database(target, "dumped"), in_database(target, "restored")

@@ -24,7 +24,7 @@ WHERE = Where("me@bench", "10.0.0.9", 22)
         (asyncssh.ConnectionLost("Login timeout expired"), "Login timeout expired; see whether `ssh me@bench`", True),
         (socket.gaierror(-2, "Name or service not known"), "no address is known for 10.0.0.9", False),
         (asyncssh.PermissionDenied("none left"), "accepts none of your keys", False),
-        (asyncssh.KeyExchangeFailed("no match"), "no common algorithm: no match", False),
+        (asyncssh.KeyExchangeFailed("no match"), "no common algorithm (no match)", False),
         (asyncssh.HostKeyNotVerifiable("Host key is revoked for host x"), "is marked as revoked in known_hosts", False),
         (asyncssh.ConfigParseError("bad line"), "ssh's configuration or a key cannot be read: bad line", False),
     ],

@@ -71,7 +71,10 @@ def why(error: BaseException, where: Where, *, known: bool) -> str:
                 "passphrase"
             )
         case asyncssh.KeyExchangeFailed():
-            reason = f"this machine and the host have no common algorithm ({_said(error)}); see the output of `{where.command} -v`"
+            reason = (
+                f"this machine and the host have no common algorithm ({_said(error)}); see the output of "
+                f"`{where.command} -v`"
+            )
         case asyncssh.ConfigParseError() | asyncssh.KeyImportError():
             reason = f"ssh's configuration or a key cannot be read: {_said(error)}; correct ~/.ssh"
         case OSError() | TimeoutError():
