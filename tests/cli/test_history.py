@@ -174,7 +174,7 @@ def test_another_load_or_reference_begins_a_history_of_its_own(tmp_path, study, 
     history_command("add", paths, place=str(directory))
     assert len(HistoryDirectory(directory).names()) == 3
     said = capsys.readouterr().err
-    assert said.count("begins a history: its load, data, server or reference is another than in ") == 2
+    assert said.count("starts a new history, since its load, data, server or reference differs from ") == 2
 
 
 def test_a_commit_and_its_time_can_be_named(tmp_path, study):
@@ -205,7 +205,7 @@ def test_results_of_another_machine_begin_a_series_which_is_said(tmp_path, study
     HistoryDirectory(path).add(name, elsewhere)
     for _ in range(2):
         history_command("add", [bundle], place=str(path))
-    message = "a begins a series: it ran on AMD EPYC 7B13, 8 GB, and the history has another"
+    message = "a starts a new series: it ran on AMD EPYC 7B13, 8 GB, and the history has results of another"
     assert capsys.readouterr().err.count(message) == 1
 
 
@@ -222,12 +222,12 @@ def test_several_arms_have_an_entry_each(example):
 @pytest.mark.parametrize(
     ("action", "given", "options", "said"),
     [
-        ("add", [], {}, "name the bundles whose results are added"),
-        ("add", ["a", "b"], {"commit": "v1"}, "--commit names the commit of one bundle"),
-        ("add", ["a"], {"date": "soon"}, "--date 'soon' is no time"),
-        ("show", [], {"commit": "v1"}, "--commit and --date are for pgtrial history add"),
+        ("add", [], {}, "name the bundles whose results"),
+        ("add", ["a", "b"], {"commit": "v1"}, "--commit takes the name of one commit"),
+        ("add", ["a"], {"date": "soon"}, "--date 'soon' is not a time"),
+        ("show", [], {"commit": "v1"}, "--commit and --date apply only to `pgtrial history add`"),
         ("show", ["x"], {}, "there is no history x; there are s"),
-        ("add", [str(EXAMPLES / "huge-pages-1gb.tar.xz")], {"commit": "v1"}, "so that --commit names none of them"),
+        ("add", [str(EXAMPLES / "huge-pages-1gb.tar.xz")], {"commit": "v1"}, "so that --commit would name all of them"),
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence(tmp_path, action, given, options, said):
@@ -237,7 +237,7 @@ def test_what_cannot_be_meant_is_one_sentence(tmp_path, action, given, options, 
 
 
 def test_a_directory_without_a_history_is_answered_with_what_makes_one(tmp_path):
-    with pytest.raises(StoreError, match=r"there is no history in .*; `pgtrial history add BUNDLE` begins one"):
+    with pytest.raises(StoreError, match=r"there is no history in .*; `pgtrial history add BUNDLE` starts one"):
         history_command("show", place=str(tmp_path / "absent"))
 
 
@@ -246,7 +246,9 @@ def test_a_history_is_shown_with_what_confirms_its_change(tmp_path, capsys):
     history_command("show", place=str(tmp_path))
     out = capsys.readouterr().out
     assert "2026-11-11: it fell by 5" in out
-    assert "by a fresh trial of both commits: pgtrial history confirm --study FILE" in out
+    assert (
+        "measure both commits around the last change again to confirm it: pgtrial history confirm --study FILE" in out
+    )
     history_command("show", [Path("s")], place=str(tmp_path), json=True)
     (series,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (series["history"], len(series["entries"]), series["changes"][0]["after"]) == ("s", 20, "commit 10")
@@ -282,9 +284,9 @@ def test_a_change_is_confirmed_by_a_trial_of_its_two_commits(tmp_path, monkeypat
 def test_there_may_be_nothing_to_confirm_or_no_set_up(tmp_path, capsys):
     HistoryDirectory(tmp_path).add("s", levels(0.0, 0.0))
     assert history_command("confirm", place=str(tmp_path)) == 0
-    assert "no change of a level is known" in capsys.readouterr().out
+    assert "no change of the speed is known" in capsys.readouterr().out
     HistoryDirectory(tmp_path).add("t", levels(0.0, -0.05))
-    with pytest.raises(StudyError, match="the history does not say how commit 9 was set up"):
+    with pytest.raises(StudyError, match="the history does not contain the set-up of commit 9"):
         history_command("confirm", place=str(tmp_path), study="s.toml")
 
 

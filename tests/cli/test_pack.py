@@ -117,8 +117,8 @@ def test_files_are_checked_without_a_server(pgtrial, tmp_path):
 WRONG = {
     "no pack": (["check"], "name the pack to check"),
     "unknown": (["check", "queu"], "did you mean 'queue'"),
-    "no folder": (["check", "./none"], "./none is no folder of a pack"),
-    "list of one": (["list", "queue"], "pgtrial pack list takes no pack; write pgtrial pack check queue"),
+    "no folder": (["check", "./none"], "./none is not the folder of a pack"),
+    "list of one": (["list", "queue"], "to check the pack, run `pgtrial pack check queue`"),
 }
 
 

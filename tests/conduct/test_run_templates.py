@@ -168,7 +168,7 @@ def test_a_template_is_removed_by_its_name_unless_it_is_in_use(state, tmp_path, 
     status, printed, _ = _command(capsys, "cleanup", "--dry-run", "--template", name)
     assert f"{name}: template, scale 1, " in printed
     assert printed.startswith("would remove ")
-    assert " of templates stay; --templates removes them too" in printed
+    assert " of templates would be kept; --templates removes them too" in printed
     assert set(_kept(state)) == {"no tables", "scale 1"}
     status, printed, _ = _command(capsys, "cleanup", "--template", name)
     assert status == 0

@@ -89,9 +89,12 @@ def test_a_drawn_order_says_its_seed_and_warns_of_too_few_blocks(judge):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ([], "name the file with the numbers, - for the standard input, or draw an order by --draw old,new"),
-        (["runs.csv", "--draw", "a,b"], "--draw prints an order and reads no numbers; leave runs.csv or --draw out"),
-        (["runs.csv", "--seed", "1"], "--seed is for the order that --draw prints"),
+        ([], "name the file with the numbers, or - for the standard input; or draw an order of runs by --draw old,new"),
+        (
+            ["runs.csv", "--draw", "a,b"],
+            "--draw prints an order of runs and does not read a file; leave out either runs.csv or --draw",
+        ),
+        (["runs.csv", "--seed", "1"], "--seed applies only to the order that --draw prints"),
         (["--draw", "a"], "names no two arms; write them with a comma, such as --draw old,new"),
         (["absent.csv"], "absent.csv cannot be read (No such file or directory)"),
         (["runs.csv", "--margin", "wide"], "--margin: 'wide' is not a share; write for example 1% or 0.01"),

@@ -1,4 +1,5 @@
-"""Commands on what is found here: servers, workloads, bundled studies, templates, and what an interrupted lab left."""
+"""The commands `pgtrial list` and `pgtrial cleanup`: what is on this machine (servers, workloads, bundled studies,
+templates, builds), and how to remove what interrupted studies have left behind."""
 
 from __future__ import annotations
 
@@ -41,12 +42,17 @@ from pgtrial.store.workloads import described_packs
 _Kept = TypeVar("_Kept", KeptTemplate, KeptBuild)
 
 WORKLOADS = {
-    "tpcb-like": "pgbench's default: five statements in a transaction, updates of three tables and a history",
+    "tpcb-like": (
+        "pgbench's default: five statements in each transaction, which update three tables and insert into a history"
+    ),
     "simple-update": "tpcb-like without the updates of tellers and branches",
-    "select-only": "one account read by its key",
+    "select-only": "one SELECT in each transaction, which reads an account by its key",
     **dict.fromkeys(SYSBENCH_TESTS, "a test of sysbench"),
-    ORDER_ENTRY: "the five transactions of TPC-C on so many warehouses",
-    "app-tasks": "an application's tasks, a SELECT and an UPDATE each, on pools of connections; it stands alone",
+    ORDER_ENTRY: "the five transactions of TPC-C; the scale is the number of warehouses",
+    "app-tasks": (
+        "the tasks of an application, each a SELECT and an UPDATE, on pools of connections; it cannot be combined "
+        "with other loads"
+    ),
 }
 
 
@@ -58,13 +64,13 @@ def _workloads() -> dict[str, str]:
 
 
 def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False) -> None:
-    """List the PostgreSQL servers of this machine, the workloads, the bundled studies, and the data and builds that are
-    kept for studies.
+    """List the PostgreSQL servers of this machine, the workloads, the bundled studies, and the loaded data and builds
+    that pgtrial keeps for later studies.
 
-    `pgtrial run @NAME` runs a bundled study, `pgtrial run @NAME --profile PROFILE` one of its profiles. "at most" is
-    the longest time of its blocks, without the time to load the data. A question mark means that this machine does not
-    have the servers that the study needs. A template is data that a study has loaded; a build is a server or an
-    extension built from source. All studies on this machine share both.
+    `pgtrial run @NAME` runs a bundled study, `pgtrial run @NAME --profile PROFILE` one of its profiles. The column "at
+    most" has the longest time that the blocks of a study take, without the time to load the data. A question mark means
+    that this machine does not have the servers that the study needs. A template is data that a study has loaded; a
+    build is a server or an extension built from source. All studies on this machine share the templates and builds.
     """
     binaries, templates, builds = find_servers(), templates_of(state_root()).kept(), builds_of(state_root()).kept()
     if as_json:
@@ -101,8 +107,8 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print the
     if builds:
         size = format_size(sum(build.bytes_on_disk for build in builds))
         console.print(
-            f"{plural(len(builds), 'build')} from source: {size}. `pgtrial cleanup --build NAME` removes one, "
-            "`--unused 30d` those that were not used for 30 days, `--builds` all."
+            f"{plural(len(builds), 'build')} from source: {size}. `pgtrial cleanup --build NAME` removes one build, "
+            "`--unused 30d` the builds that were not used for 30 days, `--builds` all builds."
         )
 
 
@@ -122,22 +128,25 @@ def _row_of_build(build: KeptBuild) -> tuple[str, ...]:
 
 
 def _kept(templates: Sequence[KeptTemplate]) -> str:
-    """Returns a line that says how much space the templates take on the disk, and how to remove them."""
+    """Returns a sentence that says how much disk space the templates take, and how to remove them."""
     root = state_root()
     if not templates:
-        return f"No template is kept in {root}: the first study that needs data loads it, and later ones share it."
+        return (
+            f"No template is kept in {root}: the first study that needs data loads the data, and later studies "
+            "share them."
+        )
     size = format_size(sum(template.bytes_on_disk for template in templates))
     return (
         f"{plural(len(templates), 'template')}, made once and shared by all studies: {size} in {root}, where "
-        f"{format_size(shutil.disk_usage(root).free)} are free. With builds and copies of installations they "
-        f"may take {format_size(state_limit(root))} (PGTRIAL_STATE_LIMIT): beyond that, what was used least recently "
-        "is removed. `pgtrial cleanup --template NAME` removes one, `--unused 30d` those that were not used for 30 "
-        "days, `--templates` all."
+        f"{format_size(shutil.disk_usage(root).free)} are free. Templates, builds and copies of installations together "
+        f"may take {format_size(state_limit(root))} (PGTRIAL_STATE_LIMIT). If they take more, pgtrial removes those "
+        "that were used least recently. `pgtrial cleanup --template NAME` removes one template, `--unused 30d` the "
+        "templates that were not used for 30 days, `--templates` all templates."
     )
 
 
 def _studies() -> Iterator[tuple[str, ...]]:
-    """Yields a row for each profile of each bundled study; the first of a study has its name and question."""
+    """Yields a row for each profile of each bundled study. The first row of a study has its name and question."""
     for name, question in bundled_studies().items():
         for place, profile in enumerate(profiles_of(f"@{name}") or [None]):
             of_study = ("", "") if place else (f"@{name}", question)
@@ -145,8 +154,8 @@ def _studies() -> Iterator[tuple[str, ...]]:
 
 
 def _time(study: str, profile: str | None) -> str:
-    """Returns how long the blocks of a study take at most, without loading data; a question mark if this machine lacks
-    the servers."""
+    """Returns the longest time that the blocks of a study take, without loading data; a question mark if this machine
+    lacks the servers that the study needs."""
     try:
         spec = read_study(study, profile, builds_here)
         plan = make_plan(spec, seed=0, created="")
@@ -156,7 +165,7 @@ def _time(study: str, profile: str | None) -> str:
 
 
 def _fate(*, in_use: bool) -> str:
-    """Returns the words of a dry run for what was chosen."""
+    """Returns how `--dry-run` describes what a cleanup would do with a template or build."""
     return "would keep, since it is in use," if in_use else "would remove"
 
 
@@ -172,7 +181,7 @@ def cleanup_command(
     template: Annotated[
         list[str] | None,
         typer.Option(
-            help="Also remove the template of this name, as `pgtrial list` shows it. Repeatable.", metavar="NAME"
+            help="Also remove the template with this name, as `pgtrial list` shows it. Repeatable.", metavar="NAME"
         ),
     ] = None,
     unused: Annotated[
@@ -190,14 +199,15 @@ def cleanup_command(
     build: Annotated[
         list[str] | None,
         typer.Option(
-            help="Also remove the build of this name, as `pgtrial list` shows it. Repeatable.", metavar="NAME"
+            help="Also remove the build with this name, as `pgtrial list` shows it. Repeatable.", metavar="NAME"
         ),
     ] = None,
     forget: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Forget a change that cannot or need not be undone any more, such as one of a server or host that no "
-            "longer exists. RECORD is the path that `pgtrial cleanup` prints for it. Repeatable.",
+            help="Forget a change that pgtrial has made and that cannot or need not be undone, such as a change of a "
+            "server or host that no longer exists. RECORD is the path that `pgtrial cleanup` prints for the "
+            "change. Repeatable.",
             metavar="RECORD",
         ),
     ] = None,
@@ -205,16 +215,16 @@ def cleanup_command(
         bool,
         typer.Option(
             "--yes",
-            help="Undo the jobs of interrupted studies without a question, even if it is not certain what "
-            "they have changed.",
+            help="Run the SQL that undoes the jobs of interrupted studies without asking, even if it is not certain "
+            "what the jobs have changed.",
         ),
     ] = False,
 ) -> int:
     """Remove what interrupted studies have left: stop their servers and Ray clusters, remove their directories, undo
     their changes of hosts and given servers, and drop the tables that pgtrial has made on given servers.
 
-    Templates and builds that a running study uses stay, and so do tables on a server where a study runs. The exit
-    status is 3 if something could not be done.
+    Templates and builds that a running study uses are kept, and so are tables on a server on which a study runs. The
+    exit status is 3 if something could not be removed or undone.
     """
     store, made = templates_of(state_root()), builds_of(state_root())
     chosen = _chosen("template", store.kept(), template or [], unused, all_of_them=templates)
@@ -236,7 +246,7 @@ def cleanup_command(
             for one in chosen_builds
         ]
         if staying := sum(one.bytes_on_disk for one in store.kept() if one not in chosen):
-            sentences.append(f"{format_size(staying)} of templates stay; --templates removes them too")
+            sentences.append(f"{format_size(staying)} of templates would be kept; --templates removes them too")
     else:
         occasion = Occasion(consent=_consent(yes=yes))
         sentences = [forget_record(state_root(), record) for record in forget or []]
@@ -250,14 +260,15 @@ def cleanup_command(
         if builds:
             made.remove_logs()
         if builds and (fetched := remove_fetched()) is not None:
-            sentences.append(f"Removed the repositories that were fetched to {fetched}.")
+            sentences.append(f"Removed the Git repositories that were fetched to {fetched}.")
     if sentences or not left:
         line("\n".join(sentences) if sentences else f"Nothing was left behind in {state_root()}.")
     return ERROR_STATUS if left else 0
 
 
 def _consent(*, yes: bool) -> Consent | None:
-    """Returns what asks whether the SQL of an interrupted job is to run; None where nobody can be asked."""
+    """Returns a function that asks the user whether pgtrial runs the SQL that undoes an interrupted job; with `yes` it
+    agrees without asking. Returns None if there is no terminal at which the user could be asked."""
     if yes:
         return lambda question: True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -268,8 +279,8 @@ def _consent(*, yes: bool) -> Consent | None:
 def _removed(
     templates: Templates, chosen: Sequence[KeptTemplate], builds: Builds, chosen_builds: Sequence[KeptBuild]
 ) -> Iterator[str | None]:
-    """Removes templates and builds. Yields a sentence for each that was removed, or None after a warning that it was
-    not."""
+    """Removes templates and builds. Yields a sentence for each one that was removed, and None, after a warning, for
+    each one that could not be removed."""
     kept: list[tuple[Templates | Builds, str, KeptTemplate | KeptBuild]] = [
         *((templates, "template", one) for one in chosen),
         *((builds, "build", one) for one in chosen_builds),
@@ -287,11 +298,11 @@ def _removed(
 def _chosen(
     noun: str, kept: Sequence[_Kept], names: Sequence[str], unused: str | None, *, all_of_them: bool
 ) -> list[_Kept]:
-    """Returns the templates or builds that must be removed. Raises StudyError if a name is unknown."""
+    """Returns the templates or builds that the options choose for removal. Raises StudyError if a name is unknown."""
     known = {one.name for one in kept}
     for name in names:
         if name not in known:
-            raise StudyError(f"--{noun} {name}: there is none of this name; `pgtrial list` shows those that are kept")
+            raise StudyError(f"--{noun} {name}: there is no {noun} with this name; `pgtrial list` shows the names")
     unused_s = math.inf if unused is None else parsed("--unused", parse_duration, unused)
     now = datetime.now(UTC)
     return [

@@ -1,4 +1,5 @@
-"""`pgtrial history`: the commits of a project against one reference, in a file for each study."""
+"""`pgtrial history`: keeps the results of many commits in comparison with one reference. Each study has its own
+history, in a file."""
 
 from __future__ import annotations
 
@@ -38,15 +39,15 @@ def history_command(
     action: Annotated[
         Literal["add", "show", "page", "confirm"],
         typer.Argument(
-            help="What to do. add: add results. show: print the history. page: write it as a web page. "
-            "confirm: measure a change again."
+            help="What to do. add: add the results of bundles. show: print the histories. page: write them as a web "
+            "page. confirm: measure the latest change of speed again."
         ),
     ],
     bundles: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="For add: bundles or study directories. For the other actions: the names of histories. "
-            "Default: all histories."
+            help="For add: bundles or study directories. For the other actions: the names of histories; by default all "
+            "histories."
         ),
     ] = None,
     *,
@@ -54,38 +55,41 @@ def history_command(
         str,
         typer.Option(
             "--in",
-            help="The directory of the histories, or a branch of a repository: git:PATH@BRANCH.",
+            help="The directory of the histories, or a branch of a Git repository that contains them: git:PATH@BRANCH.",
             metavar="PLACE",
         ),
     ] = HISTORY,
     commit: Annotated[
         str | None,
         typer.Option(
-            help="For add: the name of the commit. Default: that of the source from which the arm was built.",
+            help="For add: the name of the commit. Default: the commit from which the server of the arm was built.",
             show_default=False,
         ),
     ] = None,
     date: Annotated[
         str | None,
         typer.Option(
-            help="For add: the time of the commit, e.g. 2026-11-26T12:00Z, which decides its place in the "
+            help="For add: the time of the commit, e.g. 2026-11-26T12:00Z. It decides where the commit stands in the "
             "history. Default: the time at which the study was planned.",
             show_default=False,
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="For page: the file that is written. Default: history.html.")
+        Path | None, typer.Option("-o", "--output", help="For page: the file to write. Default: history.html.")
     ] = None,
     study: Annotated[
         str | None,
         typer.Option(
-            help="For confirm: the study file that has the load and the data.", metavar="FILE", show_default=False
+            help="For confirm: the study file with the load and the data.", metavar="FILE", show_default=False
         ),
     ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
-            help="For confirm: the time for all blocks. Default: that of the study file, or 1h if the file gives none.",
+            help=(
+                "For confirm: the time for all blocks. Default: the budget in the study file, or 1h if the file "
+                "has none."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -95,26 +99,29 @@ def history_command(
         bool, typer.Option("--json", help="For show: print JSON, one line for each series of results.")
     ] = False,
 ) -> int:
-    """Keep the results of commits against one reference, and find the commits at which the speed changed.
+    """Collect the results of many commits, each in comparison with the same reference, and find the commits at which
+    the speed changed.
 
     `add` adds the arms of bundles to the history of their study. All results of a history have the same load, data,
-    server and baseline; the baseline is the reference, and each result is a ratio to it. Results of different machines
-    are separate series. A study that is added twice counts once.
+    server and baseline. The baseline is the reference, and each result is a ratio to the reference. Results from
+    different machines form separate series. A study that is added twice counts once.
 
     `confirm` measures the two commits around the latest change against each other: the last commit at the old speed and
-    the first one at the new speed. The exit status is that of a gate: 1 the later commit is worse, 0 it is not, 2 no
-    verdict. If the repository of the commits is not on this machine, that of the history is used. The set-ups are taken
-    from the history, which somebody else may have written. They are shown first, and run only after a yes at the
-    terminal or with --trust. Programs, given servers, changes of this machine and builds from another repository need
-    --allow as well.
+    the first one at the new speed. The exit status is that of a gate: 1 the later commit is worse, 0 the later commit
+    is not worse, 2 no verdict. If the repository of the commits is not on this machine, pgtrial uses the repository of
+    the history. The set-ups come from the history, which somebody else may have written. pgtrial therefore shows what
+    they do first, and runs them only after you answer yes at the terminal or give --trust. Programs, connections to
+    given servers, changes of this machine and builds from another repository need --allow as well.
 
-    If PLACE is a branch, it is read without a checkout. `add` makes a commit on it, and makes the branch if it does not
-    exist. The work tree and the index of the repository stay as they are.
+    If PLACE is a branch, pgtrial reads the branch without a checkout. `add` makes a commit on the branch, and creates
+    the branch if it does not exist. The work tree and the index of the repository are not changed.
 
     Example: pgtrial history add gate.tar.xz, after a gate whose BASE is a tag: git:.@v1.0
     """
     if action != "add" and (commit is not None or date is not None):
-        raise StudyError(f"--commit and --date are for pgtrial history add; leave them out of {action}")
+        raise StudyError(
+            f"--commit and --date apply only to `pgtrial history add`; leave them out of `pgtrial history {action}`"
+        )
     if action == "add":
         _add(bundles or [], place_of(place), commit, _moment(date))
         return 0
@@ -126,7 +133,7 @@ def history_command(
     if action == "confirm":
         return _confirm(known, histories.repository, study, budget, trust=trust, allow=allow)
     if action == "page":
-        # charts and templates take a while to import
+        # imported here, since the modules for charts and templates take a while to import
         from pgtrial.report.static_pages import history_page  # noqa: PLC0415
 
         page = output or Path("history.html")
@@ -151,20 +158,22 @@ def _confirm(
     trust: bool,
     allow: str | None,
 ) -> int:
-    """Measures the two commits of the latest change against each other, and returns the exit status. Commits whose
-    repository is not on this machine are taken from `repository`."""
+    """Measures the two commits around the latest change against each other, and returns the exit status. If the
+    repository of the commits is not on this machine, they are built from `repository`."""
     changes = [(series, change) for of_study in known.values() for series in of_study for change in series.changes]
     if not changes:
-        line("no change of a level is known, so there is nothing to confirm")
+        line("no change of the speed is known in these histories, so there is nothing to confirm")
         return 0
     if study is None:
-        raise StudyError("--study FILE is missing: the study file whose load the two commits run")
+        raise StudyError("--study FILE is missing; name the study file whose load the two commits run")
     series, change = max(changes, key=lambda pair: pair[1].at)
     line(f"{change.at[:10]}: {change.sentence}")
     pair = series.around(change)
     missing = [entry.commit for entry in pair if not entry.setup]
     if missing:
-        raise StudyError(f"the history does not say how {missing[0]} was set up; run pgtrial gate on the two commits")
+        raise StudyError(
+            f"the history does not contain the set-up of {missing[0]}; run `pgtrial gate` on the two commits instead"
+        )
     setups = [(_arm_of(entry), with_repository(entry.setup, repository)) for entry in pair]
     why = "is what somebody wrote into the history"
     what = f"the set-up of {setups[0][0]} and {setups[1][0]}"
@@ -173,27 +182,30 @@ def _confirm(
 
 
 def _effects(setups: Sequence[tuple[str, Mapping[str, Any]]], repository: Path) -> list[Effect]:
-    """Returns what the set-ups of a history do; to build a commit of the history's own repository is not told."""
+    """Returns the effects of the set-ups of a history, for the user's consent. Building a commit of the history's own
+    repository is not among them."""
     try:
         known = {arm: SetUp.model_validate(setup) for arm, setup in setups}
     except ValidationError as error:
-        raise StudyError(f"the set-up of a commit in the history cannot be read: {first_line(error)}") from None
+        raise StudyError(f"the set-up of a commit in the history is not valid: {first_line(error)}") from None
     own = f"git:{repository.absolute()}@"
     effects = effects_of_setups(known)
     return [effect for effect in effects if effect.kind != "sources" or own not in effect.text]
 
 
 def _arm_of(entry: Entry) -> str:
-    """Returns the name of a commit's arm: its first digits, or those of both commits if a server and an extension are
-    built."""
+    """Returns the name of a commit's arm: the first digits of the commit. If both a server and an extension were built,
+    the name has the first digits of both commits."""
     return " + ".join(part[:10] if is_commit(part) else part for part in entry.commit.split(" + "))
 
 
 def _add(bundles: Sequence[Path], place: HistoryPlace, commit: str | None, at: str | None) -> None:
     if not bundles:
-        raise StudyError("name the bundles whose results are added")
+        raise StudyError("name the bundles whose results `pgtrial history add` adds")
     if commit is not None and (not commit.strip() or not commit.isprintable() or len(bundles) > 1):
-        raise StudyError("--commit names the commit of one bundle, in printable characters")
+        raise StudyError(
+            "--commit takes the name of one commit, in printable characters, and goes with a single bundle"
+        )
     for bundle in bundles:
         with open_study(bundle) as study, values_of(bundle):
             data = read_measured(study)
@@ -201,7 +213,8 @@ def _add(bundles: Sequence[Path], place: HistoryPlace, commit: str | None, at: s
             name, entries = file_name(study.spec), entries_of(data, commit=commit, at=at)
         if commit is not None and len(entries) > 1:
             raise StudyError(
-                f"{bundle} has {len(entries)} arms beside its baseline, so that --commit names none of them"
+                f"{bundle} has {len(entries)} arms besides its baseline, so that --commit would name all of them; "
+                "leave --commit out"
             )
         result = place.add(name, entries)
         what = [plural(result.new, "new commit")] if result.new or not result.replaced else []
@@ -216,28 +229,32 @@ def _add(bundles: Sequence[Path], place: HistoryPlace, commit: str | None, at: s
 
 
 def _check_verdict(bundle: Path, study: StudyDirectory, data: StudyData) -> None:
-    """Raise StoreError for a study that was edited: its stored verdict, if any, is not that of its trials."""
+    """Raises StoreError for a study that was edited, so that its stored verdict is not the verdict that follows from
+    its trials."""
     if (study.path / "verdict.json").exists() and (unlike := differences(study, data.result)):
         cure = f"`pgtrial report {bundle}` writes it again" if bundle.is_dir() else "get the bundle again"
         raise StoreError(
-            f"nothing of {bundle} is added, since its verdict does not follow from its trials: {unlike[0]}; {cure}"
+            f"{bundle} is not added, since its verdict does not follow from its trials: {unlike[0]}; {cure}"
         )
 
 
 def _begun(bundle: Path, place: HistoryPlace, name: str, entries: Sequence[Entry], result: Joined) -> Iterator[str]:
-    """Yields the reasons for which a bundle begins a new history or series although there are others."""
+    """Yields a sentence if a bundle starts a new history or a new series although there are others, with the reason."""
     earlier = [entry for entry in result.entries if entry not in entries]
     machines = list(dict.fromkeys(entry.machine for entry in earlier))
     if not result.new:
         return
     if not earlier and (others := [other for other in place.names() if other != name]):
-        yield f"{bundle} begins a history: its load, data, server or reference is another than in {_few(others)}"
+        yield f"{bundle} starts a new history, since its load, data, server or reference differs from {_few(others)}"
     if earlier and entries[0].machine not in machines:
-        yield f"{bundle} begins a series: it ran on {entries[0].machine}, and the history has {'; '.join(machines)}"
+        yield (
+            f"{bundle} starts a new series: it ran on {entries[0].machine}, and the history has results of "
+            f"{'; '.join(machines)}"
+        )
 
 
 def _few(names: Sequence[str]) -> str:
-    """Returns three names as text, and how many more there are."""
+    """Returns up to three names as text, followed by the number of further names."""
     more = [f"{len(names) - 3} more"] if len(names) > 3 else []
     return ", ".join([*names[:3], *more])
 
@@ -254,21 +271,23 @@ def _show(known: dict[str, list[Series]]) -> None:
 
 
 def _told(series: Series) -> Iterator[str]:
-    """Yields the changes of a series as lines, and a line on how often a change is found by chance and how it is
-    confirmed."""
+    """Yields a line for each change of a series. If there is a change, a further line says how often a change is found
+    by chance and how the user can confirm it."""
     for change in series.changes:
         yield f"{change.at[:10]}: {change.sentence}"
     if series.changes:
         yield (
-            "a series without a change shows one in 5% of readings, and in 22% at some time if it is read after each "
-            "of 30 commits; confirm the last one by a fresh trial of both commits: pgtrial history confirm --study FILE"
+            "by chance, a series whose speed did not change shows a change in 5% of readings, and at some time in 22% "
+            "of series if it is read after each of 30 commits; measure both commits around the last change again to "
+            "confirm it: pgtrial history confirm --study FILE"
         )
 
 
 def _chosen(place: str, known: Sequence[str], names: Sequence[Path]) -> list[str]:
-    """Returns the histories that the user names, or all. Raises StudyError if there is none."""
+    """Returns the histories that the user names, or all histories. Raises StudyError if there are none, or not the
+    named ones."""
     if not known:
-        raise StudyError(f"there is no history in {place}; `pgtrial history add BUNDLE` begins one")
+        raise StudyError(f"there is no history in {place}; `pgtrial history add BUNDLE` starts one")
     for name in map(str, names):
         if name not in known:
             raise StudyError(f"there is no history {name}; there are {', '.join(known)}")
@@ -276,11 +295,11 @@ def _chosen(place: str, known: Sequence[str], names: Sequence[Path]) -> list[str
 
 
 def _moment(date: str | None) -> str | None:
-    """Returns a time in the form that histories have, in UTC. Raises StudyError."""
+    """Returns a time in UTC, in the form that histories store. Raises StudyError if the text is not a time."""
     if date is None:
         return None
     try:
         moment = datetime.fromisoformat(date)
     except ValueError:
-        raise StudyError(f"--date {date!r} is no time; write for example 2026-11-26T12:00Z") from None
+        raise StudyError(f"--date {date!r} is not a time; write for example 2026-11-26T12:00Z") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""How this process was called. The command line sets it before a command begins, once in each process."""
+"""How the user called pgtrial. The command line stores it here once, before the command begins."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from pathlib import Path
 
 
 class Invocation:
-    """The words after `pgtrial`, without --debug, and whether --debug was among them."""
+    """The arguments of this process: `words` are the arguments after `pgtrial` without --debug, and `tracebacks` is
+    true if --debug was among them."""
 
     words: Sequence[str] = ()
     tracebacks = False
 
 
 def same_command(results: Path) -> str:
-    """Returns the command as it was typed, with the directory of its study."""
+    """Returns the command as the user typed it. If it does not name the directory of its study, `--results` with the
+    directory is added."""
     named = any(word == "--results" or word.startswith("--results=") for word in Invocation.words)
     return shlex.join(["pgtrial", *Invocation.words, *([] if named else ["--results", str(results)])])

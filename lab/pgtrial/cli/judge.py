@@ -1,4 +1,5 @@
-"""`pgtrial judge`: what numbers of another harness can and cannot tell, and orders of runs that can."""
+"""`pgtrial judge`: says what the numbers of another benchmark can and cannot show, and draws random orders of runs
+whose numbers can show a difference."""
 
 from __future__ import annotations
 
@@ -20,15 +21,15 @@ from pgtrial.model.units import parse_share
 from pgtrial.statistics import p9
 
 _DRAWN_BLOCKS = 12
-"""The number of blocks of a drawn order where none is given."""
+"""The number of blocks for which `--draw` prints an order if `--blocks` is not given."""
 
 
 def judge_command(
     file: Annotated[
         str | None,
         typer.Argument(
-            help="A CSV file with the columns arm and value, and optionally block and time. `-` reads the "
-            "standard input.",
+            help="A CSV file with the columns arm and value, and optionally block and time. With `-` the numbers are "
+            "read from the standard input.",
             show_default=False,
         ),
     ] = None,
@@ -36,15 +37,15 @@ def judge_command(
     order: Annotated[
         Literal["drawn", "fixed"],
         typer.Option(
-            help="How the runs were ordered. drawn: the order of the arms in each block was drawn at "
-            "random before the block ran. fixed: the order followed a rule, or is not known."
+            help="How the order of the runs was chosen. drawn: in each block the order of the arms was drawn at random "
+            "before the block ran. fixed: the order followed a rule, or is not known."
         ),
     ] = "fixed",
     better: Annotated[
         Literal["more", "less"],
         typer.Option(
-            help="Whether a larger value is better (more, such as transactions per second) or a smaller "
-            "one (less, such as time)."
+            help="Which values are better: larger ones (more, for example for transactions per second) or smaller ones "
+            "(less, for example for times)."
         ),
     ] = "more",
     margin: Annotated[
@@ -53,15 +54,16 @@ def judge_command(
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="The arm with which the others are compared. Default: the first one in the file.", show_default=False
+            help="The arm with which the other arms are compared. Default: the first arm in the file.",
+            show_default=False,
         ),
     ] = None,
     value: Annotated[str, typer.Option(help="The name of the column with the measured numbers.")] = "value",
     blocks: Annotated[
         int | None,
         typer.Option(
-            help="How many blocks were planned before the first run; default: those in the file. With --draw, how many "
-            f"are drawn; default: {_DRAWN_BLOCKS}.",
+            help="How many blocks were planned before the first run. Default: the number of blocks in the file. With "
+            f"--draw: how many blocks to draw. Default: {_DRAWN_BLOCKS}.",
             min=1,
             show_default=False,
         ),
@@ -81,7 +83,7 @@ def judge_command(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> int:
-    """Judge a comparison that was measured without pgtrial: what its numbers show, and what they cannot show.
+    """Judge numbers that another program has measured: what difference they show, and what they cannot show.
 
     Exit status: 0 no regression, 1 an arm is worse than the baseline, 2 no verdict. If the order of the arms in each
     block was drawn at random, as --order drawn states, the numbers get a verdict by the same rule as a study. Otherwise
@@ -92,13 +94,17 @@ def judge_command(
     """
     if arms is not None:
         if file is not None:
-            raise StudyError(f"--draw prints an order and reads no numbers; leave {file} or --draw out")
+            raise StudyError(
+                f"--draw prints an order of runs and does not read a file; leave out either {file} or --draw"
+            )
         _draw(arms, _DRAWN_BLOCKS if blocks is None else blocks, seed, json=json)
         return 0
     if file is None:
-        raise StudyError("name the file with the numbers, - for the standard input, or draw an order by --draw old,new")
+        raise StudyError(
+            "name the file with the numbers, or - for the standard input; or draw an order of runs by --draw old,new"
+        )
     if seed is not None:
-        raise StudyError("--seed is for the order that --draw prints; leave it out")
+        raise StudyError("--seed applies only to the order that --draw prints; leave --seed out")
     asked = Asked(drawn=order == "drawn", better=better, margin=_share(margin), baseline=baseline, planned=blocks)
     judgement = judge(read_numbers(file, value), asked)
     words = told(judgement)

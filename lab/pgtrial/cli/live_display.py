@@ -1,7 +1,8 @@
-"""The live display of a running study: trial, block, time left, tps of the running trial, the running estimate.
+"""The live display of a running study in the terminal. It shows the trial, the block, the remaining time, the
+throughput of the running trial, and the estimate so far.
 
-It copes with every event in any order: the seconds of a preliminary block come before the first trial begins, and
-steps of preparation come between trials too.
+It accepts events in any order, since the seconds of a preliminary block come before the first trial, and steps of
+preparation come between trials too.
 """
 
 from __future__ import annotations
@@ -37,43 +38,45 @@ from pgtrial.model.units import format_duration
 
 _BARS = "▁▂▃▄▅▆▇█"
 _SPARKS = 40
-"""Seconds, or slices, that the live display draws of each arm."""
+"""For how many of the latest seconds (or slices) of each arm the display draws a bar."""
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Returns the values as bars of eight heights, the highest of them full."""
+    """Returns the values as a line of bars with eight possible heights. The largest value has the full height."""
     highest = max(values, default=0.0)
     return "".join(_BARS[round(value / highest * (len(_BARS) - 1))] if highest else _BARS[0] for value in values)
 
 
 class LiveDisplay:
-    """The display that rich's Live draws several times a second, in a thread of its own, while events arrive."""
+    """A display that `rich.live.Live` draws several times a second, in its own thread, while events of the study
+    arrive."""
 
     def __init__(self, say: Callable[[str], None], failed: Callable[[Exception], None]) -> None:
-        """`say` prints a line above the display that stays when the display is gone; `failed` is told why drawing
-        failed.
-        """
+        """`say` prints a line above the display, which stays there when the display is gone. `failed` is called with
+        the error if drawing fails."""
         self._say = say
         self._failed = failed
         self._lock = threading.Lock()
-        """Held while the fields below change or are drawn, and never while a line is said: rich draws then."""
+        """Held while the fields below are changed or drawn. It is not held while a line is printed by `say`, since rich
+        draws the display then."""
         self._begun: TrialBegins | None = None
         self._now: Preparing | Second | JobProgress | QueryEnds | None = None
         self._tps: dict[str, deque[float]] = {}
-        """The last seconds or slices of the trial under way, by arm."""
+        """The throughput in the latest seconds or slices of the running trial, by arm."""
         self._last: Trial | None = None
         self._block: BlockEnds | None = None
         self._since = time.monotonic()
 
     def hear(self, event: ProgressEvent) -> None:
-        """Shows an event from the next drawing on."""
+        """Stores an event, which the display shows from its next drawing on."""
         with self._lock:
             line = self._taken(event)
         if line is not None:
             self._say(line)
 
     def _taken(self, event: ProgressEvent) -> str | None:
-        """Takes an event into what is drawn; returns the line that stays, if the event has one."""
+        """Updates the fields that are drawn. Returns the line that must stay in the terminal, or None if the event has
+        none."""
         match event:
             case Preparing(text, stays=True):
                 self._now = None
@@ -99,7 +102,7 @@ class LiveDisplay:
         return None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draws the display; if that fails, draws nothing and says why to `failed`."""
+        """Draws the display. If that fails, calls `failed` with the error and draws nothing."""
         segments: list[Segment] = []
         try:
             with self._lock:
@@ -118,7 +121,8 @@ class LiveDisplay:
         begun = self._begun
         rows.add_row("trial", f"{begun.number} of {begun.planned}, block {begun.trial.block + 1} of {begun.blocks}")
         left = max(0.0, begun.left_s - (time.monotonic() - self._since))
-        rows.add_row("left", f"about {format_duration(round(left) or 1)}")  # a low window shows the first rows alone
+        # among the first rows, since a low window shows only these
+        rows.add_row("left", f"about {format_duration(round(left) or 1)}")
         rows.add_row("arm", Text(" and ".join([begun.trial.arm, *begun.others]), style="bold cyan"))
         rows.add_row("load", begun.load_point.label)
         self._add_now(rows, begun)
@@ -140,9 +144,9 @@ class LiveDisplay:
 
 
 def _step(now: Preparing | Second | JobProgress | QueryEnds | None, unit: str, *, alternates: bool) -> str:
-    """Returns what the running trial does, its speed in `unit`.
+    """Returns what the running trial does now, with its speed in `unit`.
 
-    The seconds of arms that alternate are slices of an arm that is named.
+    `alternates` is true if several arms run in turns; the text then says which slice of which arm it is.
     """
     match now:
         case None:

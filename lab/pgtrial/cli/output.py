@@ -1,4 +1,5 @@
-"""The one place through which commands print: what strangers wrote reaches a terminal as text, never as commands."""
+"""The functions by which all commands print. Control characters are made visible, so that text that other people wrote
+cannot send commands to the terminal."""
 
 from __future__ import annotations
 
@@ -14,22 +15,22 @@ from pgtrial.model.printable import printable, printable_json
 
 
 def line(text: object) -> None:
-    """Prints text on the standard output, without a delay. Raises OSError."""
+    """Prints text and a newline on the standard output, and flushes it. Raises OSError."""
     _on_stdout(f"{printable(str(text))}\n")
 
 
 def json_line(content: Any, *, indent: int | None = None, default: Callable[[Any], Any] | None = None) -> None:
-    """Prints a value as JSON on the standard output, without a delay."""
+    """Prints a value as JSON on the standard output, and flushes it."""
     json_text(json.dumps(content, indent=indent, ensure_ascii=False, default=default))
 
 
 def json_text(text: str) -> None:
-    """Prints text that is JSON already on the standard output. Raises OSError."""
+    """Prints text that is already JSON on the standard output. Raises OSError."""
     _on_stdout(f"{printable_json(text)}\n")
 
 
 def _on_stdout(text: str) -> None:
-    if sys.stdout is not None:  # Python's name for a stdout that is closed
+    if sys.stdout is not None:  # Python sets sys.stdout to None if it was closed when the process began
         sys.stdout.write(text)
         sys.stdout.flush()
 
@@ -40,8 +41,8 @@ def say(text: str) -> None:
 
 
 def _on_stderr(text: str) -> None:
-    """Prints on stderr. Where stderr is closed, or its disk is full, the text is lost: the exit status of the command
-    stays what it is, and never becomes Python's 1, which means a regression."""
+    """Prints on the standard error. If it is closed, or its disk is full, the text is lost and nothing else happens.
+    Otherwise Python would exit with status 1, which means a regression."""
     if sys.stderr is None:
         return
     try:
@@ -52,8 +53,8 @@ def _on_stderr(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Sends what a stream could not write, and all that follows, nowhere: Python would try again at its end, and fail
-    with a status of its own."""
+    """Redirects a stream to the null device, with all text that is still in its buffer. Otherwise Python would try to
+    write the buffer again when it exits, and exit with its own status."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -63,18 +64,18 @@ def warn(text: str) -> None:
 
 
 def print_notes(error: BaseException) -> None:
-    """Prints the notes of an error. They name what could not be cleaned up when the command ended."""
+    """Prints the notes of an error as warnings. Such notes say what could not be cleaned up when the command ended."""
     for note in getattr(error, "__notes__", ()):
         warn(note)
 
 
 def stopped(interrupted: Interrupted, then: str = "") -> int:
-    """Prints what a signal ended and what was left behind; returns the exit status."""
+    """Prints which signal ended the command and what was left behind. Returns the exit status."""
     say(f"stopped by {interrupted}{then}")
     print_notes(interrupted)
     return interrupted.exit_status
 
 
 def print_traceback(error: BaseException) -> None:
-    """Prints on the standard error where an error comes from."""
+    """Prints the traceback of an error on the standard error."""
     _on_stderr(printable("".join(traceback.format_exception(error))))

@@ -1,4 +1,4 @@
-"""`pgtrial pack`: check a pack on its files and on a server, or list those that come with pgtrial."""
+"""`pgtrial pack`: checks the files of a pack and runs it on a new server, or lists the packs that come with pgtrial."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ def pack_command(
     ] = None,
     *,
     postgres: Annotated[
-        str, typer.Option(help="The PostgreSQL with which the pack is checked: a major version or a bin directory.")
+        str,
+        typer.Option(help="The PostgreSQL server with which the pack is checked: a major version or a bin directory."),
     ] = "18",
     scale: Annotated[
         int | None,
         typer.Option(
-            help="The scale of the data for the check. Default: that of a study with this pack.",
+            help="The scale of the data for the check. Default: the scale that a study with this pack has by default.",
             min=1,
             show_default=False,
         ),
@@ -46,16 +47,19 @@ def pack_command(
 ) -> None:
     """Check a pack, which is a workload in a folder of SQL files, or list the packs that come with pgtrial.
 
-    A check reads the files of the pack, loads its data into a new server, and runs all its checks and some transactions
-    of each script. It prints each step, or the first thing that does not work. In that case the exit status is 3.
+    `check` reads the files of the pack, loads its data into a new server, and runs all its checks and some transactions
+    of each script. It prints each step. At the first error it prints the error and ends with exit status 3.
     """
     if action == "list":
         if pack is not None:
-            raise StudyError(f"pgtrial pack list takes no pack; write pgtrial pack check {pack}")
+            raise StudyError(
+                "`pgtrial pack list` does not take the name of a pack; to check the pack, run `pgtrial pack check "
+                f"{pack}`"
+            )
         _list()
         return
     if pack is None:
-        raise StudyError("name the pack to check: a folder, or one of `pgtrial pack list`")
+        raise StudyError("name the pack to check: a folder, or a pack that `pgtrial pack list` shows")
     workload, chosen = _found(pack)
     line(f"{chosen.name}: {chosen.pack.description}")
     line(f"files: {plural(len(chosen.files), 'file')}, {plural(len(chosen.pack.all_scripts), 'script')}")
@@ -67,12 +71,13 @@ def pack_command(
 
 
 def _found(pack: str) -> tuple[str, FoundPack]:
-    """Returns the name of the workload and the pack that it means. Raises StudyError."""
+    """Returns the workload name for the text that the user gave, and the pack with that name. Raises StudyError if
+    there is no such pack."""
     bundled = not Path(pack).exists() and "/" not in pack and not pack.startswith(BUNDLED)
     workload = f"{BUNDLED}{pack}" if bundled else pack if pack.startswith((BUNDLED, "/")) else f"./{pack}"
     folder = find_pack(workload, Path(), "pgtrial pack check")
     if folder is None or folder.mix is not None:
-        raise StudyError(f"{pack} is no folder of a pack; name the folder that has its pack.toml")
+        raise StudyError(f"{pack} is not the folder of a pack; name the folder that contains the file pack.toml")
     return workload.rstrip("/"), folder
 
 

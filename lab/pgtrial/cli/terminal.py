@@ -1,4 +1,5 @@
-"""The console of rich on which commands draw, and tables on it: texts are no markup, control characters are signs."""
+"""The rich console on which commands print, and the conversion of our tables to rich tables. Text is never interpreted
+as markup, and control characters are made visible."""
 
 from __future__ import annotations
 
@@ -22,42 +23,42 @@ VERDICT_STYLES: dict[Word | None, str] = {
     "undecided": "yellow",
     "withheld": "yellow",
 }
-"""Colours of the terminal."""
+"""The colour of each verdict in the terminal."""
 
 _NOT_WRAPPED = 16
-"""Characters of a column's widest cell up to which the terminal never wraps it."""
+"""If no cell of a column has more characters than this, the terminal does not wrap the column."""
 
 
 class Terminal(Console):
-    """A console whose strings are plain text. Styles are given by `Text`, never within a string."""
+    """A console that prints strings as plain text. Styles are given by `Text` objects, never by markup in a string."""
 
     def __init__(
         self, file: IO[str] | None = None, *, force_terminal: bool | None = None, width: int | None = None
     ) -> None:
-        """Draws on stdout unless given another file; the others are as rich has them."""
+        """Creates a console that prints on stdout, unless `file` is given. The other parameters have the same meaning
+        as in rich."""
         super().__init__(
             file=file, force_terminal=force_terminal, width=width, markup=False, emoji=False, highlight=False
         )
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yields the pieces of everything that is drawn. What rich itself sends to the terminal comes as control
-        segments, or later."""
+        """Yields the segments of everything that is printed, with control characters made visible. Control codes that
+        rich sends itself are in segments of their own, which stay unchanged."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
-        """Raises BrokenPipeError when the reader of the output, such as `head`, is gone: rich would exit with status 1,
-        which means a regression.
-        """
+        """Raises BrokenPipeError if the program that reads the output, such as `head`, has ended. Without this method
+        rich would exit with status 1, which means a regression."""
         raise BrokenPipeError
 
     def print_line(self, text: str) -> None:
-        """Prints a line of any length, which the terminal wraps."""
+        """Prints a line of any length. The terminal wraps it, and rich does not."""
         self.print(text, soft_wrap=True)
 
 
 def for_terminal(table: Table[Any]) -> RichTable:
-    """Returns the table for a terminal, without its caption. Rows that stand out are bold."""
+    """Returns the table as a rich table, without its caption. Marked rows are bold."""
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for place, column in enumerate(table.columns):
         widest = max(map(len, (column.head, *(row[place] for row in table.rows))))
