@@ -275,12 +275,12 @@ def test_an_interrupt_ends_the_wait(peers, tasks, target, tmp_path, front_end):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("soon\n", '"soon" is no time to start at: it takes Unix seconds, such as 1795270323.5'),
-        ("\n", '"" is no time to start at: it takes Unix seconds, such as 1795270323.5'),
-        ("9" * 500, "is no time to start at"),
-        ("4000000000\n", "s ahead of this machine's clock, and at most 60 s are allowed; are the clocks right?"),
-        ("1795270323", "standard input ended before it said when to start (--start-at=-)"),
-        ("", "standard input ended before it said when to start (--start-at=-)"),
+        ("soon\n", '"soon" is not a time to start at: give Unix seconds, such as 1795270323.5'),
+        ("\n", '"" is not a time to start at: give Unix seconds, such as 1795270323.5'),
+        ("9" * 500, "is not a time to start at"),
+        ("4000000000\n", "s ahead of this machine's clock, and at most 60 s are allowed: check that time and the machines' clocks"),
+        ("1795270323", "standard input ended before a whole line with the time to start at (--start-at=-)"),
+        ("", "standard input ended before a whole line with the time to start at (--start-at=-)"),
     ],
 )
 def test_what_is_no_moment_ends_the_run(peers, tasks, target, line, message):
@@ -319,8 +319,8 @@ SEEDED = "--random-seed=1"
         ("--shard=1/2 -c 2 --random-seed=time", "--shard needs --random-seed with a number"),
         (f"--shard=1/3 --pool=2 --tasks=9 {SEEDED}", "2 connections of a pool (--pool) cannot be shared out"),
         (f"--shard=1/3 --pool=9 --tasks=2 {SEEDED}", "2 tasks of an application (--tasks) cannot be shared out"),
-        ("--start-at=soon", '"soon" is no time to start at'),
-        ("--start-at=-1", '"-1" is no time to start at'),
+        ("--start-at=soon", '"soon" is not a time to start at'),
+        ("--start-at=-1", '"-1" is not a time to start at'),
         ("--start-at=99999999999", "at most 60 s are allowed"),
         ("-f - --start-at=-", "--start-at=- cannot be combined with --file=-"),
     ],
@@ -343,7 +343,7 @@ def test_what_makes_no_sense_is_refused_before_the_server_is_asked(peers, line, 
         ("--shard=1/2 --threads=2 run", "--shard needs --rand-seed with a number"),
         ("--shard=1/2 cleanup", "--shard is for the commands 'run' and 'prepare' only"),
         ("--start-at=- prepare", "--start-at is for the command 'run' only"),
-        ("--start-at=soon run", '"soon" is no time to start at'),
+        ("--start-at=soon run", '"soon" is not a time to start at'),
         ("--start-at=- cleanup", "--start-at is for the command 'run' only"),
     ],
 )

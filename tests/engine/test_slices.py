@@ -28,7 +28,7 @@ LEADS_S = (2.0, 10.0, 40.0)
 """The times between telling the engines when to start and that start, seconds. An engine that a busy machine lets read
 that only afterwards refuses to run, and all are started again with the next, longer time.
 """
-PAST = "slices count from it on all engines: name a later one"
+PAST = "from which all engines count their slices: give a later time"
 
 
 def planned(participant: int, of: int) -> list[float]:
@@ -282,7 +282,7 @@ def test_what_slices_cannot_do_is_said(peers, targets, tmp_path):
             ["-T", "1", "--warmup=0.3"],
             "--warmup=0.3 is not a whole number of rounds, each 2 slices of 0.1 s: the nearest is 0.4",
         ),
-        (peers[1], ["-T", "1"], "name a later one"),
+        (peers[1], ["-T", "1"], "give a later time"),
         (peers[1], ["-T", "1", "--slice=9ms"], "a slice takes 10 ms to 3600 s"),
         (
             sysbench(),

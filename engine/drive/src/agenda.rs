@@ -1,22 +1,26 @@
-//! The pools that a round of the event loop has to visit: those that something has happened to, and those whose time has
-//! come. The other pools, of which there may be thousands, cost nothing.
+//! The list of the connection pools that a round of the event loop has to visit: pools in which something has happened,
+//! such as the end of a task, and pools whose next task or time limit is due. The other pools of the thread, of which
+//! there may be thousands, cost nothing.
 
 use std::collections::BTreeSet;
 
 use ground::clock::Nanos;
 
-/// The pools of a thread, by their numbers, and when each has something to do.
+/// The list of a thread's connection pools that must be visited, and the time at which each of the other pools must be
+/// visited next. Pools are named by their numbers, counted from 0.
 pub struct Agenda {
-    /// Pools that something has happened to since they were visited last, each once.
+    /// Pools in which something has happened since the event loop last visited them. Each pool is in this list at most
+    /// once.
     touched: Vec<usize>,
     is_touched: Vec<bool>,
-    /// The time at which each pool has something to do by itself.
+    /// For each pool, the time at which it must be visited even if nothing happens in it before: the next task arrives,
+    /// or the first task of the queue has waited too long. `None` if there is no such time.
     due: Vec<Option<Nanos>>,
     times: BTreeSet<(Nanos, usize)>,
 }
 
 impl Agenda {
-    /// Makes the agenda of a number of pools, all of which must be visited.
+    /// Makes the list for this number of pools. The first round of the event loop visits all of them.
     pub fn new(pools: usize) -> Self {
         Self {
             touched: (0..pools).collect(),
@@ -26,7 +30,7 @@ impl Agenda {
         }
     }
 
-    /// Notes that something has happened to a pool.
+    /// Records that something has happened in a pool, so that the next round of the event loop visits it.
     #[inline]
     pub fn touch(&mut self, pool: usize) {
         if !std::mem::replace(&mut self.is_touched[pool], true) {
@@ -34,7 +38,8 @@ impl Agenda {
         }
     }
 
-    /// Returns the pools to visit at `now`, in their order. Each must be [settled](Agenda::settle) afterwards.
+    /// Returns the pools that must be visited at `now`, in ascending order. The caller must call [`Agenda::settle`] for
+    /// each pool that it has visited.
     pub fn visits(&mut self, now: Nanos) -> Vec<usize> {
         for (_, pool) in self.times.range(..=(now, usize::MAX)) {
             if !std::mem::replace(&mut self.is_touched[*pool], true) {
@@ -46,7 +51,8 @@ impl Agenda {
         visits
     }
 
-    /// Notes that a pool was visited, and the time at which it next has something to do by itself.
+    /// Records that a pool was visited. `next` is the time at which it must be visited again even if nothing happens in
+    /// it.
     pub fn settle(&mut self, pool: usize, next: Option<Nanos>) {
         self.is_touched[pool] = false;
         let before = std::mem::replace(&mut self.due[pool], next);
@@ -58,7 +64,7 @@ impl Agenda {
         }
     }
 
-    /// Takes the list of a round's visits back, so that the next list has its room.
+    /// Takes back the list that [`Agenda::visits`] returned, so that the next list reuses its memory.
     pub fn take_back(&mut self, mut visits: Vec<usize>) {
         visits.clear();
         if self.touched.is_empty() {
@@ -66,12 +72,12 @@ impl Agenda {
         }
     }
 
-    /// Returns the pools that something has happened to since they were visited last.
+    /// Returns the pools in which something has happened since the event loop last visited them.
     pub fn touched(&self) -> &[usize] {
         &self.touched
     }
 
-    /// Returns the earliest time at which a pool has something to do by itself.
+    /// Returns the earliest time at which a pool must be visited although nothing has happened in it.
     pub fn next(&self) -> Option<Nanos> {
         self.times.first().map(|(at, _)| *at)
     }

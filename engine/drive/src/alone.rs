@@ -17,12 +17,14 @@ use workload::{AbortReason, Action, ActionResult, Executor, Management, Program,
 /// The server that a program connects to.
 pub struct Server {
     pub target: Arc<Target>,
-    /// The interrupt flag that was passed to [`Target::obey`]. When it is set, the statement that the program runs on
-    /// the server is cancelled, and then the program ends. The flag is cleared each time that the program goes on.
+    /// The interrupt flag that was passed to [`Target::obey`]. When it is set, the server is asked to cancel the
+    /// program's current statement, and then the whole process ends. The flag is cleared each time that the program
+    /// goes on.
     pub interrupt: Arc<AtomicBool>,
 }
 
-/// The way in which the program's statements travel to the server, as in [`crate::plan::Plan`].
+/// The protocol options with which the program's statements are sent to the server. The fields have the same meaning as
+/// in [`crate::plan::Plan`].
 #[derive(Debug, Clone, Copy)]
 pub struct Travel {
     pub mode: QueryMode,
@@ -30,20 +32,20 @@ pub struct Travel {
     pub format: ResultFormat,
 }
 
-/// The runner of one program, which carries out its actions.
+/// Runs one client program outside of any load: carries out the actions that the program asks for.
 pub struct Alone<F> {
-    /// The function that finds the server when the program connects first.
+    /// The function that finds the server. It is called when the program connects for the first time.
     find: F,
     server: Option<Server>,
     mode: QueryMode,
     scratch: Scratch,
-    /// The number of the connection in use, and all that are open.
+    /// The number of the connection in use; the sessions of all open connections are in `sessions`.
     current: usize,
     sessions: BTreeMap<usize, Session>,
 }
 
 impl<F: Fn() -> Result<Server, OpenError>> Alone<F> {
-    /// Makes the runner of a program whose server `find` finds. An error of `find` is given to the program.
+    /// Makes a runner for one program. `find` finds the server; if it returns an error, the program gets that error.
     pub fn new(find: F, travel: Travel) -> Self {
         let Travel { mode, describes, format } = travel;
         let scratch = Scratch::new(describes, format);
@@ -69,8 +71,8 @@ impl<F: Fn() -> Result<Server, OpenError>> Alone<F> {
         Ok(())
     }
 
-    /// Hands the result of a request to the program: done, failed, or connection lost. A connection that broke is
-    /// removed.
+    /// Hands the result of a request to the program: done, failed, or connection lost. After a lost connection its
+    /// session is removed.
     fn tell(&mut self, program: &mut dyn Program<StagedActions>, asked: Result<Reply, ConnectionError>) {
         match asked {
             Ok(Reply { error: Some(StatementError { error, .. }), .. }) => {
@@ -89,7 +91,7 @@ impl<F: Fn() -> Result<Server, OpenError>> Alone<F> {
     }
 
     /// Sends a request with `send` on the session in use, and returns the server's reply. An interrupt cancels the
-    /// request on the server and ends the program.
+    /// request on the server and then ends the process.
     fn ask(
         &mut self,
         send: impl FnOnce(&mut Connection, &mut Scratch) -> Result<Sent, ConnectionError>,
@@ -131,8 +133,8 @@ impl<F: Fn() -> Result<Server, OpenError>> Alone<F> {
 }
 
 impl<F: Fn() -> Result<Server, OpenError>> Executor for Alone<F> {
-    /// Carries out the actions of the client's program, one after the other. If an interrupt comes while that program
-    /// computes, the whole process ends at once.
+    /// Carries out the actions of the client's program, one after the other. If an interrupt comes while the program
+    /// computes between two actions, the whole process ends at once.
     fn carry_out(&mut self, program: &mut dyn Program<StagedActions>) -> Result<(), AbortReason> {
         let _computes = EndsAtOnce::set(true);
         if let Some(server) = &self.server {
@@ -164,7 +166,8 @@ impl<F: Fn() -> Result<Server, OpenError>> Executor for Alone<F> {
                     self.sessions.remove(&number);
                 }
                 Action::Sleep { time, .. } => thread::sleep(time),
-                // The program knows its counts, and nobody waits for its turn.
+                // Outside of a load there are no statistics to add the counts to, and no other client for which this
+                // one would have to wait.
                 Action::Step(Management::Count { .. } | Management::Leave) | Action::Pause => {}
             }
         }

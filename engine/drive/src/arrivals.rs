@@ -1,5 +1,5 @@
-//! The times at which transactions of a load with a rate and tasks of an application are to start. They do not depend
-//! on whether the server or the pool keeps up.
+//! The times at which the transactions of a load with a fixed rate start, and the times at which the tasks of an
+//! application arrive. These times do not depend on whether the server or the connection pool keeps up.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,13 +15,13 @@ const SECOND: f64 = 1e9;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arrival {
     AtOnce,
-    /// Tasks arrive at equal distances.
+    /// Tasks arrive at equal distances in time.
     Rate(f64),
     /// Tasks arrive at the moments of a Poisson process.
     Poisson(f64),
 }
 
-/// Writes the schedule as the option gives it.
+/// Writes the schedule in the syntax of the command-line option.
 impl std::fmt::Display for Arrival {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -32,17 +32,19 @@ impl std::fmt::Display for Arrival {
     }
 }
 
-/// The schedule of a load with a rate, one thread's share of it: transactions must start at the moments of a Poisson
-/// process, so that clients that wait for a slow server do not hide its slowness. If engines take turns in slices, the
-/// times of the schedule count only this engine's slices, as if these followed each other without a pause.
+/// One thread's share of the schedule of a load with a rate. Transactions must start at the moments of a Poisson
+/// process, so that clients that wait for a slow server do not hide its slowness. If several engines take turns in
+/// slices of time, the times of the schedule count only this engine's slices, as if these followed each other without a
+/// pause.
 pub struct Throttle {
-    /// Mean time between two starts on this thread, nanoseconds.
+    /// The mean time between two starts on this thread, in nanoseconds.
     mean: f64,
     random: Random,
-    /// The last start that was drawn, and the part of a nanosecond by which it is later.
+    /// The start that was drawn last, in whole nanoseconds, and the fraction of a nanosecond that has to be added to
+    /// it.
     last: Nanos,
     fraction: f64,
-    /// Starts that were drawn and have no client.
+    /// Starts that were drawn and that no client has taken yet.
     open: BinaryHeap<Reverse<Nanos>>,
     /// The number of starts that were drawn.
     #[cfg(test)]
@@ -50,7 +52,7 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// Returns the schedule of thread `thread`, if the load has a rate.
+    /// Returns the schedule of thread `thread`, or `None` if the load has no rate.
     pub fn of_thread(plan: &Plan, thread: usize) -> Option<Self> {
         let random = plan.seeds.threads[thread].throttle.clone();
         plan.interval_ns().map(|interval| Self::new(plan.part.mean_ns(interval), plan.jobs, random))
@@ -75,7 +77,8 @@ impl Throttle {
         self.last = now;
     }
 
-    /// Returns the next scheduled start, if it lies before `end`. A start that lies later is kept for the next call.
+    /// Returns the next scheduled start if it is before `end`. A start at `end` or later stays in the schedule for the
+    /// next call.
     pub fn next_before(&mut self, end: Nanos) -> Option<Nanos> {
         let start = match self.open.pop() {
             Some(Reverse(start)) => start,
@@ -88,13 +91,13 @@ impl Throttle {
         None
     }
 
-    /// Takes back a scheduled start from a client that did not begin its transaction. The next client that asks gets
-    /// this start.
+    /// Puts a scheduled start back whose client did not begin its transaction. The next client that asks for a start
+    /// gets it.
     pub fn give_back(&mut self, start: Nanos) {
         self.open.push(Reverse(start));
     }
 
-    /// Draws the next start. The waiting time is exponentially distributed (by inversion).
+    /// Draws the next start: the time since the last start is exponentially distributed (drawn by inversion).
     fn draw(&mut self) -> Nanos {
         #[cfg(test)]
         {
@@ -108,7 +111,7 @@ impl Throttle {
         self.last
     }
 
-    /// Returns the number of scheduled starts that clients have taken and not given back.
+    /// Returns the number of scheduled starts that clients have taken and have not put back.
     #[cfg(test)]
     pub fn taken(&self) -> u64 {
         self.drawn - self.open.len() as u64
@@ -121,36 +124,39 @@ impl Throttle {
     }
 }
 
-/// The tasks of one application that are still to arrive: this engine's share of those of the whole run.
+/// The tasks of one application that have not arrived yet. If several engines share the tasks of a run, only the tasks
+/// of this engine are returned.
 pub struct Arrivals {
     arrival: Arrival,
     random: Random,
     deal: TaskShare,
     start: Nanos,
-    /// The next one's number in the whole run, and its time, seconds since the start.
+    /// The number of the next task in the whole run, counted from 0. Its arrival time, in seconds since the start, is
+    /// `next_s`.
     number: u32,
     next_s: f64,
 }
 
 impl Arrivals {
-    /// Makes the schedule of the tasks of one application.
+    /// Makes the schedule of the tasks of one application. `deal` says which of the tasks belong to this engine.
     pub fn new(arrival: Arrival, deal: TaskShare, random: Random) -> Self {
         Self { arrival, random, deal, start: 0, number: 0, next_s: 0.0 }
     }
 
-    /// Begins the arrivals at `now`, the start of the load.
+    /// Begins the arrivals at `now`, which is the start of the load.
     pub fn start(&mut self, now: Nanos) {
         self.start = now;
         self.next_s = self.distance();
         self.pass_others();
     }
 
-    /// Returns the time at which the next task arrives, if there is one.
+    /// Returns the time at which the next task arrives, or `None` if all tasks have arrived.
     pub fn next(&self) -> Option<Nanos> {
         (self.number < self.deal.tasks).then(|| self.start.saturating_add((self.next_s * SECOND + 0.5) as Nanos))
     }
 
-    /// Returns the number of the next task that has arrived by `now`, and the time of its arrival.
+    /// Returns the number and the arrival time of the next task if it has arrived by `now`, and removes this task from
+    /// the schedule.
     pub fn next_until(&mut self, now: Nanos) -> Option<(u32, Nanos)> {
         let at = self.next().filter(|at| *at <= now)?;
         let number = self.number;
@@ -169,14 +175,15 @@ impl Arrivals {
     fn advance(&mut self) {
         self.number += 1;
         self.next_s = match self.arrival {
-            // From the number, so that no error adds up.
+            // Computed from the task's number and not from the arrival before it, so that rounding errors do not add
+            // up.
             Arrival::Rate(rate) => f64::from(self.number) / rate,
             Arrival::AtOnce | Arrival::Poisson(_) => self.next_s + self.distance(),
         };
     }
 
-    /// Returns the distance from one arrival, or from the start, to the next. With a rate the first arrival is at the
-    /// start; with a Poisson process it is after an exponentially distributed time (by inversion).
+    /// Returns the seconds from one arrival, or from the start, to the next arrival. It is 0 unless the arrivals are a
+    /// Poisson process: then it is exponentially distributed (drawn by inversion).
     fn distance(&mut self) -> f64 {
         match self.arrival {
             Arrival::AtOnce | Arrival::Rate(_) => 0.0,
@@ -274,8 +281,8 @@ mod tests {
     }
 
     /// Simulates clients that take all scheduled starts of one thread during `rounds` rounds of slices. Returns for
-    /// each start its round, its time without the slices of other engines, and its time on the clock. Where `returned`
-    /// is true, the start is given back once and then taken again.
+    /// each start: the number of its round, its time without the slices of other engines, and its time on the clock.
+    /// The start number `i` is put back once and then taken again if `returned[i]` is true.
     fn starts_in_slices(schedule: &Schedule, rounds: u64, returned: &[bool]) -> Vec<(u64, Nanos, Nanos)> {
         let mut throttle = Throttle::new(700_000.0, 1, Random::seeded(5));
         throttle.start(schedule.start);

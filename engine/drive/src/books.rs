@@ -1,5 +1,5 @@
-//! The counters of one thread: the period (a second, or a round of slices) that is being counted, the counts and
-//! latencies of that period, the totals of the scripts, and the transaction log.
+//! The counters of one thread: the current period (one second, or one round of slices), the counts and latencies of
+//! that period, the totals of each script, and the transaction log.
 
 use std::io;
 
@@ -22,8 +22,8 @@ pub struct Books<'a, T> {
     reports: Reporter,
     pub schedule: Schedule,
     pub stretch: Stretch,
-    /// No transaction begins at this time or later: the end of the load or, if engines take turns, of this engine's
-    /// slice.
+    /// The time at which transactions stop to begin: the end of the load or, if engines take turns in slices, the end
+    /// of this engine's slice. No transaction begins at this time or later.
     pub gate: Nanos,
     /// The number of clients that take part in this engine's slice, and the time at which that number last changed.
     /// Used only if engines take turns in slices.
@@ -32,13 +32,14 @@ pub struct Books<'a, T> {
     log: Option<TransactionLog>,
     pub totals: ThreadTotals,
     cpu_at_measure: Option<CpuTime>,
-    /// True if the end of a transaction has to be recorded in more places than the counts of the period: in the log, in
-    /// the totals of its script, as late, as retried, or as behind its schedule.
+    /// True if the end of a transaction has to be recorded elsewhere, too, and not only in the counts of the period: in
+    /// the transaction log, in the totals of its script, or as late, retried or behind its schedule.
     is_detailed: bool,
 }
 
 impl<'a, T: ModeCounts> Books<'a, T> {
-    /// Makes the counters of thread `thread`, which begin with the counts in `tally`.
+    /// Makes the counters of thread `thread`. `tally` is the empty tally of the load's mode, in which the thread
+    /// counts.
     pub fn new(plan: &'a Plan, thread: usize, tally: Tally<T>, reports: Reporter) -> io::Result<Self> {
         let options = plan.options();
         let schedule = Schedule::new(0, plan.warmup, None, None);
@@ -48,7 +49,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
             options,
             thread,
             reports,
-            // No period ends before the start of the load.
+            // A period cannot end before the load has started.
             stretch: Stretch { ends: Nanos::MAX, ..schedule.first() },
             schedule,
             gate: Nanos::MAX,
@@ -68,11 +69,11 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         })
     }
 
-    /// Begins to count at the start of the load.
+    /// Starts counting when the load starts.
     pub fn start(&mut self, schedule: Schedule) {
         self.schedule = schedule;
         self.stretch = schedule.first();
-        // The first slice may be ahead.
+        // The slices of other engines may come before this engine's first slice.
         self.gate = if schedule.slices.is_some() { 0 } else { schedule.end };
         self.totals.reconnect_ns = 0;
         if self.stretch.phase == Phase::Measure {
@@ -83,8 +84,8 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// Moves the end of the load forward to `end`. Returns false, and changes nothing, if the load ends by then anyway
-    /// or runs in slices.
+    /// Moves the end of the load forward to `end`. Returns false and changes nothing if the load ends by `end` anyway,
+    /// or if engines take turns in slices.
     pub fn cut(&mut self, end: Nanos) -> bool {
         let is_cut = self.schedule.cut(end, &mut self.stretch);
         if is_cut {
@@ -93,7 +94,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         is_cut
     }
 
-    /// Reports the counts of the period that is over, and begins the next period.
+    /// Reports the counts of the period that is over to the main thread, and begins the next period.
     pub fn begin_next_stretch(&mut self) {
         let next = self.schedule.after(&self.stretch);
         self.report_stretch(self.stretch.ends);
@@ -112,8 +113,8 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         self.gate = self.schedule.gate(&next);
     }
 
-    /// Counts the client as taking part from `now` on, if `now` lies in this engine's slice. Used only if engines take
-    /// turns in slices.
+    /// Counts the client as taking part in the load from `now` on, if `now` is within this engine's slice. Used only if
+    /// engines take turns in slices.
     pub fn join<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         let Some(slice) = self.stretch.slice.filter(|_| !client.takes_part) else { return };
         let gate = self.schedule.gate(&self.stretch);
@@ -125,7 +126,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// Stops counting the client as taking part. Used only if engines take turns in slices.
+    /// Stops counting the client as taking part in this engine's slice. Used only if engines take turns in slices.
     pub fn part<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if std::mem::take(&mut client.takes_part) {
             self.count_clients(now);
@@ -133,20 +134,22 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// Returns the time at which a client that cannot begin a transaction at `now` can begin one: the begin of this
-    /// engine's next slice, or the end of the load. Used only if engines take turns in slices.
+    /// Returns the next time at which a client that cannot begin a transaction at `now` can begin one: the beginning of
+    /// this engine's next slice, or the end of the load. Used only if engines take turns in slices.
     pub fn next_slice(&self, now: Nanos) -> Nanos {
         let own = self.stretch.slice.map(|slice| self.schedule.start + slice.begins);
         own.filter(|begins| now < *begins).unwrap_or(self.stretch.ends.min(self.schedule.end))
     }
 
-    /// Adds the time of the clients that take part until `now`.
+    /// Adds the time until `now` of all clients that take part in this engine's slice.
     fn count_clients(&mut self, now: Nanos) {
         let (clients, since) = self.taking_part;
-        // Clients of one round of the event loop may have read the clock in another order.
+        // The clients of one round of the event loop may come here in another order than that in which they read the
+        // clock.
         let now = now.max(since);
         let (from, to) = (since.saturating_sub(self.schedule.start), now - self.schedule.start);
-        // With a rate the transactions that overrun a slice are those that were to start in it: they take no time of others.
+        // With a rate, transactions that run on after the end of a slice were scheduled to start in that slice. The
+        // time after the slice is not counted: no transaction can start in it.
         let counted = match self.stretch.slice.filter(|_| self.tally.pace.is_some()) {
             Some(slice) => to.min(slice.ends).saturating_sub(from.max(slice.begins)),
             None => to - from,
@@ -157,12 +160,13 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         self.taking_part.1 = now;
     }
 
-    /// Reports that the thread has ended at `ended` and left this number of clients unfinished.
+    /// Reports the thread's last counts and its totals to the main thread. The thread ended at `ended`, and
+    /// `unfinished` of its clients had not finished.
     pub fn finish(&mut self, ended: Nanos, unfinished: usize) {
         self.note_cpu();
         self.report_stretch(ended);
         if self.stretch.phase == Phase::Warmup {
-            // Nothing was measured.
+            // The run ended in the warm-up, so that nothing was measured.
             self.empty_accounts();
         }
         let log_error = self.log.take().and_then(|log| log.finish(ended).err());
@@ -213,7 +217,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         self.log(client, now, TransactionEnd::Committed { latency });
     }
 
-    /// Counts a transaction that failed for good.
+    /// Counts a transaction that failed and is not tried again.
     pub fn fail<O, A: Actions, S: Shell>(&mut self, client: &Client<O, A, S>, sqlstate: &str) {
         for counts in [&mut self.tally.counts, &mut self.totals.scripts[client.transaction.script].whole] {
             counts.fail(sqlstate);
@@ -222,7 +226,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         }
     }
 
-    /// Counts and logs a transaction that failed for good, while its client goes on.
+    /// Counts and logs a transaction that failed and is not tried again. Its client goes on with another transaction.
     pub fn end_failed<O, A: Actions, S: Shell>(
         &mut self,
         client: &mut Client<O, A, S>,
@@ -235,7 +239,7 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         self.count(client);
     }
 
-    /// Counts a transaction that was too late to be started, and logs it.
+    /// Counts and logs a transaction that was skipped because it was already too late when it could have started.
     pub fn skip<O, A: Actions, S: Shell>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         self.tally.counts.skipped += 1;
         self.totals.scripts[client.transaction.script].whole.skipped += 1;
@@ -243,20 +247,21 @@ impl<'a, T: ModeCounts> Books<'a, T> {
         self.count(client);
     }
 
-    /// Counts a transaction for its client, however it ended.
+    /// Adds one to the client's number of measured transactions, whether this transaction was committed, failed or
+    /// skipped.
     #[inline]
     pub fn count<O, A: Actions, S: Shell>(&self, client: &mut Client<O, A, S>) {
         client.done += u64::from(self.stretch.phase != Phase::Warmup);
     }
 
-    /// Counts how late a free client was woken for its scheduled start.
+    /// Records how late a free client was woken for its scheduled start, in nanoseconds.
     pub fn note_oversleep(&mut self, lag: Nanos) {
         if let Some(pace) = &mut self.tally.pace {
             pace.oversleeps.record(lag);
         }
     }
 
-    /// Writes a transaction's end to the log, if there is one.
+    /// Writes the end of a transaction to the transaction log, if the run has a log and is not in its warm-up.
     pub fn log<O, A: Actions, S: Shell>(&mut self, client: &Client<O, A, S>, now: Nanos, end: TransactionEnd) {
         let Some(log) = &mut self.log else { return };
         if self.stretch.phase == Phase::Warmup {

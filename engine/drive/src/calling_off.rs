@@ -1,5 +1,5 @@
-//! The early end of a run: statements that are still running are cancelled, so that none goes on in the server, beside
-//! whatever is measured next. The original pgbench and sysbench just end, and leave them running.
+//! The early end of a run. Statements that are still running are cancelled, so that none of them goes on in the server
+//! and disturbs the next measurement. The original pgbench and sysbench just exit and leave such statements running.
 
 use std::io;
 use std::time::Duration;
@@ -14,20 +14,21 @@ use crate::thread::Thread;
 use ground::clock::Nanos;
 use wire::network::Network;
 
-/// The longest time that a run that ends early waits for its statements to end.
+/// The longest time that a run which ends early waits for its statements to end.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The time that statements have to end before they are cancelled again. A request that comes between two statements of
-/// a session, or before the server has begun one, cancels nothing.
+/// The time after which statements that still run are cancelled again. The server ignores a cancel request that arrives
+/// between two statements of a session or before the statement has begun.
 const REPEAT_AFTER: Duration = Duration::from_millis(100);
 
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
-    /// Asks the server to cancel all statements of `clients` that are running, and waits until they have ended.
+    /// Asks the server to cancel all running statements of `clients`, and waits until they have ended.
     pub fn call_off(&mut self, clients: &mut [ClientOf<M, S>]) {
         self.shared.note_ending();
         for connection in clients.iter_mut().filter_map(|client| client.connection.as_mut()) {
             if connection.is_in_pipeline() {
-                // Without a Sync the server says nothing of the end. A broken socket ends the session anyway.
+                // Without a Sync message the server does not report the end of the pipeline. An error of the socket can
+                // be ignored, since it ends the session anyway.
                 let _ = connection.end_pipeline();
             }
         }
@@ -56,7 +57,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Reads replies, which nobody takes any more, until all are complete or `patience` is over.
+    /// Reads and discards the replies of `clients` until all replies are complete or `patience` is over.
     fn receive_ends(&mut self, clients: &mut [ClientOf<M, S>], patience: Duration) -> io::Result<()> {
         let until = self.shell.now() + patience.as_nanos() as Nanos;
         let mut ready = S::Ready::default();

@@ -1,5 +1,5 @@
-//! The cancel requests of a replay: statements that were cancelled when they were recorded are cancelled after the same
-//! time, if they still run.
+//! The cancel requests of a replay. A statement that was cancelled while it was recorded is cancelled in the replay
+//! after the same running time, if it still runs then.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,36 +10,36 @@ use ground::clock::Nanos;
 use crate::shell::Shell;
 use wire::Backend;
 
-/// The time after which a statement is cancelled again if it still runs: the server may not have begun it when the first
-/// request came.
+/// The time after which a statement that still runs is cancelled again. The server ignores a cancel request that
+/// arrives before the statement has begun.
 const REPEAT_AFTER: Nanos = 1_000_000_000;
 
-/// The statements of a thread that will be cancelled.
+/// The cancel requests that a thread has still to send, ordered by time.
 #[derive(Default)]
 pub struct Cancels(BinaryHeap<Reverse<(Nanos, RunningStatement)>>);
 
-/// A statement of a client.
+/// One statement of a client, for which a cancel request is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunningStatement {
     /// The client's index among the thread's clients.
     pub client: usize,
-    /// The number of the statement among those of the client.
+    /// The number of the statement among the statements of its client.
     pub number: u64,
 }
 
 impl Cancels {
-    /// Cancels a statement at `at`, if it still runs.
+    /// Plans to cancel a statement at `at` if it still runs then.
     pub fn add(&mut self, at: Nanos, statement: RunningStatement) {
         self.0.push(Reverse((at, statement)));
     }
 
-    /// Returns the time at which the next statement must be cancelled, if there is one.
+    /// Returns the time of the next planned cancel request, if there is one.
     pub fn next(&self) -> Option<Nanos> {
         self.0.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Sends the requests whose time has come at `now`. `running` returns the server process of a statement, or nothing
-    /// if the statement has ended.
+    /// Sends the cancel requests that are due at `now`. `running` returns the server process that runs a statement, or
+    /// `None` if the statement has ended.
     pub fn send<'b, S: Shell>(
         &mut self,
         now: Nanos,

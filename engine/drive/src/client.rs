@@ -1,4 +1,4 @@
-//! A client of a load, the transaction that it runs, and the event that it waits for.
+//! A client of a load, its current transaction, and the event for which the client waits.
 
 use crate::ledger::log::FailureKind;
 use crate::shell::{Shell, TransportOf};
@@ -7,65 +7,70 @@ use wire::error::ServerError;
 use wire::{Connection, Rows};
 use workload::{Actions, Program};
 
-/// One client of a thread. `own` is the state that only clients of the load's mode have, and `A` are the actions that
-/// the client's program can ask for.
+/// One client of a thread. The type `O` is the state that only clients of the load's mode have, and `A` are the actions
+/// that the client's program can ask for.
 pub struct Client<O, A: Actions, S: Shell> {
-    /// The client's index among the thread's clients, which is also its connection's token.
+    /// The client's index among the clients of its thread. It is also the token under which the poll reports events of
+    /// the client's connection.
     pub index: usize,
     /// The client's number in the whole run.
     pub number: usize,
     pub program: Box<dyn Program<A>>,
     pub connection: Option<Connection<TransportOf<S>>>,
     pub state: ClientState,
-    /// The status of the last ReadyForQuery: `I` idle, `T` in a transaction, `E` in a failed one.
+    /// The transaction status in the server's last ReadyForQuery: `I` idle, `T` in a transaction, `E` in a failed
+    /// transaction.
     pub status: u8,
-    /// Transactions of the measured part so far: committed, failed or skipped.
+    /// The number of the client's transactions in the measured part so far, whether committed, failed or skipped.
     pub done: u64,
-    /// True while the client takes part in this engine's slice, so that its time is counted; false while it waits for
-    /// the next slice. Used only if engines take turns in slices.
+    /// True while the client takes part in this engine's slice of time, so that its time is counted. False while it
+    /// waits for this engine's next slice. Used only if engines take turns in slices.
     pub takes_part: bool,
     pub transaction: Transaction,
     pub own: O,
 }
 
-/// The transaction that a client runs or runs next.
+/// The transaction that a client is running, or runs next.
 #[derive(Default)]
 pub struct Transaction {
     pub script: usize,
-    /// The number of tries so far, the first one included.
+    /// The number of tries so far, including the first one.
     pub tries: u32,
-    /// True if the server has answered a request of this transaction. Without an answer the clock was not read since
-    /// the transaction began.
+    /// True if the server has answered a request of this transaction. The clock is read with each answer; without an
+    /// answer it has not been read since the transaction began.
     pub was_answered: bool,
-    /// The times at which the transaction was to start, at which it started, and at which its current command started.
+    /// The time at which the transaction was scheduled to start. The fields after it are the time at which it did
+    /// start, and the time at which its current command started.
     pub scheduled: Nanos,
     pub began: Nanos,
     pub command_began: Nanos,
-    /// The part of the time before `scheduled` in which other engines had their slices. Used with a rate and slices.
+    /// The total length of other engines' slices before `scheduled`. Used only if the load has a rate and engines take
+    /// turns in slices.
     pub pause: Nanos,
-    /// The failure, from its occurrence until the transaction is rolled back.
+    /// The failure of this transaction, kept until the transaction has been rolled back.
     pub failure: Option<Box<TransactionFailure>>,
-    /// The last error by which a statement of the client's could not be prepared.
+    /// The last error with which the server refused to prepare a statement of this client.
     pub unprepared: Option<Box<ServerError>>,
 }
 
-/// The reason for which a transaction failed.
+/// The error with which a transaction failed.
 pub struct TransactionFailure {
     pub error: Box<ServerError>,
     pub kind: FailureKind,
-    /// The command that failed.
+    /// The index of the command that failed.
     pub command: usize,
 }
 
-/// The event that a client waits for.
+/// The event for which a client waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientState {
-    /// The client waits for its next transaction; the mode decides when that starts.
+    /// The client waits for its next transaction. The mode of the load decides when that starts.
     Idle,
-    /// The client waits for its connection to be made, or in the queue of clients that will make one.
+    /// The client waits until its connection is made. Before that it may wait in the queue, since only a few
+    /// connections are made at a time.
     Connecting,
-    /// The client waits until the other clients of its thread have been served, or for its engine's slice, to start its
-    /// next transaction.
+    /// The client is about to start its next transaction. Before, it waits until the other clients of its thread have
+    /// been served, or until its engine's slice begins.
     Yielding,
     /// The client waits in the middle of a transaction until the other clients of its thread have been served.
     Pausing,
@@ -73,29 +78,30 @@ pub enum ClientState {
     Sleeping { command: usize },
     /// The client waits for the server's answer.
     Awaiting(Awaited),
-    /// The client waits for nothing: it takes no further part.
+    /// The client takes no further part in the load.
     Finished,
 }
 
-/// The way in which a client uses the server's answer, once it has come.
+/// How a client uses the server's answer when it arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
-    /// The client goes on to its next action. If `last` is true, this statement ends the transaction.
+    /// The client goes on with its next action. If `last` is true, this statement ends the transaction.
     Statement { command: usize, last: bool },
     /// The client hands the rows of a script's command to the program.
     Rows { command: usize },
-    /// The client counts the query. If `last` is true, this query ends the transaction.
+    /// The client counts the answered query. If `last` is true, this query ends the transaction.
     Count { last: bool },
     /// The client hands the answer to the program. If `counts` is true, the request is counted as a query of the load.
     Answer { counts: bool },
-    /// The statements of a pipeline have been prepared, and the client starts the pipeline.
+    /// The server has prepared the statements of a pipeline, and the client starts the pipeline.
     Prepared { command: usize },
-    /// A failed transaction has been rolled back, and the client retries it or counts it as failed.
+    /// A failed transaction has been rolled back. The client retries it or counts it as failed.
     Rollback,
 }
 
 impl Awaited {
-    /// Returns what a client does with the answer to a query, given how the query's rows are used.
+    /// Returns how a client uses the answer to a query. `rows` says how the query's rows are used, and `last` whether
+    /// the query ends the transaction.
     #[inline]
     pub fn of_query(rows: Rows, command: usize, last: bool) -> Self {
         match rows {
@@ -106,8 +112,8 @@ impl Awaited {
         }
     }
 
-    /// Returns the index of the script's command that the server answers; `None` if the request is no command of a
-    /// script.
+    /// Returns the index of the script command that the server answers, or `None` if the request does not belong to a
+    /// script command.
     pub fn command(self) -> Option<usize> {
         match self {
             Self::Statement { command, .. } | Self::Rows { command } | Self::Prepared { command } => Some(command),
@@ -135,7 +141,7 @@ impl<O: Default, A: Actions, S: Shell> Client<O, A, S> {
 }
 
 impl<O, A: Actions, S: Shell> Client<O, A, S> {
-    /// Records that the server has answered, and the transaction status of its ReadyForQuery.
+    /// Records that the server has answered, and stores the transaction status from its ReadyForQuery.
     #[inline(always)]
     pub fn note_answer(&mut self, status: u8) {
         self.status = status;

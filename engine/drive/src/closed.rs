@@ -1,7 +1,6 @@
-//! The closed loop, as in pgbench: a client starts its next transaction when the former one has ended or, with a rate,
-//! at its scheduled time. With `--connect` each transaction has a connection of its own. With `--wait-for-server`
-//! clients that lose their connection make another one. Clients of a load with think times wait before each
-//! transaction.
+//! The closed loop, as in pgbench: a client starts its next transaction when its last one has ended or, with a rate, at
+//! its scheduled time. With `--connect` each transaction uses a connection of its own. With `--wait-for-server` clients
+//! that lose their connection connect again. In a load with think times clients wait before each transaction.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,33 +20,36 @@ use wire::error::ConnectionError;
 use wire::{Connection, OpenError};
 use workload::{ScriptActions, ScriptStep, StartPipeline};
 
-/// The pause of a client between two attempts to connect, nanoseconds: short compared with any restart, long compared
-/// with what a refusal costs.
+/// The pause of a client between two attempts to connect, in nanoseconds. It is short compared with any restart of a
+/// server, and long compared with the cost of a refused connection.
 const PAUSE: Nanos = 200_000_000;
 
-/// The time between two looks at all clients that connect, nanoseconds: short compared with their patience.
+/// The time in nanoseconds between two checks whether a client has tried to connect for too long. It is short compared
+/// with the time that clients are allowed to wait.
 const LOOKS_EVERY: Nanos = 10_000_000;
 
-/// A closed loop, as in pgbench: each client starts its next transaction when the former one has ended or, with a rate,
-/// at its scheduled time.
+/// The plan of a closed loop, as in pgbench: each client starts its next transaction when its last one has ended or,
+/// with a rate, at its scheduled time.
 #[derive(Debug, Clone)]
 pub struct ClosedPlan {
     pub limit: Limit,
-    /// Set when the time of the load is over early (SIGALRM).
+    /// A flag that is set when an alarm (SIGALRM) ends the load early. `None` if the load has no such alarm.
     pub alarm: Option<Arc<AtomicBool>>,
-    /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds; `None` without a rate.
+    /// The mean time between the scheduled starts of two transactions of the whole run, in nanoseconds. `None` without
+    /// a rate.
     pub interval_ns: Option<f64>,
-    /// True if each transaction has a connection of its own (`--connect`).
+    /// True if each transaction uses a connection of its own (`--connect`).
     pub reconnect: bool,
-    /// The time for which a client that has lost its connection tries to get another one; `None`: it is given up at
-    /// once.
+    /// How long a client that has lost its connection tries to connect again (`--wait-for-server`). `None`: the client
+    /// ends at once.
     pub wait_for_server: Option<Duration>,
-    /// True if clients wait before their transactions, as their programs say. Used without a rate.
+    /// True if clients wait for a think time before their transactions; their programs determine it. Used only without
+    /// a rate.
     pub thinks: bool,
     pub options: ScriptOptions,
 }
 
-/// The limit of a closed loop: a number of transactions or a time.
+/// The limit of a closed loop: a number of transactions for each client, or a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// The run ends when each client has run this number of transactions.
@@ -84,16 +86,16 @@ impl ModePlan for ClosedPlan {
     }
 }
 
-/// The closed loop of one thread.
+/// The state of a closed loop in one thread.
 pub struct Closed {
-    /// The number of transactions that each client runs; `u64::MAX` if time limits the load.
+    /// The number of transactions that each client runs; `u64::MAX` if a time limits the load.
     transactions: u64,
     reconnect: bool,
     thinks: bool,
     wait_for_server: Option<Duration>,
-    /// True if the first outage of the thread was reported.
+    /// True if this thread has already reported that a client lost the server.
     is_outage_noted: bool,
-    /// The time before which clients that connect are not looked at for whether their patience is over.
+    /// The time of the next check whether a client has tried to connect for too long.
     looks_at: Nanos,
 }
 
@@ -103,10 +105,11 @@ pub struct ClosedClient {
     outage: Option<Outage>,
 }
 
-/// The outage of a client that has lost its connection, or could not make one, and waits for the server.
+/// The outage of a client: it has lost its connection, or could not connect, and waits until the server accepts
+/// connections again.
 struct Outage {
     since: Nanos,
-    /// True while the client waits for its next attempt to connect.
+    /// True while the client pauses before its next attempt to connect.
     is_pausing: bool,
 }
 
@@ -191,7 +194,7 @@ impl<S: Shell> Mode<S> for Closed {
             return;
         }
         client.own.outage = None;
-        // The time of the load or this engine's slice may have ended meanwhile.
+        // The time of the load or this engine's slice may have ended while the client waited.
         if !thread.may_begin(client, now) {
             return thread.hold(client, now);
         }
@@ -257,8 +260,8 @@ impl<S: Shell> Mode<S> for Closed {
         }
     }
 
-    /// Ends the waiting of clients whose run, or whose patience, is over while their connection is being made: no
-    /// transaction of theirs is under way.
+    /// Ends the clients that are still connecting when the load is over, or that have tried to connect for too long.
+    /// Such clients have no transaction under way.
     fn connecting(thread: &mut Loop<'_, S>, clients: &mut [LoopClient<S>]) {
         if thread.unready > 0 {
             return;
@@ -270,7 +273,7 @@ impl<S: Shell> Mode<S> for Closed {
             let since = client.own.outage.as_ref().map(|outage| outage.since);
             client.state == ClientState::Connecting && (now >= end || since.is_some_and(is_too_long))
         };
-        // All clients are looked at only now and then: thousands may be connecting.
+        // Only some rounds check all clients, since thousands of them may be connecting.
         if now < end && (patience.is_none() || now < thread.mode.looks_at) {
             return;
         }
@@ -294,14 +297,14 @@ impl<S: Shell> Mode<S> for Closed {
 }
 
 impl<S: Shell> Loop<'_, S> {
-    /// Returns true if a client must not begin a transaction: it has run all of its transactions, the load is over, or
-    /// it is the slice of another engine.
+    /// Returns true if a client must not begin a transaction: the client has run all of its transactions, the load is
+    /// over, or it is the slice of another engine.
     #[inline(always)]
     fn is_held(&self, client: &LoopClient<S>, now: Nanos) -> bool {
         client.done >= self.mode.transactions || !self.is_open(now)
     }
 
-    /// Handles a client that must not begin a transaction: the client ends, or waits for this engine's next slice.
+    /// Handles a client that must not begin a transaction: the client finishes, or waits for this engine's next slice.
     #[cold]
     fn hold(&mut self, client: &mut LoopClient<S>, now: Nanos) {
         self.part(client, now);
@@ -309,7 +312,7 @@ impl<S: Shell> Loop<'_, S> {
         if is_done { self.leave(client) } else { self.await_slice(client, now) }
     }
 
-    /// Ends the connection of a transaction that is over, with `--connect`.
+    /// With `--connect`, closes the connection of a transaction that is over.
     #[inline]
     fn end_connection(&self, client: &mut LoopClient<S>) {
         if self.mode.reconnect {
@@ -317,7 +320,7 @@ impl<S: Shell> Loop<'_, S> {
         }
     }
 
-    /// Gives a client its next scheduled start. Starts that are later than the latency limit already are counted as
+    /// Gives a client its next scheduled start. A start that is already later than the latency limit is counted as
     /// skipped. Returns true if the client begins its transaction now.
     #[inline(never)]
     fn next_at_rate(&mut self, client: &mut LoopClient<S>, mut now: Nanos) -> bool {
@@ -328,7 +331,8 @@ impl<S: Shell> Loop<'_, S> {
         while let Some(scheduled) = start {
             if self.options.latency_limit.is_some_and(|limit| scheduled.saturating_add(nanos(limit)) <= now) {
                 self.books.skip(client, now);
-                // Starts may come faster than they are skipped: the time goes on, and the end of the run comes, meanwhile.
+                // Starts may come faster than this loop skips them. Therefore the clock is read again, so that the loop
+                // notices the end of the run.
                 now = self.read_clock();
                 if self.is_held(client, now) {
                     self.hold(client, now);
@@ -354,7 +358,8 @@ impl<S: Shell> Loop<'_, S> {
         false
     }
 
-    /// Makes a client wait for the think time before its next transaction, but not beyond the end of the load.
+    /// Makes a client wait for the think time before its next transaction, but not longer than until the end of the
+    /// load.
     #[cold]
     fn think(&mut self, client: &mut LoopClient<S>, now: Nanos) {
         let pause = client.program.pause();
@@ -362,7 +367,7 @@ impl<S: Shell> Loop<'_, S> {
         self.wait_until(client, now.saturating_add(nanos(pause)).min(self.books.schedule.end));
     }
 
-    /// Begins the transaction of a client that has a connection. Returns false if a connection has to be made before.
+    /// Begins the transaction of a client that has a connection. Returns false if the client has to connect first.
     #[inline]
     fn is_connected(&mut self, client: &mut LoopClient<S>, now: Nanos) -> bool {
         if client.connection.is_none() {
@@ -381,13 +386,17 @@ impl<S: Shell> Loop<'_, S> {
         client.transaction.began = now;
     }
 
-    /// Notes that the transaction under way has failed with its connection. The next one gets another connection.
+    /// Records that the current transaction has failed because its connection was lost. The client connects again
+    /// before its next transaction.
     #[cold]
     fn begin_outage(&mut self, client: &mut LoopClient<S>, error: &ConnectionError, now: Nanos) {
         if !self.mode.is_outage_noted {
             self.mode.is_outage_noted = true;
             let number = client.number;
-            self.note(number, format_args!("waits for the server: {error} (others of its thread are not told)"));
+            self.note(
+                number,
+                format_args!("waits for the server: {error} (other clients of this thread that wait are not reported)"),
+            );
         }
         let before = client.transaction.failure.take();
         let sqlstate = before.as_ref().map_or(error.sqlstate(), |failure| &failure.error.sqlstate);

@@ -1,5 +1,5 @@
-//! Failures of a script's statement: the transaction is rolled back, then tried again or counted, or its client cannot
-//! go on.
+//! Failed statements of a script: the transaction is rolled back and then retried or counted as failed, or the client
+//! is aborted.
 
 use crate::client::{Awaited, TransactionFailure};
 use crate::ledger::log::FailureKind;
@@ -11,17 +11,17 @@ use ground::clock::Nanos;
 use wire::error::ServerError;
 use wire::{Rows, StatementError};
 
-/// SQLSTATE of the execution of a statement that was not prepared.
+/// The SQLSTATE with which the server rejects the execution of a statement that was not prepared.
 const NO_SUCH_STATEMENT: &str = "26000";
 
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
-    /// Returns true if the client executes a statement though the server could not prepare it, as pgbench does.
+    /// Returns true if the client executes a statement although the server could not prepare it, as pgbench does.
     pub fn passes_unprepared(&self, error: &ServerError) -> bool {
         M::EXECUTES_UNPREPARED && error.is_unprepared && !self.options.continue_on_error
     }
 
     /// Prints the error of a statement that could not be prepared, and sends the rest of the request. Returns false if
-    /// no answer of the server is awaited after that.
+    /// the server has no more answers to send.
     pub fn pass_unprepared(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited, error: Box<ServerError>) -> bool {
         self.write_error(&error);
         client.transaction.unprepared = Some(error);
@@ -33,7 +33,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         true
     }
 
-    /// Rolls back the transaction whose statement failed, unless the client cannot go on.
+    /// Rolls back the transaction whose statement failed, or aborts the client if it cannot go on after this error.
     pub fn statement_failed(
         &mut self,
         client: &mut ClientOf<M, S>,
@@ -62,7 +62,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         self.sent(client, Awaited::Rollback, sent);
     }
 
-    /// Tries the transaction again that was rolled back, or counts it and goes on to the next one.
+    /// Called when a failed transaction has been rolled back. Tries it again, or counts it as failed and begins the
+    /// client's next transaction.
     pub fn rolled_back(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
         let Some(failure) = client.transaction.failure.take() else { return };
         if self.is_over(now) {

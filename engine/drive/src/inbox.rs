@@ -1,4 +1,5 @@
-//! The reports of a run's threads as the main thread receives them, and what ends the waiting for them.
+//! Receives the reports of a run's threads in the main thread, and decides when the main thread stops waiting for
+//! reports.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,10 +10,12 @@ use crate::report::{PATIENCE, Report, STUCK_AFTER, Shared, UNAWARE_AFTER};
 use crate::runtime::Runtime;
 use ground::clock::Nanos;
 
-/// The time from an alarm to the end of the load, nanoseconds: by then all threads have noticed the alarm.
+/// The time from an alarm to the end of the load, in nanoseconds. It is long enough for all threads to notice the alarm
+/// before the load ends.
 const ALARM_LEAD: Nanos = 100_000_000;
 
-/// The reports of all threads, which an interrupt stops.
+/// The main thread's receiver for the reports of all threads. An interrupt ends the run, and after that the waiting for
+/// reports.
 pub struct Inbox<'a, R> {
     pub runtime: &'a R,
     reports: Receiver<Report>,
@@ -21,14 +24,15 @@ pub struct Inbox<'a, R> {
     shared: &'a Shared,
     /// The number of threads of the run.
     threads: usize,
-    /// The time at which this inbox first noticed that the run must end.
+    /// The time at which this receiver first noticed that the run must end.
     ended: Cell<Option<Nanos>>,
-    /// The time for which this inbox has waited for reports in vain since then.
+    /// How long this receiver has waited without receiving a report since the run must end.
     waited: Cell<Duration>,
 }
 
 impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
-    /// Makes the inbox of a run that `interrupt` ends, and whose load `alarm` ends.
+    /// Makes the receiver for the reports of `threads` threads. The flag `interrupt` ends the run, and the flag `alarm`
+    /// ends the load.
     pub fn new(
         runtime: &'a R,
         reports: Receiver<Report>,
@@ -45,7 +49,8 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         self.runtime.now()
     }
 
-    /// Waits for the next report; `None` if no thread is left, or if those that are left do not end.
+    /// Waits for the next report. Returns `None` if all threads have ended, or if the remaining threads do not end
+    /// although they must.
     pub fn next(&self) -> Option<Report> {
         loop {
             if self.is_interrupted() {
@@ -70,12 +75,12 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         self.interrupt.load(Ordering::Relaxed)
     }
 
-    /// Returns the time at which an alarm ends the load, if one does.
+    /// Returns the time at which an alarm ends the load, if there was an alarm.
     pub fn alarm_at(&self) -> Option<Nanos> {
         self.shared.alarm_at()
     }
 
-    /// Returns the time since this inbox noticed that the run must end; 0 before that.
+    /// Returns the time since this receiver noticed that the run must end; 0 before that.
     pub fn since_end(&self) -> Nanos {
         self.ended.get().map_or(0, |ended| self.now().saturating_sub(ended))
     }
@@ -86,8 +91,9 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         !self.is_stuck()
     }
 
-    /// Notes that no report came for [`PATIENCE`]. Only such waits count after the end of the run: the program may have
-    /// been stopped for a while, or may have waited for a reader of its output, and the threads with it.
+    /// Records that no report came for [`PATIENCE`]. After the end of the run only such waits are added up, and not the
+    /// time on the clock: the whole program may have been stopped for a while, or its threads may have waited because
+    /// nobody read its output.
     fn note_wait(&self) {
         if self.shared.is_ended() {
             self.ended.set(Some(self.ended.get().unwrap_or_else(|| self.now())));
@@ -95,7 +101,8 @@ impl<'a, 'run, R: Runtime<'run>> Inbox<'a, R> {
         }
     }
 
-    /// Returns true if threads are still running although the run has ended and this inbox has waited for them long.
+    /// Returns true if threads are still running although the run has ended and this receiver has waited for them too
+    /// long.
     pub fn is_stuck(&self) -> bool {
         let is_unaware = self.shared.ending.load(Ordering::Relaxed) < self.threads;
         self.waited.get() >= if is_unaware { UNAWARE_AFTER } else { STUCK_AFTER }
@@ -115,7 +122,7 @@ mod tests {
         let inbox = Inbox::new(&runtime, reports, &interrupt, None, &shared, 1);
         shared.end_run();
         assert!(!inbox.is_stuck());
-        // as if the program had been stopped
+        // Time passes without a wait for reports, as if the whole program had been stopped.
         runtime.pause(Duration::from_secs(60));
         assert!(!inbox.is_stuck());
         assert!(inbox.next().is_none() && inbox.is_stuck());

@@ -1,5 +1,5 @@
-//! The trait of the modes of a load, which the event loop calls to learn when clients act. Each mode implements it. A
-//! further mode is a file like `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`, and its line in `run.rs`.
+//! The trait that each mode of a load implements. The event loop calls it to learn when clients act. To add a mode,
+//! write a file like `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`, and add the mode to the list in `run.rs`.
 
 use crate::client::{Awaited, Client, TransactionFailure};
 use crate::ledger::{Counting, Tally};
@@ -12,35 +12,37 @@ use wire::error::{ConnectionError, ServerError};
 use wire::{Connection, OpenError, Sent};
 use workload::Actions;
 
-/// A client of mode `M` in shell `S`.
+/// A client in a load of mode `M`, in a thread whose system is `S`.
 pub type ClientOf<M, S> = Client<<M as Mode<S>>::Client, ActionsOf<M, S>, S>;
 
-/// The actions of a mode's programs.
+/// The actions that the programs of a mode can ask for.
 pub type ActionsOf<M, S> = <<M as Mode<S>>::Plan as KnownPlan>::Actions;
 
-/// A request of a mode's programs, and a step of theirs.
+/// A request that a program of the mode sends to the server. The type after it is a step that the engine carries out
+/// without a request.
 pub type RequestOf<'r, M, S> = <ActionsOf<M, S> as Actions>::Request<'r>;
 pub type StepOf<M, S> = <ActionsOf<M, S> as Actions>::Step;
 
-/// The answer that a client waits for after a request, and how far the request was sent. `None` in place of the latter
-/// means that there was nothing to send.
+/// The result of sending a request: how the client uses the answer, and how far the request was sent. `None` in place
+/// of [`Sent`] means that there was nothing to send.
 pub type Asked = (Awaited, Result<Option<Sent>, ConnectionError>);
 
-/// A mode of the load, as one thread keeps it in its shell.
+/// A mode of the load: decides when the clients of one thread act, and counts their transactions.
 pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// The part of the plan that belongs to this mode.
     type Plan: KnownPlan;
-    /// The state of a client that only this mode needs.
+    /// The state that a client needs in this mode only.
     type Client: Default;
 
     /// True if a client executes a statement even if the server could not prepare it, as pgbench does.
     const EXECUTES_UNPREPARED: bool = false;
 
-    /// Makes the mode's state for the thread with this share of the clients, and the empty tally in which the thread
+    /// Makes the mode's state for the thread that runs the clients in `share`, and the empty tally in which the thread
     /// counts.
     fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, Tally<Self::Counts>);
 
-    /// Begins what a client has to do before the start of the load. The start waits until [`Thread::unready`] is 0.
+    /// Begins the actions of a client before the start of the load. The load starts when [`Thread::unready`] is 0 in
+    /// all threads.
     fn prepare(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>) {}
 
     /// Called when the load begins at `at`.
@@ -50,11 +52,12 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// ends it.
     fn next(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos) -> bool;
 
-    /// Called when a client's program has reached the end of its transaction, which is counted here. Returns the start
+    /// Called when a client's program has reached the end of its transaction. Counts the transaction. Returns the start
     /// time of the client's next transaction if it begins at once, else `None`.
     fn ended(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, now: Nanos) -> Option<Nanos>;
 
-    /// Called when a client's transaction has failed for good, was rolled back and counted; the client goes on.
+    /// Called when a client's transaction has failed and is not tried again. It was rolled back and counted, and the
+    /// client goes on.
     fn failed(
         _thread: &mut Thread<'_, Self, S>,
         _client: &mut ClientOf<Self, S>,
@@ -63,7 +66,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     ) {
     }
 
-    /// Called when the server has rejected a query whose result a client's program receives next.
+    /// Called when the server has rejected a query, before the client's program receives this result.
     fn query_failed(
         _thread: &mut Thread<'_, Self, S>,
         _client: &mut ClientOf<Self, S>,
@@ -78,7 +81,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// Called when a client's connection could not be made.
     fn refused(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, error: OpenError, now: Nanos);
 
-    /// Called when a client's connection broke while the script's `command` waited for its answer.
+    /// Called when a client's connection broke while the client waited for the answer to the script's `command`.
     fn lost(
         thread: &mut Thread<'_, Self, S>,
         client: &mut ClientOf<Self, S>,
@@ -87,7 +90,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
         now: Nanos,
     );
 
-    /// Called when a client cannot go on with its transaction.
+    /// Called when a client cannot go on with its transaction for the reason `cause`.
     fn stuck(thread: &mut Thread<'_, Self, S>, client: &mut ClientOf<Self, S>, command: Option<usize>, cause: Cause);
 
     /// Returns true if a client whose transaction ends at `now` begins another one at that moment.
@@ -95,7 +98,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
         false
     }
 
-    /// Called when the moment has come for which an idle client waited ([`Thread::wait_until`]).
+    /// Called when the time has come for which an idle client waited ([`Thread::wait_until`]).
     fn due(_thread: &mut Thread<'_, Self, S>, _client: &mut ClientOf<Self, S>, _now: Nanos) {}
 
     /// Called when the server has sent something to an idle client.
@@ -108,7 +111,7 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
         request: RequestOf<'_, Self, S>,
     ) -> Asked;
 
-    /// Carries out a step of a program. Returns when the client goes on, if that is now.
+    /// Carries out a step of a program. Returns the current time if the client goes on at once, else `None`.
     fn step(
         thread: &mut Thread<'_, Self, S>,
         client: &mut ClientOf<Self, S>,
@@ -119,7 +122,8 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// Called at the beginning of a round of the event loop while connections are being made.
     fn connecting(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>]) {}
 
-    /// Returns the time at which the mode itself has something to do, if there is one.
+    /// Returns the next time at which the event loop must call the mode again although no event has happened, if there
+    /// is one.
     fn wakes_at(&self) -> Option<Nanos> {
         None
     }
@@ -127,21 +131,21 @@ pub trait Mode<S: Shell>: Counting + Sized + Send {
     /// Called at the end of a round of the event loop.
     fn served(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>]) {}
 
-    /// Called from time to time, even without any event, so that the mode can check conditions that no event reports,
-    /// such as the length of a queue.
+    /// Called from time to time, even if nothing has happened, so that the mode can check conditions that no event
+    /// reports, such as the length of a queue.
     fn looked_up(_thread: &mut Thread<'_, Self, S>, _clients: &mut [ClientOf<Self, S>], _now: Nanos) {}
 
-    /// Called when the load is over: hands over what the mode has counted in the thread.
+    /// Called when the load is over. Returns the totals that the mode has counted in this thread.
     fn finish(&mut self) -> Self::Totals {
         Self::Totals::default()
     }
 
-    /// Returns the totals of a run that has not begun.
+    /// Returns empty totals for a run.
     fn totals(_load: &Self::Plan) -> Self::Totals {
         Self::Totals::default()
     }
 
-    /// Called when all threads have reported a period and the run's observer has seen it. Entries that are kept one by
-    /// one, such as tasks, move from the period's counters to the totals.
+    /// Called when all threads have reported a period and the run's observer has seen it. Moves entries that are kept
+    /// one by one, such as tasks, from the period's counters to the totals.
     fn sum_up(_totals: &mut Self::Totals, _stretch: &mut Self::Counts) {}
 }

@@ -1,4 +1,4 @@
-//! Notes of what a client does, in the words of pgbench's `--debug` and `--verbose-errors`.
+//! The debugging lines about clients, with the texts that pgbench prints for `--debug` and `--verbose-errors`.
 
 use crate::client::Client;
 use crate::ledger::Counting;
@@ -41,7 +41,7 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Prints that a client executes a command, if it is a backslash command.
+    /// Prints that a client executes a command, if the command is a backslash command.
     #[cold]
     pub fn note_command<O, A: Actions>(&self, client: &Client<O, A, S>, command: usize) {
         let script = &self.plan.scripts()[client.transaction.script];
@@ -56,7 +56,7 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         self.note(client.number, format_args!("got an error in command {command} (SQL) of script {script}; {error}"));
     }
 
-    /// Prints that a client retries its failed transaction, or that it does not try again.
+    /// Prints that a client tries its failed transaction again (`again` is true), or that it does not.
     pub fn note_try<O, A: Actions>(&self, client: &Client<O, A, S>, again: bool, now: Nanos) {
         let what = if again { "repeats the transaction after the error" } else { "ends the failed transaction" };
         let most = self.options.tries.map_or_else(String::new, |tries| format!("/{tries}"));
@@ -67,14 +67,15 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         self.note(client.number, format_args!("{what} (try {}{most}{used})", client.transaction.tries));
     }
 
-    /// Writes a note on a client. A line feed at its end, such as that of a statement, is no second one.
+    /// Writes a line about a client. A line feed at the end of `text`, such as that of a statement, does not cause an
+    /// empty line.
     pub fn note(&self, client: usize, text: std::fmt::Arguments<'_>) {
         let text = text.to_string();
         let text = text.strip_suffix('\n').unwrap_or(&text);
         self.tell(&format!("client {client} {text}"));
     }
 
-    /// Writes an error that does not end what its client does.
+    /// Writes an error after which the client goes on.
     pub fn write_error(&self, error: &ServerError) {
         self.tell(&format!("error: {error}"));
     }
@@ -86,13 +87,13 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
     }
 }
 
-/// Returns a command as pgbench shows it: its words, but not an expression.
+/// Returns a backslash command as pgbench prints it: without the expression of `\set`, `\if` and `\elif`.
 fn without_expression(line: &str) -> String {
     let mut words: Vec<_> = line.split_whitespace().collect();
     match words.first().map(|word| word.to_ascii_lowercase()).as_deref() {
         Some("\\set") => words.truncate(2),
         Some("\\if" | "\\elif") => words.truncate(1),
-        // The unit is a word of its own there, and still the end of the number's.
+        // pgbench prints the unit twice: after the number, and as a word of its own.
         Some("\\sleep") if words.len() == 2 && !words[1].starts_with(':') => {
             words.extend(words[1].find(|c: char| c.is_ascii_alphabetic()).map(|unit| &words[1][unit..]));
         }

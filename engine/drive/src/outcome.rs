@@ -1,4 +1,4 @@
-//! The results of a run: the reports that its observer receives during the run, and the outcome at the end.
+//! The results of a run: the reports that an observer receives during the run, and the outcome at its end.
 
 use std::io;
 use std::ops::Sub;
@@ -13,13 +13,13 @@ use wire::error::{ConnectionError, ServerError};
 use wire::{OpenError, StatementError};
 use workload::AbortReason;
 
-/// The reason for which a client was aborted.
+/// The error for which a client was aborted.
 #[derive(Debug, thiserror::Error)]
 pub enum Cause {
-    /// A statement failed. `query` is its position among the statements of one request.
+    /// A statement failed. `query` is the position of the failed query in its request.
     #[error("{error}")]
     Statement { error: Box<ServerError>, query: u32 },
-    /// A statement could not be prepared; it was executed all the same, which failed, too.
+    /// A statement could not be prepared. As in pgbench it was executed nevertheless, and that failed, too.
     #[error("{error}")]
     Unprepared { error: Box<ServerError>, execution: StatementError },
     #[error("{0}")]
@@ -37,7 +37,7 @@ impl From<StatementError> for Cause {
 }
 
 impl Cause {
-    /// Returns the SQLSTATE, if there is one.
+    /// Returns the SQLSTATE of the error, if it has one.
     pub fn sqlstate(&self) -> Option<&str> {
         match self {
             Cause::Statement { error, .. } | Cause::Unprepared { error, .. } => Some(&error.sqlstate),
@@ -47,7 +47,7 @@ impl Cause {
         }
     }
 
-    /// Returns the SQLSTATE under which the failed transaction is counted.
+    /// Returns the SQLSTATE under which the failed transaction is counted, if the error has one.
     pub fn counted_sqlstate(&self) -> Option<&str> {
         match self {
             Cause::Unprepared { execution, .. } => Some(&execution.error.sqlstate),
@@ -75,16 +75,16 @@ pub struct Abortion {
     pub cause: Cause,
 }
 
-/// The measurements of one second, summed over all threads. If engines take turns in slices, a round takes the place of
-/// the second.
+/// The measurements of one second, summed over all threads. If engines take turns in slices of time, these are the
+/// measurements of one round of slices.
 #[derive(Debug)]
 pub struct Tick {
     pub phase: Phase,
-    /// The second's number in its phase, counted from 0.
+    /// The number of this second in its phase, counted from 0.
     pub second: u32,
-    /// Length of the second: 1, or less for a phase's last.
+    /// The length of this second: 1, or less at the end of a phase.
     pub seconds: f64,
-    /// The engine's slice of the time, if it has slices.
+    /// This engine's slice in the round, if engines take turns in slices.
     pub slice: Option<Slice>,
     pub tally: Tally,
 }
@@ -92,63 +92,65 @@ pub struct Tick {
 /// The time at which the load began, since 1970 by this machine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Began {
-    /// The time at which the last thread began.
+    /// The time at which the last of the threads began.
     pub at: Duration,
-    /// The time at which all threads were to begin, if one was planned.
+    /// The time at which all threads were planned to begin, if there was a plan.
     pub planned: Option<Duration>,
 }
 
-/// A load that begins later than this after its planned start is reported.
+/// The delay after the planned start from which on a late beginning is reported.
 const LATE: Duration = Duration::from_secs(1);
 
 impl Began {
-    /// Returns a sentence about a load that began late, if it did.
+    /// Returns a sentence that reports a late beginning of the load, or `None` if the load began in time.
     pub fn lateness(&self) -> Option<String> {
         let late = self.at.checked_sub(self.planned?).filter(|late| *late > LATE)?;
         let late_s = late.as_secs_f64();
         Some(format!(
-            "the load began {late_s:.1} s after the time to start at (--start-at), which was past when the clients were ready"
+            "the load began {late_s:.1} s after the time to start at (--start-at): that time was past when the clients were ready"
         ))
     }
 }
 
-/// Watches a run. All methods are called in the main thread, in the order of events.
+/// Receives the events of a run while it is in progress. All methods are called in the main thread, in the order of the
+/// events.
 pub trait Observer {
-    /// Called when all clients are connected, `seconds` after the first began to connect.
+    /// Called when all clients are connected, `seconds` after the first client began to connect.
     fn connected(&mut self, _clients: usize, _seconds: f64) {}
     /// Called when all clients are connected and wait for the planned start.
     fn ready(&mut self, _clients: usize, _seconds: f64) {}
-    /// Called when a phase begins; `began` comes with the first one.
+    /// Called when a phase begins, which is the warm-up or the measured part. `began` is given with the first phase.
     fn phase(&mut self, _phase: Phase, _began: Option<&Began>) {}
-    /// Called when a second is over.
+    /// Called when a second of the run is over in all threads.
     fn tick(&mut self, _tick: &Tick) {}
-    /// Called when a client is given up.
+    /// Called when a client is aborted.
     fn aborted(&mut self, _abortion: &Abortion) {}
-    /// Called with a line about a client that [`crate::plan::Notes`] enables, and with the first failure of each kind.
+    /// Called with a debugging line about a client (see [`crate::plan::Notes`]), and with the first failure of each
+    /// kind.
     fn note(&mut self, _text: &str) {}
-    /// Called when threads do not end though the run is over, for example because a program computes without end.
-    /// Reports that, and returns the program's exit status. Transactions that such threads have run since the last
-    /// second that they reported are missing in the outcome.
+    /// Called when threads do not end although the run is over, for example because a program computes without end.
+    /// Reports that, and returns the exit status for the program. The transactions that such threads ran after the last
+    /// second that they reported are missing in `outcome`.
     fn stuck(&mut self, _outcome: &Outcome) -> u8 {
         self.note(STUCK);
         interrupt::STATUS
     }
 }
 
-/// The message about threads that do not end.
+/// The message about threads that do not end when the run is over.
 pub const STUCK: &str =
     "a client thread did not end: it computes without end, or waits for a command of its script; the run is given up";
 
 /// The results of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The time until all clients were connected, seconds.
+    /// The time until all clients were connected, in seconds.
     pub connect_s: f64,
     pub warmup: Tally,
     pub measure: Tally,
-    /// Transactions that were under way at the scheduled end and were finished after it.
+    /// Transactions that were under way at the scheduled end of the load, and that were finished after it.
     pub drain: Tally,
-    /// The length of the measured part within its schedule, seconds.
+    /// The length of the measured part, without the time after the scheduled end of the load, in seconds.
     pub measure_s: f64,
     /// The length of the warm-up, seconds.
     pub warmup_s: f64,
@@ -157,31 +159,32 @@ pub struct Outcome {
     pub scripts: Vec<ScriptAccount>,
     pub aborted: usize,
     pub interrupted: bool,
-    /// The longest time that a thread waited because nobody read the reports, seconds.
+    /// The longest time that a thread waited because the main thread did not read its reports, in seconds.
     pub held_up_s: f64,
-    /// The thread whose client ended the run by its error, if the plan says that an error ends the run.
+    /// The number of the thread whose client ended the run by an error. `None` unless the plan says that an error of a
+    /// client ends the run.
     pub ended_by_thread: Option<usize>,
-    /// The first error that a transaction log met.
+    /// The first error in writing a transaction log.
     pub log_error: Option<io::Error>,
-    /// The time spent on making connections with `--connect`, summed over all clients, seconds.
+    /// The time spent on making connections with `--connect`, summed over all clients, in seconds.
     pub reconnect_s: f64,
     pub cpu: CpuTime,
-    /// The CPU time of the busiest thread as a share of the measured time or, if engines take turns in slices, of the
-    /// time for which a client took part on average.
+    /// The CPU time of the busiest thread as a fraction of the measured time. If engines take turns in slices, it is a
+    /// fraction of the time for which a client took part on average.
     pub busiest_thread: f64,
     /// The number of clients that had not finished when the run ended.
     pub unfinished: usize,
-    /// The totals that only the mode of the load has: [`Tasks`](crate::ledger::tasks::Tasks) with pools of connections,
-    /// [`ReplayTotals`](crate::ledger::replay::ReplayTotals) of a replay.
+    /// The totals that only the mode of the load has: [`Tasks`](crate::ledger::tasks::Tasks) of a load with connection
+    /// pools, [`ReplayTotals`](crate::ledger::replay::ReplayTotals) of a replay.
     pub own: Own,
 }
 
-/// The reason for which a run failed.
+/// The error for which a whole run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("{error}")]
     Connect { client: usize, error: OpenError },
-    /// Clients of a staged run were aborted before the load; the observer has received the reasons.
+    /// Clients of a sysbench load were aborted before the load began. The observer has received their errors.
     #[error("clients could not begin")]
     Unready,
     #[error(transparent)]
@@ -196,7 +199,7 @@ impl RunError {
     }
 }
 
-/// CPU time of a thread.
+/// The CPU time that a thread has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CpuTime {
     pub user: Duration,
@@ -204,7 +207,7 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// Returns the CPU time that the calling thread has used; `None` where the system does not report it.
+    /// Returns the CPU time that the calling thread has used, or `None` if the operating system does not report it.
     pub fn of_thread() -> Option<Self> {
         #[cfg(any(target_os = "linux", target_os = "freebsd"))]
         {

@@ -1,7 +1,7 @@
-//! Loads with a rate: assigns scheduled starts to clients, and counts the transactions that wait at the end of a
-//! period. If engines take turns in slices, the schedule counts only this engine's slices, as if these followed each
-//! other without a pause. A scheduled start thus belongs to one slice of this engine, and the slices of other engines
-//! count neither as schedule lag nor as response time.
+//! Loads with a rate: assigns scheduled starts to clients, and counts the transactions that wait for a client at the
+//! end of a period. If engines take turns in slices of time, the schedule counts only this engine's slices, as if these
+//! followed each other without a pause. Each scheduled start thus belongs to one slice of this engine, and neither
+//! schedule lags nor response times include the slices of other engines.
 
 use crate::client::{Client, ClientState};
 use crate::ledger::{Counting, Queue};
@@ -11,8 +11,8 @@ use ground::clock::Nanos;
 use workload::Actions;
 
 impl<M: Counting, S: Shell> Thread<'_, M, S> {
-    /// Gives the client the next scheduled start, if one is left before the end of the load or, if engines take turns,
-    /// of this engine's slice; else returns `None`.
+    /// Gives the client the next scheduled start that comes before the end of the load or, if engines take turns in
+    /// slices, before the end of this engine's slice. Returns `None` if there is no such start.
     pub fn next_start<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) -> Option<Nanos> {
         let pause = self.pause();
         let start = self.throttle.as_mut()?.next_before(self.books.gate.saturating_sub(pause))?;
@@ -21,8 +21,8 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         Some(client.transaction.scheduled)
     }
 
-    /// Returns true if the client can begin the transaction for which it waited. If this engine's slice is over by now,
-    /// the scheduled start is kept for a client in this engine's next slice.
+    /// Returns true if the client can begin the transaction for whose scheduled start it waited. If this engine's slice
+    /// is already over, the scheduled start is put back, and a client gets it in this engine's next slice.
     pub fn may_begin<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) -> bool {
         let (is_open, pause) = (self.is_open(now), self.pause());
         if let (Some(throttle), Some(_)) = (&mut self.throttle, self.books.stretch.slice) {
@@ -37,15 +37,15 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         is_open
     }
 
-    /// Makes the client, for which no scheduled start is left, wait for the end of the load or, if engines take turns,
-    /// of this engine's slice.
+    /// Makes a client for which no scheduled start is left wait for the end of the load or, if engines take turns in
+    /// slices, for the end of this engine's slice.
     pub fn rest<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         client.state = ClientState::Yielding;
         self.timers.add(self.books.gate, client.index);
     }
 
-    /// Stops counting the client as taking part in the slice. The first client that stops records how many transactions
-    /// wait. Used only if engines take turns in slices.
+    /// Stops counting the client as taking part in the slice. When the first client of a slice stops, the number of
+    /// waiting transactions is recorded. Used only if engines take turns in slices.
     pub fn part<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         if client.takes_part {
             self.note_queue(now, 1);
@@ -53,9 +53,9 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Records how many transactions wait for a client and how many clients are busy at the end of a period, unless
-    /// that was recorded before. `free` is the number of clients that have no timer and yet are not in a transaction.
-    /// Used only with a rate.
+    /// Records how many transactions wait for a client, and how many clients are busy, at the end of a period. Does
+    /// nothing if that was recorded before. `free` is the number of clients that are not in a transaction although they
+    /// wait for no timer. Used only with a rate.
     pub fn note_queue(&mut self, now: Nanos, free: usize) {
         let pause = self.pause();
         let now = if self.books.stretch.slice.is_some() { now.min(self.books.gate) } else { now };
@@ -64,14 +64,15 @@ impl<M: Counting, S: Shell> Thread<'_, M, S> {
         pace.queue.get_or_insert_with(|| Queue { waiting: throttle.backlog(now.saturating_sub(pause)), busy });
     }
 
-    /// Estimates how many transactions of this thread were scheduled to start by `now` but have no client. Used only
-    /// with a rate.
+    /// Estimates how many transactions of this thread were scheduled to start by `now` but have got no client. Used
+    /// only with a rate.
     pub fn waiting(&self, now: Nanos) -> u64 {
         let until = now.min(self.books.gate).saturating_sub(self.pause());
         self.throttle.as_ref().map_or(0, |throttle| throttle.backlog(until))
     }
 
-    /// Returns the total length of other engines' slices from the start of the load until this engine's current slice.
+    /// Returns the total length of the slices of other engines between the start of the load and this engine's current
+    /// slice.
     fn pause(&self) -> Nanos {
         self.books.schedule.pause(&self.books.stretch)
     }

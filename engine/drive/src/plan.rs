@@ -1,4 +1,5 @@
-//! The plan of a run: everything that the event loop needs to know, whichever front end it comes from.
+//! The plan of a run: everything that the event loop needs to know. Each front end (pgbench, sysbench and others)
+//! translates its options to such a plan.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,97 +17,100 @@ use workload::{Actions, ScriptInfo, Workload};
 
 /// The plan of one run of a load.
 pub struct Plan {
-    /// The server; `None` if no program connects.
+    /// The server; `None` if no client connects to a server.
     pub target: Option<Arc<Target>>,
-    /// The number of clients of this engine, and which of the whole run's clients they are.
+    /// The number of clients of this engine. `part` says which of the whole run's clients they are, if several engines
+    /// share the run.
     pub clients: usize,
     pub part: ClientShare,
-    /// The time at which the load begins; `None`: as soon as the clients are ready.
+    /// The time at which the load begins. `None`: it begins as soon as the clients are ready.
     pub start: Option<StartAt>,
-    /// The slices in which this engine's clients act, if it takes turns with others. Its load then has a planned start.
+    /// The slices of time in which this engine's clients act, if several engines take turns. `start` is then set.
     pub slices: Option<Slices>,
-    /// The number of threads, at most the number of clients.
+    /// The number of threads, which is at most the number of clients.
     pub jobs: usize,
     pub mode: QueryMode,
-    /// True if each execution in the extended protocol sends Describe to get the columns' names and types, as libpq
-    /// does.
+    /// True if each execution in the extended protocol also sends Describe, to get the names and types of the columns,
+    /// as libpq does.
     pub describes: bool,
     /// The format of results in the extended protocol.
     pub format: ResultFormat,
-    /// The duration of the load before the measured part. Its transactions are counted separately.
+    /// The length of the warm-up before the measured part. Its transactions are counted separately.
     pub warmup: Duration,
-    /// True if the time of the load runs while the clients connect, as in pgbench. Used without warm-up, planned start
-    /// and slices.
+    /// True if the time of the load begins when the clients begin to connect, as in pgbench. Used only without warm-up,
+    /// planned start and slices.
     pub time_includes_connecting: bool,
-    /// True if an error that ends one client ends the run.
+    /// True if the whole run ends when an error aborts a client.
     pub exit_on_abort: bool,
     pub seeds: Seeds,
-    /// True if the run is over once each client has executed the actions that come before its first transaction, as for
-    /// sysbench's commands other than `run`.
+    /// True if the run is over once each client has executed the actions that come before its first transaction. This
+    /// is used for sysbench's commands other than `run`.
     pub is_command: bool,
     pub load: Load,
 }
 
-/// The load, which says what clients do and when: a workload, and the plan of a mode that takes its actions.
+/// The load. Its workload says what clients do, and the plan of its mode says when they do it.
 pub struct Load {
     plan: Box<dyn ModePlan>,
-    /// An `Arc<dyn Workload<_>>` with the actions of the mode.
+    /// An `Arc<dyn Workload<_>>`, whose type parameter is the actions of the mode.
     workload: Box<dyn Any + Send + Sync>,
     scripts: Vec<ScriptInfo>,
 }
 
-/// The part of a plan that belongs to one mode, as far as the event loop and the reports need to know it in every mode.
+/// The part of a plan that only one mode has. The methods answer what the event loop and the reports ask of the plans
+/// of all modes.
 pub trait ModePlan: Any + Send + Sync {
-    /// Returns the length of the measured part, if it is limited.
+    /// Returns the length of the measured part, or `None` without a limit.
     fn time(&self) -> Option<Duration> {
         None
     }
 
-    /// Returns the limits of the number of transactions.
+    /// Returns the limits for the number of transactions.
     fn limits(&self) -> Limits {
         Limits::default()
     }
 
-    /// Returns the mean time between the scheduled starts of two transactions of the whole run, nanoseconds, if the
-    /// load has a rate.
+    /// Returns the mean time between the scheduled starts of two transactions of the whole run, in nanoseconds, or
+    /// `None` without a rate.
     fn interval_ns(&self) -> Option<f64> {
         None
     }
 
-    /// Returns true if transactions have scheduled starts: those of a rate, or recorded ones.
+    /// Returns true if transactions have scheduled starts, because the load has a rate or because it replays recorded
+    /// times.
     fn has_schedule(&self) -> bool {
         self.interval_ns().is_some()
     }
 
-    /// Returns the flag of an alarm that ends the load early, if the load may have one.
+    /// Returns the flag that an alarm sets to end the load early, if the load can have an alarm.
     fn alarm(&self) -> Option<&AtomicBool> {
         None
     }
 
-    /// Returns pgbench's options for the transactions. sysbench and replays have none of them.
+    /// Returns pgbench's options for transactions. sysbench and replays do not have these options.
     fn options(&self) -> &ScriptOptions {
         &NO_OPTIONS
     }
 
-    /// Returns the size of the groups of consecutive clients that must share a thread, such as the connections of one
-    /// pool.
+    /// Returns the size of the groups of consecutive clients that must run in one thread, such as the connections of
+    /// one pool.
     fn unit(&self) -> usize {
         1
     }
 
-    /// Returns true if statements are counted by their kinds.
+    /// Returns true if the load's queries are counted by their kinds (reads, writes, others), as sysbench does.
     fn counts_queries(&self) -> bool {
         false
     }
 }
 
-/// The plan of a mode that is among those of [`crate::run`].
+/// The plan of a mode that is in the list of modes in [`crate::run`].
 pub trait KnownPlan: ModePlan {
-    /// The actions of the mode's workloads.
+    /// The actions that the programs of the mode's workloads can ask for.
     type Actions: Actions;
 }
 
-/// The greatest number of transactions of a load; `None` without such a limit.
+/// The limits for the number of transactions of a load; `None` without such a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
     pub of_each_client: Option<u64>,
@@ -114,19 +118,19 @@ pub struct Limits {
 }
 
 impl Load {
-    /// Makes a load from a workload, which determines what clients do, and a plan, which determines when they do it.
+    /// Makes a load from a workload, which says what clients do, and from the plan of a mode, which says when they do
+    /// it.
     pub fn new<P: KnownPlan>(workload: Arc<dyn Workload<P::Actions>>, plan: P) -> Self {
         Self { scripts: workload.scripts(), plan: Box::new(plan), workload: Box::new(workload) }
     }
 
-    /// Returns the part of the plan that belongs to the mode with the plan type `P`, if that is the load's mode.
+    /// Returns the plan of the load's mode, if that mode has the plan type `P`.
     pub fn of<P: KnownPlan>(&self) -> Option<&P> {
         let plan: &dyn Any = &*self.plan;
         plan.downcast_ref()
     }
 
-    /// Returns a mutable reference to the part of the plan that belongs to the mode with the plan type `P`, if that is
-    /// the load's mode.
+    /// Returns a mutable reference to the plan of the load's mode, if that mode has the plan type `P`.
     pub fn of_mut<P: KnownPlan>(&mut self) -> Option<&mut P> {
         let plan: &mut dyn Any = &mut *self.plan;
         plan.downcast_mut()
@@ -141,22 +145,23 @@ impl Load {
 /// pgbench's options for the transactions of scripts.
 #[derive(Debug, Clone)]
 pub struct ScriptOptions {
-    /// True if each command is timed.
+    /// True if the time of each command is measured.
     pub timed_commands: bool,
-    /// Transactions that take longer are late; with a rate, those that are late before they start are skipped.
+    /// The latency limit. Transactions that take longer are counted as late. With a rate, transactions that are already
+    /// late before they start are skipped.
     pub latency_limit: Option<Duration>,
-    /// The number of tries of a transaction after serialization failures and deadlocks; `None` without limit.
+    /// How many times a transaction is tried if it meets serialization failures or deadlocks; `None` without a limit.
     pub tries: Option<u32>,
-    /// True if a client goes on after other errors of its statements.
+    /// True if a client goes on after other errors of its statements than these two.
     pub continue_on_error: bool,
     pub log: Option<LogPlan>,
     pub notes: Notes,
-    /// The program's name, with which lines begin that threads write themselves.
+    /// The program's name, with which the lines begin that threads print by themselves.
     pub program: &'static str,
 }
 
-/// The values of pgbench's options for loads that do not have these options: one try for each transaction, and no
-/// timing of commands, no log and no debugging output.
+/// The values of pgbench's options for loads that do not have these options: each transaction is tried once, commands
+/// are not timed, and there is no log and no debugging output.
 static NO_OPTIONS: ScriptOptions = ScriptOptions {
     timed_commands: false,
     latency_limit: None,
@@ -173,18 +178,18 @@ impl Default for ScriptOptions {
     }
 }
 
-/// The debugging lines that are printed about each client during the run. The client's thread prints them, so that they
-/// are in the right order among the messages of the server and the output of scripts.
+/// The debugging lines that are printed about each client during the run. The client's thread prints them itself, so
+/// that they are in the right order among the server's messages and the output of scripts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// True if errors that are retried or counted are written.
+    /// True if errors are printed after which a transaction is retried or counted as failed.
     pub failures: bool,
-    /// True if every step is written.
+    /// True if every step of a client is printed.
     pub steps: bool,
 }
 
 impl Plan {
-    /// Makes a plan with one thread, simple queries and no warm-up.
+    /// Makes a plan with one thread, the simple query protocol and no warm-up.
     pub fn new(target: Option<Arc<Target>>, part: ClientShare, seeds: Seeds, load: Load) -> Self {
         Self {
             target,
@@ -205,28 +210,28 @@ impl Plan {
         }
     }
 
-    /// Returns descriptions of the workload's scripts in the order of their indexes.
+    /// Returns the descriptions of the workload's scripts, in the order of their indexes.
     pub fn scripts(&self) -> &[ScriptInfo] {
         &self.load.scripts
     }
 
-    /// Returns the plan of the load's mode.
+    /// Returns the plan of the load's mode, with its type erased.
     pub fn mode_plan(&self) -> &dyn ModePlan {
         &*self.load.plan
     }
 
-    /// Returns the length of the measured part, if it is limited.
+    /// Returns the length of the measured part, or `None` without a limit.
     pub fn duration(&self) -> Option<Duration> {
         self.mode_plan().time()
     }
 
-    /// Returns the mean time between the scheduled starts of two transactions of the whole run, nanoseconds, if the
-    /// load has a rate.
+    /// Returns the mean time between the scheduled starts of two transactions of the whole run, in nanoseconds, or
+    /// `None` without a rate.
     pub fn interval_ns(&self) -> Option<f64> {
         self.mode_plan().interval_ns()
     }
 
-    /// Returns pgbench's options for the transactions.
+    /// Returns pgbench's options for transactions.
     pub fn options(&self) -> &ScriptOptions {
         self.mode_plan().options()
     }

@@ -1,5 +1,6 @@
-//! One application's bounded pool of connections and the tasks that queue for it: which task is next, and which has
-//! waited too long. The pool knows no sockets; its slots are the numbers of connections.
+//! The bounded connection pool of one application, and the queue of the tasks that wait for a connection of the pool.
+//! Decides which task gets a connection next, and which task has waited too long. The pool does not know sockets: it
+//! numbers its connections, and calls such a number a slot.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,52 +10,55 @@ use ground::clock::Nanos;
 use ground::random::Random;
 use ground::shard::TaskShare;
 
-/// The time from a failed attempt to connect to the next one, nanoseconds.
+/// The time from a failed attempt to connect to the next attempt, in nanoseconds.
 const RETRY: Nanos = 200_000_000;
 
-/// Applications, each with tasks that arrive by a schedule and share a bounded pool of connections; the run ends with
-/// the last task. The numbers of tasks and connections are this engine's share of a single application.
+/// The plan of a load that consists of applications. Each application has tasks that arrive by a schedule, and a
+/// bounded pool of connections that its tasks share. The run ends with the last task. If several engines share the
+/// tasks of a single application, the numbers of tasks and connections are those of this engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PoolPlan {
     pub apps: usize,
     pub tasks: u32,
     /// The schedule by which the tasks of the whole run arrive.
     pub arrival: Arrival,
-    /// The greatest number of connections.
+    /// The maximum number of connections of each pool.
     pub size: usize,
-    /// The time after which a task that has no connection has failed.
+    /// The time after which a task fails if it has got no connection.
     pub timeout: Duration,
-    /// The age at which a connection is replaced before it is used again.
+    /// The age at which a connection is closed and replaced by a new one before another task gets it.
     pub lifetime: Option<Duration>,
-    /// The share of the whole run's tasks and connections that this engine has.
+    /// Which of the whole run's tasks and connections belong to this engine.
     pub deal: TaskShare,
 }
 
 impl PoolPlan {
-    /// Returns the number of tasks of all applications.
+    /// Returns the number of tasks of all applications together.
     pub fn all_tasks(&self) -> u64 {
         self.apps as u64 * u64::from(self.tasks)
     }
 }
 
-/// A pool and its queue.
+/// A connection pool, and the queue of tasks that wait for it.
 pub struct Pool {
     arrivals: Arrivals,
     waiting: VecDeque<QueuedTask>,
     slots: Vec<Slot>,
-    /// Slots with a free connection, the last used last, and slots without one.
+    /// The slots with a free connection, of which the last one was used last. The slots without a connection are in
+    /// `closed`.
     free: Vec<usize>,
     closed: Vec<usize>,
-    /// Slots whose connection is being made, and those that have a task.
+    /// The number of slots whose connection is being made. The number of slots whose connection has a task is in
+    /// `busy`.
     opening: usize,
     busy: usize,
     timeout: Nanos,
     lifetime: Option<Nanos>,
-    /// The time before which no connection is made.
+    /// The pool makes no connection before this time, since an attempt has failed.
     retry_at: Nanos,
 }
 
-/// A task in the queue.
+/// A task that waits in the queue of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueuedTask {
     pub number: u32,
@@ -65,12 +69,12 @@ pub struct QueuedTask {
 struct Slot {
     /// The time at which the connection was made.
     opened: Nanos,
-    /// The task that has the connection, or had it last.
+    /// The number of the task that has the connection, or that had it last.
     task: u32,
 }
 
 impl Pool {
-    /// Makes a pool that has no connection yet.
+    /// Makes a pool whose connections have not been made yet.
     pub fn new(plan: &PoolPlan, random: Random) -> Self {
         Self {
             arrivals: Arrivals::new(plan.arrival, plan.deal, random),
@@ -86,20 +90,20 @@ impl Pool {
         }
     }
 
-    /// Begins the arrivals of tasks with the load.
+    /// Begins the arrivals of tasks, when the load begins at `now`.
     pub fn start(&mut self, now: Nanos) {
         self.arrivals.start(now);
     }
 
-    /// Adds the tasks whose time has come to the queue.
+    /// Adds the tasks that have arrived by `now` to the queue.
     pub fn admit(&mut self, now: Nanos) {
         while let Some((number, arrived)) = self.arrivals.next_until(now) {
             self.waiting.push_back(QueuedTask { number, arrived });
         }
     }
 
-    /// Takes the first task out of the queue if it has waited too long. All tasks have the same limit, so that no other
-    /// one has waited too long if the first has not.
+    /// Removes and returns the first task of the queue if it has waited too long. All tasks have the same limit: if the
+    /// first has not waited too long, no other has.
     pub fn expire(&mut self, now: Nanos) -> Option<QueuedTask> {
         let first = self.waiting.front()?;
         if now < self.deadline(first) {
@@ -112,7 +116,8 @@ impl Pool {
         task.arrived.saturating_add(self.timeout)
     }
 
-    /// Gives the first task of the queue to a free connection, the one that was used last.
+    /// Gives the first task of the queue to the free connection that was used last. Returns the connection's slot and
+    /// the task.
     pub fn dispatch(&mut self) -> Option<(usize, QueuedTask)> {
         if self.waiting.is_empty() {
             return None;
@@ -121,7 +126,8 @@ impl Pool {
         self.assign(slot).map(|task| (slot, task))
     }
 
-    /// Gives the first task of the queue to the connection of `slot`, which is neither free nor closed now.
+    /// Gives the first task of the queue to the connection of `slot`. The caller has already removed the slot from the
+    /// lists of free and closed slots.
     fn assign(&mut self, slot: usize) -> Option<QueuedTask> {
         let task = self.waiting.pop_front()?;
         self.slots[slot].task = task.number;
@@ -129,8 +135,8 @@ impl Pool {
         Some(task)
     }
 
-    /// Records that the task of `slot` is over. The slot's connection is given to the next task, which is returned, or
-    /// becomes free.
+    /// Records that the task of `slot` has ended. The slot's connection is given to the next task of the queue, which
+    /// is returned. If no task waits, the connection becomes free.
     pub fn pass_on(&mut self, slot: usize) -> Option<QueuedTask> {
         self.busy -= 1;
         let next = self.assign(slot);
@@ -140,19 +146,19 @@ impl Pool {
         next
     }
 
-    /// Notes that the task of `slot` is over and its connection closed.
+    /// Records that the task of `slot` has ended and that the connection was closed.
     pub fn retire(&mut self, slot: usize) {
         self.busy -= 1;
         self.closed.push(slot);
     }
 
-    /// Notes that the free connection of `slot` is closed.
+    /// Records that the free connection of `slot` was closed.
     pub fn lose(&mut self, slot: usize) {
         self.free.retain(|free| *free != slot);
         self.closed.push(slot);
     }
 
-    /// Takes a free connection that is too old to be given to a task out of the pool, and returns its slot.
+    /// Removes a free connection from the pool that is too old to be used for another task, and returns its slot.
     pub fn take_worn(&mut self, now: Nanos) -> Option<usize> {
         if self.lifetime.is_none() || self.waiting.is_empty() {
             return None;
@@ -163,12 +169,13 @@ impl Pool {
         Some(slot)
     }
 
-    /// Returns true if the connection of `slot` is too old.
+    /// Returns true if the connection of `slot` is too old to be used for another task.
     pub fn is_worn(&self, slot: usize, now: Nanos) -> bool {
         self.lifetime.is_some_and(|lifetime| now - self.slots[slot].opened >= lifetime)
     }
 
-    /// Returns the slot for a further connection, if more tasks wait than connections are free or being made.
+    /// Returns the slot for a new connection if one is needed: if more tasks wait than connections are free or being
+    /// made.
     pub fn open(&mut self, now: Nanos) -> Option<usize> {
         if now < self.retry_at || !self.is_short() {
             return None;
@@ -181,38 +188,39 @@ impl Pool {
         self.opening + self.free.len() < self.waiting.len() && !self.closed.is_empty()
     }
 
-    /// Notes that the connection of `slot` is ready.
+    /// Records that the new connection of `slot` is ready.
     pub fn opened(&mut self, slot: usize, now: Nanos) {
         self.opening -= 1;
         self.slots[slot].opened = now;
         self.free.push(slot);
     }
 
-    /// Notes that the connection of `slot` could not be made.
+    /// Records that the connection of `slot` could not be made.
     pub fn refused(&mut self, slot: usize, now: Nanos) {
         self.opening -= 1;
         self.closed.push(slot);
         self.retry_at = now + RETRY;
     }
 
-    /// Returns the number of the task that has the connection of `slot`.
+    /// Returns the number of the task that has the connection of `slot`, or that had it last.
     pub fn task(&self, slot: usize) -> u32 {
         self.slots[slot].task
     }
 
-    /// Returns the number of tasks that have a connection.
+    /// Returns the number of tasks that have a connection now.
     pub fn busy(&self) -> usize {
         self.busy
     }
 
-    /// Returns the time at which the pool has something to do by itself, if there is one.
+    /// Returns the next time at which the pool must be visited even if nothing happens in it: a task arrives, a waiting
+    /// task times out, or a connection can be tried again.
     pub fn next(&self) -> Option<Nanos> {
         let deadline = self.waiting.front().map(|task| self.deadline(task));
         let retry = self.is_short().then_some(self.retry_at);
         [self.arrivals.next(), deadline, retry].into_iter().flatten().min()
     }
 
-    /// Returns true if no task is left.
+    /// Returns true if all tasks have arrived and ended.
     pub fn is_done(&self) -> bool {
         self.busy == 0 && self.waiting.is_empty() && self.arrivals.next().is_none()
     }
@@ -298,8 +306,9 @@ mod tests {
         assert_eq!((pool.dispatch(), pool.open(100 * MS)), (None, Some(slot)));
     }
 
-    /// Runs a pool by itself: each connection takes `connect_ms`, each task `service_ms`. What became of the tasks, in
-    /// the order in which they got a connection or were given up: number, time waited, whether it had a connection.
+    /// Simulates a pool. Making a connection takes `connect_ms`, and each task has its connection for `service_ms`.
+    /// Returns for each task, in the order in which tasks got a connection or were given up: its number, how long it
+    /// waited, and whether it got a connection.
     fn simulate(mut pool: Pool, connect_ms: u64, service_ms: u64) -> Vec<(u32, Nanos, bool)> {
         let mut ended = Vec::new();
         let mut events: Vec<(Nanos, usize, bool)> = Vec::new();

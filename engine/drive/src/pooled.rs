@@ -1,5 +1,6 @@
-//! Tasks of applications that share bounded pools of connections: a client is a slot of an application's pool, a task
-//! is an entry of its queue. All slots of an application are on one thread, and so is its queue.
+//! Tasks of applications that share bounded connection pools. A client of this mode is one slot of a pool, which is one
+//! of its connections. A task is an entry of the pool's queue. All slots of an application's pool and its queue are in
+//! one thread.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +23,7 @@ use wire::error::ConnectionError;
 use wire::{Connection, OpenError};
 use workload::{ScriptActions, ScriptStep, StartPipeline};
 
-/// The pools of connections, and pgbench's options for their tasks.
+/// The plan of a load with connection pools, and pgbench's options for the scripts of the tasks.
 #[derive(Debug, Clone)]
 pub struct PooledPlan {
     pub pools: PoolPlan,
@@ -38,24 +39,24 @@ impl ModePlan for PooledPlan {
         &self.options
     }
 
-    /// Returns the number of slots of a pool, since a pool is not divided between threads.
+    /// Returns the number of slots of a pool, since all slots of a pool must run in one thread.
     fn unit(&self) -> usize {
         self.pools.size
     }
 }
 
-/// The pools of one thread.
+/// The connection pools of one thread.
 pub struct Pooled {
     pools: Vec<Pool>,
-    /// The pools that have to be visited. Whoever changes a pool touches it there.
+    /// The pools that the event loop has to visit. Code that changes a pool must call [`Agenda::touch`].
     agenda: Agenda,
-    /// The pools whose tasks are all done.
+    /// For each pool: true if all of its tasks have ended.
     done: Vec<bool>,
     /// The number of slots of each pool.
     size: usize,
-    /// The number of the first pool's application.
+    /// The number of the application to which the thread's first pool belongs.
     first_app: usize,
-    /// The kinds of failures that have been reported.
+    /// The kinds of failures of which the first one has been reported.
     reported: BTreeSet<String>,
 }
 
@@ -91,8 +92,8 @@ impl<S: Shell> Mode<S> for Pooled {
         Self::served(thread, clients);
     }
 
-    /// Gives the connection that is free now to the next task; returns false if no task waits, or if the connection is
-    /// too old.
+    /// Gives the client's connection, which has become free, to the next task. Returns false if no task waits, or if
+    /// the connection is too old.
     fn next(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, now: Nanos) -> bool {
         client.state = ClientState::Idle;
         let (pool, slot) = thread.mode.place(client);
@@ -111,7 +112,8 @@ impl<S: Shell> Mode<S> for Pooled {
     fn ended(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, now: Nanos) -> Option<Nanos> {
         let now = thread.end_time(client, now);
         if client.status != b'I' {
-            // A task is counted once: what it leaves open is lost.
+            // A task is counted once. If it leaves a transaction open, it counts as failed and its connection is
+            // closed.
             thread.left_open(client);
             return None;
         }
@@ -136,7 +138,7 @@ impl<S: Shell> Mode<S> for Pooled {
         pool.opened(slot, now);
     }
 
-    /// Handles a connection that could not be made. Tasks stay in the queue until another connection is free.
+    /// Handles a connection that could not be made. The tasks stay in the queue until a connection is free.
     fn refused(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, error: OpenError, now: Nanos) {
         client.state = ClientState::Idle;
         let app = thread.mode.app(client) + 1;
@@ -145,7 +147,7 @@ impl<S: Shell> Mode<S> for Pooled {
         if thread.mode.reported.insert(format!("connect {}", error.sqlstate)) {
             let message = error.message.trim_end();
             let text = format!(
-                "the pool of application {app} could not make a connection: {message} (tried again; others are not told)"
+                "the pool of application {app} could not connect and tries again: {message} (further errors are only counted)"
             );
             thread.books.report(Report::Note(text));
         }
@@ -161,7 +163,8 @@ impl<S: Shell> Mode<S> for Pooled {
         Self::stuck(thread, client, command, Cause::Connection(error));
     }
 
-    /// Ends the task, which has failed, and closes its connection. Another one is made when it is needed.
+    /// Counts the client's task as failed, and closes its connection. The pool makes another connection when it is
+    /// needed.
     #[cold]
     fn stuck(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>, _command: Option<usize>, cause: Cause) {
         let now = thread.read_clock();
@@ -176,7 +179,7 @@ impl<S: Shell> Mode<S> for Pooled {
         client.disconnect();
     }
 
-    /// Reads what the server sends to a connection without a task. That usually ends the session.
+    /// Reads what the server has sent on a connection that has no task. In most cases it ends the session.
     #[cold]
     fn idle_readable(thread: &mut PoolThread<'_, S>, client: &mut Slot<S>) {
         let Some(connection) = &mut client.connection else { return };
@@ -215,7 +218,8 @@ impl<S: Shell> Mode<S> for Pooled {
         totals.drain(stretch);
     }
 
-    /// Admits tasks whose time has come, fails those that waited too long, and gives free connections to the others.
+    /// Adds the tasks that have arrived to the queues, fails the tasks that have waited too long, and gives free
+    /// connections to the tasks that wait.
     fn served(thread: &mut PoolThread<'_, S>, clients: &mut [Slot<S>]) {
         let now = thread.read_clock();
         let visits = thread.mode.agenda.visits(now);
@@ -245,7 +249,7 @@ impl<S: Shell> Mode<S> for Pooled {
 }
 
 impl Pooled {
-    /// Returns a client's pool and its slot there.
+    /// Returns the pool to which a client belongs, and the client's slot in it.
     fn place<S: Shell>(&mut self, client: &Slot<S>) -> (&mut Pool, usize) {
         self.agenda.touch(client.index / self.size);
         (&mut self.pools[client.index / self.size], client.index % self.size)
@@ -256,8 +260,8 @@ impl Pooled {
         self.first_app + client.index / self.size
     }
 
-    /// Returns the clients of these pools whose connections must be made now, by their indexes, alternating between the
-    /// pools.
+    /// Returns the indexes of the clients of these pools whose connections must be made now. The indexes alternate
+    /// between the pools.
     fn wanted(&mut self, pools: &[usize], now: Nanos) -> Vec<usize> {
         let mut wanted = Vec::new();
         loop {
@@ -273,7 +277,7 @@ impl Pooled {
 }
 
 impl<S: Shell> PoolThread<'_, S> {
-    /// Admits tasks that have arrived at pool `number`, and fails those that waited too long.
+    /// Adds the tasks that have arrived to the queue of pool `number`, and fails its tasks that have waited too long.
     fn admit(&mut self, number: usize, now: Nanos) {
         let app = self.mode.first_app + number;
         let pool = &mut self.mode.pools[number];
@@ -289,14 +293,14 @@ impl<S: Shell> PoolThread<'_, S> {
         }
     }
 
-    /// Gives a task to a client, which begins the task's transaction.
+    /// Gives a task to a client, which will run the task's transaction.
     fn assign(&mut self, client: &mut Slot<S>, task: QueuedTask, now: Nanos) {
         self.choose_script(client);
         client.transaction.scheduled = task.arrived;
         client.transaction.began = now;
     }
 
-    /// Counts the end of a client's task.
+    /// Counts the end of the client's task. `failure` is the kind of failure, or `None` if the task was completed.
     fn end_task(&mut self, client: &Slot<S>, now: Nanos, failure: Option<&str>) {
         let app = self.mode.app(client);
         let (pool, slot) = self.mode.place(client);
@@ -307,7 +311,7 @@ impl<S: Shell> PoolThread<'_, S> {
         self.books.tally.own.add(task);
     }
 
-    /// Reports a task's failure, if it is the first of its kind.
+    /// Reports the failure of a task if it is the first failure of its kind.
     #[cold]
     fn report_failure(&mut self, client: &Slot<S>, kind: &str, error: &dyn std::fmt::Display) {
         if !self.mode.reported.insert(kind.to_owned()) {
@@ -316,7 +320,9 @@ impl<S: Shell> PoolThread<'_, S> {
         let app = self.mode.app(client) + 1;
         let (pool, slot) = self.mode.place(client);
         let task = pool.task(slot) + 1;
-        let text = format!("task {task} of application {app} failed: {error} (others of this kind are only counted)");
+        let text = format!(
+            "task {task} of application {app} failed: {error} (further failures of this kind are only counted)"
+        );
         self.books.report(Report::Note(text));
     }
 }

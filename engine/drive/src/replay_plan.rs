@@ -1,4 +1,4 @@
-//! The plan of a replay, and the times at which it does what was recorded.
+//! The plan of a replay: which limits it has, and how it converts recorded times to times of the replay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,23 +7,24 @@ use crate::plan::ModePlan;
 use ground::clock::Nanos;
 use workload::recorded::Micros;
 
-/// Recorded sessions; a client runs one after the other, and each of their statements counts as a transaction.
+/// The plan of a replay of recorded sessions. A client runs one session after the other, and each statement counts as a
+/// transaction.
 #[derive(Debug, Clone)]
 pub struct ReplayPlan {
     pub pace: ReplayPace,
-    /// The time after which no transaction begins. Transactions under way are finished without pauses. `None`: the load
-    /// ends with its last session.
+    /// The time after which no transaction begins. Transactions that are under way then are finished without the
+    /// recorded pauses. `None`: the load ends with its last session.
     pub time: Option<Duration>,
-    /// The names that messages use for the statements of each account.
+    /// The names by which messages call the statement templates, in the order of their accounts.
     pub accounts: Arc<[String]>,
 }
 
-/// The times at which recorded statements start.
+/// When recorded statements start in the replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ReplayPace {
     /// Statements start at their recorded times divided by `speed`, whether or not the server keeps up.
     Recorded { speed: f64 },
-    /// Each statement starts when the one before it in its session has ended.
+    /// Each statement starts when the statement before it in its session has ended.
     BackToBack,
 }
 
@@ -43,13 +44,14 @@ impl ModePlan for ReplayPlan {
 }
 
 impl ReplayPace {
-    /// Converts a time of the recording to a time of a replay that began at `began`; `None` if statements do not wait for
-    /// their recorded times.
+    /// Converts a time of the recording to a time of a replay that began at `began`. Returns `None` if statements run
+    /// back to back.
     pub fn moment(self, began: Nanos, at: Micros) -> Option<Nanos> {
         matches!(self, Self::Recorded { .. }).then(|| began.saturating_add(self.length(at)))
     }
 
-    /// Converts a recorded length of time. Back to back, it stays as long as it was.
+    /// Converts a recorded duration to a duration in the replay. If statements run back to back, the duration stays the
+    /// same.
     pub fn length(self, recorded: Micros) -> Nanos {
         let speed = match self {
             Self::Recorded { speed } => speed,

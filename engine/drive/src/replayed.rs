@@ -1,6 +1,6 @@
 //! Replays: a client runs recorded sessions one after the other, each on a connection of its own. Statements start at
-//! their recorded times, whether or not the server keeps up, or back to back. Each statement counts as a transaction of
-//! the load.
+//! their recorded times, whether or not the server keeps up, or they run back to back. Each statement counts as a
+//! transaction of the load.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use wire::{Connection, OpenError};
 use workload::recorded::{Expected, Recorded, Scheduled};
 use workload::{ActionResult, RecordedRequest, ReplayActions, SessionStep};
 
-/// A server that has too many connections (SQLSTATE 53300) is asked again after this time, for as long as that:
-/// backends of sessions that have left may be about to end.
+/// How a client connects if the server has too many connections (SQLSTATE 53300): it tries again after `RETRY`, until
+/// `PATIENCE` is over, because backends of sessions that have disconnected may be about to end.
 const RETRY: Nanos = 20_000_000;
 const PATIENCE: Nanos = 10_000_000_000;
 const TOO_MANY_CONNECTIONS: &str = "53300";
@@ -33,7 +33,7 @@ const TOO_MANY_CONNECTIONS: &str = "53300";
 /// The greatest number of different unexpected errors that a thread reports.
 const MOST_NOTES: usize = 100;
 
-/// The replay of one thread.
+/// The state of a replay in one thread.
 pub struct Replayed {
     pace: ReplayPace,
     accounts: Arc<[String]>,
@@ -41,26 +41,27 @@ pub struct Replayed {
     began: Nanos,
     totals: ReplayTotals,
     cancels: Cancels,
-    /// The errors that have been reported, by account and SQLSTATE. Those of connections have no account.
+    /// The errors that have been reported, by statement template and SQLSTATE. Errors of connections have no template.
     noted: BTreeSet<(Option<usize>, String)>,
 }
 
-/// The state of a client's session.
+/// The state of a client's recorded session.
 #[derive(Default)]
 pub struct ReplayClient {
-    /// The recorded rows and errors of the statement that is under way or comes next.
+    /// The recorded rows and errors of the current statement or, between statements, of the next one.
     expected: Expected,
     /// The number of statements that the client has begun.
     statements: u64,
-    /// The errors of the transaction under way.
+    /// The errors of the current transaction.
     errors: TransactionErrors,
-    /// True if the session has ended a transaction block.
+    /// True if the session has already executed a COMMIT or ROLLBACK.
     has_ended_block: bool,
     /// True if the connection broke while the session waited for its next statement.
     is_lost: bool,
-    /// The time at which the server first refused the session's connection because of too many connections, if it did.
+    /// The time at which the server first refused the session's connection because it had too many connections. `None`
+    /// if it did not refuse it.
     asks_since: Option<Nanos>,
-    /// True if the session is ended because the time of the load is over.
+    /// True if the session was ended early because the time of the load is over.
     is_stopped: bool,
 }
 
@@ -155,8 +156,8 @@ impl<S: Shell> Mode<S> for Replayed {
         thread.drive(client, now);
     }
 
-    /// Called when the server has refused the session's connection. If it had too many connections, the client tries
-    /// again for a while; else the session counts as refused and the client goes on with the next session.
+    /// Called when the server has refused the session's connection. If the server had too many connections, the client
+    /// tries again for a while. Otherwise the session counts as refused, and the client goes on with its next session.
     fn refused(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>, error: OpenError, now: Nanos) {
         let since = *client.own.asks_since.get_or_insert(now);
         if error.sqlstate == TOO_MANY_CONNECTIONS && now - since < PATIENCE && !thread.is_over(now) {
@@ -170,7 +171,7 @@ impl<S: Shell> Mode<S> for Replayed {
         thread.drive(client, now);
     }
 
-    /// Counts the failed statement and ends its session.
+    /// Counts the current statement as failed, and ends the session, because its connection was lost.
     fn lost(
         thread: &mut ReplayThread<'_, S>,
         client: &mut SessionClient<S>,
@@ -188,7 +189,8 @@ impl<S: Shell> Mode<S> for Replayed {
         thread.exit_on_abort();
     }
 
-    /// Reads what the server sends to a session that waits. That usually ends it.
+    /// Reads what the server has sent to a session that waits for its next statement. In most cases it ends the
+    /// session.
     #[cold]
     fn idle_readable(thread: &mut ReplayThread<'_, S>, client: &mut SessionClient<S>) {
         let Some(connection) = &mut client.connection else { return };
@@ -249,7 +251,7 @@ impl<S: Shell> Mode<S> for Replayed {
         self.cancels.next()
     }
 
-    /// Cancels the statements whose time has come.
+    /// Sends the cancel requests of the statements that are due to be cancelled.
     fn served(thread: &mut ReplayThread<'_, S>, clients: &mut [SessionClient<S>]) {
         if thread.mode.cancels.next().is_none() {
             return;
@@ -268,7 +270,8 @@ impl<S: Shell> Mode<S> for Replayed {
 }
 
 impl Replayed {
-    /// Notes that a client begins its next statement or session at `now`.
+    /// Records that a client begins its next statement or session at `now`, and plans its cancel request if the
+    /// recorded statement was cancelled.
     fn begin_statement<S: Shell>(&mut self, client: &mut SessionClient<S>, now: Nanos) {
         client.own.statements += 1;
         let Some(after) = client.own.expected.cancelled_after else { return };
@@ -276,7 +279,7 @@ impl Replayed {
         self.cancels.add(now.saturating_add(self.pace.length(after)), statement);
     }
 
-    /// Notices a session whose first COMMIT or ROLLBACK has no transaction to end.
+    /// Counts the session if its first COMMIT or ROLLBACK has no transaction to end.
     fn note_block<S: Shell>(&mut self, client: &mut SessionClient<S>, expected: &Expected) {
         if expected.ends_block && !std::mem::replace(&mut client.own.has_ended_block, true) && client.status == b'I' {
             self.totals.sessions.begun_before += 1;
@@ -285,7 +288,7 @@ impl Replayed {
 }
 
 impl<S: Shell> SessionClient<S> {
-    /// Ends the client's session because the time of the load is over.
+    /// Ends the client's session early because the time of the load is over.
     fn stop(&mut self) {
         self.own.is_stopped = true;
         self.program.stop();
@@ -323,7 +326,8 @@ impl<S: Shell> ReplayThread<'_, S> {
         Some(now)
     }
 
-    /// Ends a statement that was answered, and frees its buffers, since the session may now wait for a long time.
+    /// Ends a statement that the server has answered, and frees its buffers, since the session may now wait for a long
+    /// time.
     fn end_statement(&mut self, client: &mut SessionClient<S>) {
         if client.status == b'I' {
             self.mode.totals.transactions += 1;
@@ -334,8 +338,8 @@ impl<S: Shell> ReplayThread<'_, S> {
         }
     }
 
-    /// Counts a statement that failed otherwise than recorded. An error that follows from an earlier one is not
-    /// reported.
+    /// Counts a statement that failed with an error that was not recorded. The error is reported unless it follows from
+    /// an earlier error of the transaction.
     #[cold]
     fn fail_statement(&mut self, client: &mut SessionClient<S>, sqlstate: &str, error: &dyn std::fmt::Display) {
         let account = client.own.expected.account;
@@ -361,11 +365,14 @@ impl<S: Shell> ReplayThread<'_, S> {
     #[cold]
     fn note_failure_of_session(&mut self, what: &str, sqlstate: &str, error: &dyn std::fmt::Display) {
         if self.is_new((None, sqlstate.to_owned())) {
-            self.books.report(Report::Note(format!("{what}: {} (others are only counted)", first_line(error))));
+            self.books.report(Report::Note(format!(
+                "{what}: {} (further errors of this kind are only counted)",
+                first_line(error)
+            )));
         }
     }
 
-    /// Returns true if an error is the first of its kind and must be reported.
+    /// Returns true if an error is the first of its kind, so that it must be reported.
     fn is_new(&mut self, kind: (Option<usize>, String)) -> bool {
         self.mode.noted.len() < MOST_NOTES && self.mode.noted.insert(kind)
     }

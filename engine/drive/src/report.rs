@@ -1,4 +1,4 @@
-//! The reports of a run's threads, and what all threads of a run share.
+//! The reports that the threads of a run send to the main thread, and the state that all threads of a run share.
 
 use std::cell::Cell;
 use std::io;
@@ -17,18 +17,18 @@ use wire::OpenError;
 /// The longest time until an interrupt is noticed.
 pub const PATIENCE: Duration = Duration::from_millis(50);
 
-/// The time after which a thread that has not noticed the end of the run is given up: it computes without end, or waits
-/// for a shell command.
+/// The time after the end of the run at which the main thread stops waiting for a thread that has not noticed the end.
+/// Such a thread computes without end, or waits for a shell command.
 pub const UNAWARE_AFTER: Duration = Duration::from_secs(2);
 
-/// The time after the end of the run at which a thread that has not ended is given up, too. It is longer than threads
-/// wait for statements that they have cancelled.
+/// The time after the end of the run at which the main thread stops waiting for any thread. It is longer than the time
+/// for which threads wait until cancelled statements have ended.
 pub const STUCK_AFTER: Duration = Duration::from_secs(8);
 
 /// The number of unread reports at which threads begin to wait for the main thread: `BACKLOG` for each thread, and at
-/// least `LEAST_BACKLOG` for all together. A thread sends a report with a histogram each second, and the debugging
-/// lines that options enable. The main thread falls behind if nobody reads its output; the time that threads then wait
-/// is counted in [`ThreadTotals::held_up_ns`].
+/// least `LEAST_BACKLOG` for all threads together. Each second a thread sends a report with a histogram; options can
+/// make it send debugging lines, too. The main thread falls behind if nobody reads its output. The time for which
+/// threads then wait is counted in [`ThreadTotals::held_up_ns`].
 const BACKLOG: usize = 16;
 const LEAST_BACKLOG: usize = 256;
 
@@ -46,8 +46,8 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Reports to the run; waits while too many reports are unread. A run that was given up receives nothing, which is
-    /// no error here.
+    /// Sends a report to the main thread. Waits while too many reports are unread. If the main thread has stopped
+    /// receiving, the report is dropped.
     pub fn report(&self, report: Report) {
         if let Err(TrySendError::Full(report)) = self.reports.try_send(report) {
             let began = monotonic();
@@ -56,24 +56,27 @@ impl Reporter {
         }
     }
 
-    /// Returns how long the thread has waited because too many reports were unread.
+    /// Returns the time in nanoseconds for which the thread has waited because too many reports were unread.
     pub fn held_up_ns(&self) -> Nanos {
         self.held_up_ns.get()
     }
 }
 
-/// Reports the panic of the thread that drops it: the others would wait for its part of the run.
+/// Reports a panic of the thread in which this value is dropped. Without the report the other threads would wait for
+/// this thread for ever.
 pub struct PanicReporter(pub Reporter);
 
 impl Drop for PanicReporter {
     fn drop(&mut self) {
         if thread::panicking() {
-            self.0.report(Report::Failed { message: "a client thread ended by a fault of the engine".to_owned() });
+            self.0.report(Report::Failed {
+                message: "a client thread panicked, which is a bug in pgtrial-engine".to_owned(),
+            });
         }
     }
 }
 
-/// A report of a thread.
+/// A report that a thread sends to the main thread.
 pub enum Report {
     /// All clients of the thread are ready.
     Connected,
@@ -104,19 +107,19 @@ pub enum Report {
     },
 }
 
-/// A thread's sums at its end.
+/// The totals that a thread reports when it ends.
 #[derive(Debug, Default)]
 pub struct ThreadTotals {
     pub ended: Nanos,
     pub aborted: usize,
-    /// The time spent on making connections while the load ran.
+    /// The time in nanoseconds that was spent on making connections while the load ran.
     pub reconnect_ns: u64,
     pub scripts: Vec<ScriptAccount>,
     /// The CPU time of the thread in the measured part.
     pub cpu: CpuTime,
-    /// The time that the thread waited because its reports were not read.
+    /// The time for which the thread waited because the main thread did not read its reports.
     pub held_up_ns: Nanos,
-    /// The first error that the transaction log met.
+    /// The first error in writing the transaction log.
     pub log_error: Option<io::Error>,
     /// The number of clients that had not finished.
     pub unfinished: usize,
@@ -130,9 +133,10 @@ pub struct Shared {
     stop: AtomicBool,
     /// The number of threads that have noticed that they must end.
     pub ending: AtomicUsize,
-    /// The time at which an alarm ends the load, if one does.
+    /// The time at which an alarm ends the load, if there was an alarm.
     alarm_at: OnceLock<Nanos>,
-    /// The number of transactions that clients have taken out of the limit of all clients together, and not given back.
+    /// The number of transactions that clients have taken out of the limit for all clients together, without those that
+    /// they gave back.
     pub events: AtomicU64,
 }
 
@@ -142,24 +146,24 @@ impl Shared {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Takes one transaction out of the limit `events` of all clients together. Returns false if all are taken.
+    /// Takes one transaction out of the limit `events` for all clients together. Returns false if the limit is reached.
     #[inline]
     pub fn takes_event(&self, events: u64) -> bool {
         let take = |taken| (taken < events).then_some(taken + 1);
         self.events.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Notes that a thread has noticed that it must end.
+    /// Records that a thread has noticed that it must end.
     pub fn note_ending(&self) {
         self.ending.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Ends the time of the load at `at`: no transaction begins later.
+    /// Ends the load at `at`, because of an alarm. No transaction begins later.
     pub fn end_load(&self, at: Nanos) {
         let _ = self.alarm_at.set(at);
     }
 
-    /// Returns the time at which an alarm ends the load, if one does.
+    /// Returns the time at which an alarm ends the load, if there was an alarm.
     pub fn alarm_at(&self) -> Option<Nanos> {
         self.alarm_at.get().copied()
     }

@@ -1,4 +1,5 @@
-//! A run: spreads the clients over threads, starts them together, and adds up what they report.
+//! A run of a load: distributes the clients over threads, starts the threads together, and adds up the counts that they
+//! report.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
@@ -24,7 +25,8 @@ use crate::ticks::Ticks;
 use ground::clock::{Clock, Phase, seconds};
 use workload::{ReplayActions, ScriptActions, StagedActions, Workload};
 
-/// Runs `plan`; `interrupt` ends it early with what was measured so far.
+/// Runs the load that `plan` describes. When `interrupt` is set, the run ends early, and its outcome has the
+/// measurements until then.
 pub fn run(
     plan: &Plan,
     clock: Clock,
@@ -38,7 +40,7 @@ pub fn run(
     })
 }
 
-/// Says which modes there are. A plan of another mode makes no [`Load`](crate::plan::Load).
+/// Lists the modes of a load. A plan can make a [`Load`](crate::plan::Load) only if its mode is in this list.
 macro_rules! modes {
     ($($mode:ident: $plan:ident($actions:ident)),+ $(,)?) => {
         $(impl KnownPlan for $plan {
@@ -46,7 +48,7 @@ macro_rules! modes {
         })+
 
         impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
-            /// Runs the load. Here its mode is chosen, once for all threads.
+            /// Runs the load. The code for its mode is chosen here, once for all threads.
             pub fn launch(self) -> Result<Outcome, RunError> {
                 let plan = self.plan;
                 $(if let (Some(load), Some(workload)) = (plan.load.of::<$plan>(), plan.load.workload::<$plan>()) {
@@ -75,7 +77,8 @@ pub struct Run<'a, 'run, R> {
 }
 
 impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
-    /// Runs the load. Whatever ends it, the threads end before this returns; where they do not, the program ends.
+    /// Runs the load. All threads have ended when this returns, whatever has ended the load. If threads do not end, the
+    /// whole program ends.
     fn launch_mode<M: Mode<R::Shell> + 'run>(
         mut self,
         load: &M::Plan,
@@ -95,7 +98,8 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
             .start_threads::<M>(load, workload, &reporter, &mut starts)
             .and_then(|()| self.coordinate::<M>(load, &inbox, &starts));
         drop(reporter);
-        // Threads that still wait for their start find the channel closed, the others see the flag.
+        // Threads that still wait for the start of the load notice that the channel is closed. The other threads notice
+        // the flag.
         self.shared.end_run();
         drop(starts);
         if !inbox.outlast() {
@@ -104,7 +108,7 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
         outcome
     }
 
-    /// Starts the threads; each gets its schedule by one of `starts`.
+    /// Starts the threads. Each thread gets its schedule through one of the channels in `starts`.
     fn start_threads<M: Mode<R::Shell> + 'run>(
         &self,
         load: &M::Plan,
@@ -161,7 +165,7 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
         Ok(outcome)
     }
 
-    /// Adds up what the threads report until all have finished.
+    /// Adds up the reports of the threads until all threads have finished.
     fn collect<M: Mode<R::Shell>>(
         &mut self,
         inbox: &Inbox<'_, R>,
@@ -209,8 +213,8 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
                     Phase::Measure => outcome.measure.merge(&tick.tally),
                     Phase::Drain => outcome.drain.merge(&tick.tally),
                 }
-                // The next phase is announced when it begins, not when its first second is over; and if it begins: a run
-                // may end within the last second before it.
+                // The observer learns of the next phase when it begins, and not only when its first second is over. It
+                // must not learn of a phase that never begins: a run may end within the last second before it.
                 let is_whole = tick.seconds >= seconds(next.ends - next.begins);
                 next = schedule.after(&next);
                 if is_whole && next.phase != phase {
@@ -219,7 +223,7 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
                 }
             }
         }
-        // An interrupt that came after the last client had finished has ended nothing.
+        // An interrupt that came after the last client had finished did not cut the run short.
         outcome.interrupted = inbox.is_interrupted() && outcome.unfinished > 0;
         outcome.warmup_s = seconds(ended.min(schedule.measure) - schedule.start);
         outcome.elapsed_s = seconds(ended.saturating_sub(schedule.measure));
@@ -232,8 +236,8 @@ impl<'run, R: Runtime<'run>> Run<'_, 'run, R> {
     }
 }
 
-/// Returns the clients of each thread. As in pgbench, the remaining clients are divided by the remaining threads,
-/// rounded up. A pool is not divided.
+/// Returns which clients each thread runs. As in pgbench, each thread gets the remaining clients divided by the number
+/// of remaining threads, rounded up. The clients of a connection pool stay together.
 fn shares(plan: &Plan) -> impl Iterator<Item = Share> {
     let unit = plan.mode_plan().unit();
     let (clients, jobs) = (plan.clients, plan.jobs);
@@ -245,7 +249,7 @@ fn shares(plan: &Plan) -> impl Iterator<Item = Share> {
     })
 }
 
-/// Adds the sums of a thread that has finished.
+/// Adds the totals of a thread that has finished to the outcome.
 fn add_totals(outcome: &mut Outcome, totals: ThreadTotals) {
     outcome.log_error = outcome.log_error.take().or(totals.log_error);
     outcome.aborted += totals.aborted;

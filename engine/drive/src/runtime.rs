@@ -1,6 +1,6 @@
-//! The trait through which the main thread of a run uses the system around it: it starts threads, receives their
-//! reports, and reads the clock and standard input. The operating system's implementation is here; the simulation in
-//! this crate's tests has its own.
+//! The trait through which the main thread of a run uses the operating system: it starts threads, receives their
+//! reports, and reads the clock and standard input. The implementation for the operating system is here. The simulation
+//! in this crate's tests has another implementation.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,14 +19,14 @@ use ground::clock::{Clock, Clocks, Nanos};
 use ground::stdin;
 use workload::Workload;
 
-/// The system that starts a run's threads, which live as long as `'run`, and that receives their reports.
+/// The system that starts a run's threads and receives their reports. The threads live as long as `'run`.
 pub trait Runtime<'run> {
     type Shell: Shell + 'run;
 
-    /// Makes the shell of one thread. The error is a sentence.
+    /// Makes the shell of one thread. The message of an error is a whole sentence.
     fn shell(&self) -> io::Result<Self::Shell>;
 
-    /// Starts a thread, which gets its schedule by `start`.
+    /// Starts a thread, which receives its schedule through `start`.
     fn start<M: Mode<Self::Shell> + 'run>(
         &self,
         thread: Thread<'run, M, Self::Shell>,
@@ -39,20 +39,20 @@ pub trait Runtime<'run> {
     /// Returns the time on the run's clock.
     fn now(&self) -> Nanos;
 
-    /// Returns the times on the run's clock and on the machine's clocks.
+    /// Returns the current times of the run's clock and of the machine's clocks.
     fn clocks(&self) -> Clocks;
 
-    /// Lets some time pass, while threads go on.
+    /// Waits for this time, while the threads go on.
     fn pause(&self, time: Duration);
 
-    /// Reads a part of a line of standard input. Returns no bytes at the end of the input, and `None` if nothing came for
-    /// `patience` or a signal interrupted the wait.
+    /// Reads a part of a line from standard input. Returns no bytes at the end of the input, and `None` if nothing
+    /// arrived within `patience` or a signal interrupted the wait.
     fn read_line(&self, patience: Duration) -> io::Result<Option<Vec<u8>>>;
 
-    /// Waits for the next report, for `patience` at most.
+    /// Waits for the next report, but at most for `patience`.
     fn receive(&self, reports: &Receiver<Report>, patience: Duration) -> Result<Report, RecvTimeoutError>;
 
-    /// Ends the program, whose threads do not end, with this exit status.
+    /// Ends the whole program with this exit status, because its threads do not end.
     fn give_up(&self, status: u8) -> !;
 }
 
@@ -77,7 +77,8 @@ impl<'run> Runtime<'run> for Threads<'run, '_> {
         start: Receiver<Schedule>,
         panics: PanicReporter,
     ) -> io::Result<()> {
-        // A scope panics if one of its threads has, so a panic ends here: the run learns of it by its report.
+        // A scope panics if one of its threads has panicked. Therefore the panic is caught here; the main thread learns
+        // of it by a report.
         let run = move || {
             let _ = catch_unwind(AssertUnwindSafe(move || {
                 let _panics = panics;
@@ -120,7 +121,8 @@ pub mod tests {
     use super::*;
     use ground::clock::nanos;
 
-    /// A runtime for tests of the main thread alone: it starts no threads, and time passes only while it waits.
+    /// A runtime for tests of the main thread alone. It starts no threads, and its time passes only while the main
+    /// thread waits.
     #[derive(Default)]
     pub struct Alone {
         now: Cell<Nanos>,

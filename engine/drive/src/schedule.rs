@@ -1,19 +1,21 @@
-//! The phases of a run: warm-up, measured part and drain. Each phase is counted in periods of one second or, if engines
-//! take turns in slices, of one round.
+//! The phases of a run: warm-up, measured part and drain, which is the time until the last transactions have ended.
+//! Each phase is divided into periods that are counted separately: seconds or, if engines take turns in slices, rounds
+//! of slices.
 
 use std::time::Duration;
 
 use crate::slices::{Slice, Slices};
 use ground::clock::{Nanos, Phase, SECOND, nanos};
 
-/// The times at which the phases begin, nanoseconds of the run's clock.
+/// The times at which the phases begin, in nanoseconds of the run's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     pub start: Nanos,
     pub measure: Nanos,
-    /// The end of the measured part; `Nanos::MAX` if time does not limit it.
+    /// The end of the measured part; `Nanos::MAX` if no time limits it.
     pub end: Nanos,
-    /// The slices, if the engine takes turns with others. Warm-up and measured part are then whole rounds.
+    /// The slices of time, if engines take turns. The lengths of the warm-up and of the measured part are then
+    /// multiples of a round.
     pub slices: Option<Slices>,
 }
 
@@ -25,8 +27,8 @@ impl Schedule {
     }
 
     /// Moves the end of the load forward to `end`, but not before the end of the warm-up, and shortens the current
-    /// period `stretch` accordingly. Returns false, and changes nothing, if the load ends by then anyway, or if it runs
-    /// in slices, on whose times other engines rely.
+    /// period `stretch` accordingly. Returns false and changes nothing if the load ends by `end` anyway, or if engines
+    /// take turns in slices, since the other engines rely on the times of the slices.
     pub fn cut(&mut self, end: Nanos, stretch: &mut Stretch) -> bool {
         let end = end.max(self.measure);
         if end >= self.end || self.slices.is_some() {
@@ -69,9 +71,8 @@ impl Schedule {
         Stretch { phase, second, begins, ends: limit.min(begins + SECOND), slice: None }
     }
 
-    /// Returns the period in which a round of slices is counted. It lasts until this engine's next slice begins, or
-    /// after the last slice until all transactions have ended, so that transactions which overrun a slice are counted
-    /// with it.
+    /// Returns the period that counts a round of slices. It lasts until this engine's next slice begins, or after the
+    /// last slice until all transactions have ended. Transactions that overrun a slice are thus counted in its round.
     fn round(&self, slices: &Slices, begins: Nanos, slice: Slice) -> Stretch {
         let next = self.start.saturating_add(slices.slice(slice.round + 1).begins);
         let ends = if next < self.end { next } else { Nanos::MAX };
@@ -80,8 +81,8 @@ impl Schedule {
         Stretch { phase, second: (slice.round - first) as u32, begins, ends, slice: Some(slice) }
     }
 
-    /// Returns the total length of other engines' slices from the start of the load until this engine's slice in this
-    /// period.
+    /// Returns the total length of the slices of other engines from the start of the load until this engine's slice in
+    /// this period.
     pub fn pause(&self, stretch: &Stretch) -> Nanos {
         match (&self.slices, stretch.slice) {
             (Some(slices), Some(slice)) => slice.begins - slice.round * slices.length,
@@ -89,14 +90,15 @@ impl Schedule {
         }
     }
 
-    /// Returns the time until which transactions can begin in this period.
+    /// Returns the time at which transactions stop to begin in this period: the end of the load, or of this engine's
+    /// slice.
     pub fn gate(&self, stretch: &Stretch) -> Nanos {
         stretch.slice.map_or(self.end, |slice| self.start.saturating_add(slice.ends))
     }
 }
 
-/// A period for which transactions are counted together: one second of a phase, of which the last one may be shorter.
-/// If engines take turns in slices, it is one round.
+/// A period whose transactions are counted together: one second of a phase (the last one may be shorter) or, if engines
+/// take turns in slices, one round of slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     pub phase: Phase,

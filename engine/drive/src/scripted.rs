@@ -1,5 +1,5 @@
-//! The actions that only programs of pgbench scripts have: pipelines, and commands that the engine executes without the
-//! server.
+//! The actions that only programs of pgbench scripts have: pipelines, and commands that the engine executes without
+//! asking the server.
 
 use crate::client::Awaited;
 use crate::mode::{Asked, ClientOf, Mode};
@@ -12,7 +12,7 @@ use wire::statement::QueryMode;
 use workload::{ScriptActions, ScriptStep, StartPipeline};
 
 impl<M: Mode<S, Plan: KnownPlan<Actions = ScriptActions>>, S: Shell> Thread<'_, M, S> {
-    /// Asks the server to prepare the statements of a pipeline before it begins, in prepared mode.
+    /// Asks the server, in prepared mode, to prepare the statements of a pipeline before the pipeline begins.
     pub fn prepare_pipeline(
         &mut self,
         connection: &mut Connection<TransportOf<S>>,
@@ -22,7 +22,7 @@ impl<M: Mode<S, Plan: KnownPlan<Actions = ScriptActions>>, S: Shell> Thread<'_, 
         (Awaited::Prepared { command }, connection.prepare(statements))
     }
 
-    /// Carries out a step of a script. Returns when the client goes on, if that is now.
+    /// Carries out a step of a script. Returns the current time if the client goes on at once, else `None`.
     pub fn step_script(&mut self, client: &mut ClientOf<M, S>, step: ScriptStep, now: Nanos) -> Option<Nanos> {
         match step {
             ScriptStep::SyncPipeline { command } => {

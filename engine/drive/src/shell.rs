@@ -1,5 +1,5 @@
-//! The system around a thread of a load: its clock, its sockets and the wait for them. The event loop is compiled for
-//! one shell: the operating system's, or that of the simulation in this crate's tests.
+//! The operating system as a thread of a load sees it: its clock, its sockets, and the wait for events. The event loop
+//! is compiled once for each implementation: for the operating system, and for the simulation in this crate's tests.
 
 use std::io;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use ground::readiness::Readiness;
 use wire::network::Network;
 use wire::{Backend, OpenError};
 
-/// The system around a thread, as the thread needs it.
+/// The operating system as a thread of a load sees it.
 pub trait Shell: Send {
     type Network: Network;
-    /// The events that one wait reports.
+    /// The buffer for the events that one wait reports.
     type Ready: Default;
 
-    /// True if the event loop returns to its caller after each round, as in the simulation, which runs several threads
-    /// in turn.
+    /// True if the event loop returns to its caller after each round. The simulation needs this, since it runs several
+    /// threads in turn.
     const STEPS: bool = false;
 
     /// Returns the time on the run's clock.
@@ -28,44 +28,46 @@ pub trait Shell: Send {
     /// Sleeps until `at`; returns at once if `at` is past.
     fn sleep_until(&self, at: Nanos);
 
-    /// Returns the network, which makes the thread's connections and reports when they are ready.
+    /// Returns the network, which makes the thread's connections and reports when they are ready to be read or written.
     fn network(&self) -> &Self::Network;
 
-    /// Sets the time at which a wait ends. It holds until another time is set.
+    /// Sets the time at which a wait ends at the latest. It holds until another time is set.
     fn wake_at(&mut self, at: Nanos) -> io::Result<()>;
 
-    /// Sets another such time, at which the thread looks around whatever happens.
+    /// Sets a second time at which a wait ends, independent of the first. The thread uses it to check from time to time
+    /// whether it must end.
     fn look_up_at(&mut self, at: Nanos) -> io::Result<()>;
 
-    /// Waits until a connection is ready, a set time has come, or `timeout`, if there is one, is over. Returns the
-    /// number of tokens in `ready`.
+    /// Waits until a connection is ready, until one of the set times has come, or until `timeout` is over if it is
+    /// given. Returns the number of tokens in `ready`.
     fn wait(&mut self, ready: &mut Self::Ready, timeout: Option<Duration>) -> io::Result<usize>;
 
-    /// Returns the first `count` tokens that a wait reported. A token belongs to a connection that is ready, or means
+    /// Returns the first `count` tokens that a wait reported. A token stands for a connection that is ready, or means
     /// that a set time has come.
     fn tokens(ready: &Self::Ready, count: usize) -> impl Iterator<Item = usize>;
 
-    /// Asks servers to cancel what these sessions are doing, and does not wait for that. Errors are not reported.
+    /// Asks the servers to cancel the current statements of these sessions, without waiting for the result. Errors are
+    /// not reported.
     fn cancel_aside(&self, backends: Vec<Arc<Backend>>);
 
-    /// Asks servers to cancel what these sessions are doing ([`wire::cancel::cancel`]).
+    /// Asks the servers to cancel the current statements of these sessions ([`wire::cancel::cancel`]).
     fn cancel<'b>(&self, backends: impl Iterator<Item = &'b Arc<Backend>>, until: Instant) -> Result<(), OpenError>;
 }
 
 /// The transport by which a shell reaches a server.
 pub type TransportOf<S> = <<S as Shell>::Network as Network>::Transport;
 
-/// The longest time that a request takes which is sent aside.
+/// The longest time that a cancel request may take whose result nobody waits for.
 const CANCEL_PATIENCE: Duration = Duration::from_secs(3);
 
-/// The shell of the operating system.
+/// The implementation for the operating system.
 pub struct System {
     clock: Clock,
     readiness: Readiness,
 }
 
 impl System {
-    /// Makes the shell of one thread of a run with this clock. The error is a sentence.
+    /// Makes the shell of one thread of a run that uses this clock. The message of an error is a whole sentence.
     pub fn new(clock: Clock) -> io::Result<Self> {
         let readiness = Readiness::new()
             .map_err(|error| io::Error::new(error.kind(), format!("could not create an event loop: {error}")))?;
@@ -112,7 +114,8 @@ impl Shell for System {
 
     fn cancel_aside(&self, backends: Vec<Arc<Backend>>) {
         let until = Instant::now() + CANCEL_PATIENCE;
-        // The requests need connections of their own, for which the thread's other clients must not wait.
+        // The cancel requests need connections of their own. They are sent from another thread, so that this thread's
+        // other clients do not have to wait.
         let _ = Builder::new().spawn(move || wire::cancel::cancel(&backends, until));
     }
 

@@ -1,26 +1,28 @@
-//! Slices of time: several engines take turns, in an order that is drawn for each round. All of it follows from the
-//! options, so that engines agree without talking. Times count from the start of the load.
+//! Slices of time: several engines take turns, so that only one of them makes load at any time. The order is drawn anew
+//! for each round. It follows from the options alone, so that engines agree on it without communicating. Times count
+//! from the start of the load.
 
 use std::time::Duration;
 
 use ground::clock::Nanos;
 use ground::random::splitmix64_at;
 
-/// The shortest slice: shorter ones would be mostly waking and overrun.
+/// The shortest allowed slice. In shorter slices, waking up and overrunning transactions would take most of the time.
 pub const SHORTEST: Duration = Duration::from_millis(10);
 
-/// The slices of time in which this engine runs its load, while other engines wait.
+/// The slices of time in which this engine makes load, while other engines wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slices {
     pub length: Nanos,
-    /// The number of this engine among the participants, counted from 0, and the number of participants.
+    /// The number of this engine among the engines that take turns, counted from 0. `of` is the number of these
+    /// engines.
     pub index: usize,
     pub of: usize,
-    /// The seed from which the order is drawn.
+    /// The seed from which the order of the engines in each round is drawn. It must be the same for all engines.
     pub seed: u64,
 }
 
-/// The slice of this engine in one round.
+/// The slice of time that this engine has in one round.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Slice {
     pub round: u64,
@@ -29,14 +31,14 @@ pub struct Slice {
 }
 
 impl Slices {
-    /// Returns the length of a round, in which each participant has one slice.
+    /// Returns the length of a round, in which each engine has one slice.
     pub fn round(&self) -> Nanos {
         self.length.saturating_mul(self.of as Nanos)
     }
 
-    /// Returns this engine's slice in a round. In each round the participants run in the order of their keys. The key
-    /// of participant `i` is the output number `round * of + i` of splitmix64, all counted from 0. No two keys are
-    /// equal.
+    /// Returns this engine's slice in a round. In each round the engines run in the order of their keys. The key of
+    /// engine `i` is the output number `round * of + i` of the generator splitmix64, where all numbers count from 0. No
+    /// two keys are equal.
     pub fn slice(&self, round: u64) -> Slice {
         let key =
             |index: usize| splitmix64_at(self.seed, round.wrapping_mul(self.of as u64).wrapping_add(index as u64));

@@ -1,4 +1,5 @@
-//! The connections of one thread: the buffers that all of them share, and the making of connections.
+//! The connections of one thread: the buffers that all connections share, and the queue of connections that have to be
+//! made.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,54 +11,56 @@ use wire::statement::ResultFormat;
 use wire::target::Target;
 use wire::{Connection, OpenError, ReceiveBuffer, Scratch};
 
-/// The number of connections of one thread that are made at a time: enough to overlap, few enough for a listener's
-/// queue.
+/// The number of connections that one thread makes at the same time: enough to overlap their waiting times, and few
+/// enough for the queue of a server's listening socket.
 const AT_ONCE: usize = 16;
 
 /// The buffers and the queue that the connections of a thread share.
 pub struct Sockets {
-    /// The buffer for replies.
+    /// The buffer into which replies are read.
     pub buffer: ReceiveBuffer,
     /// The buffers in which requests are encoded.
     pub scratch: Scratch,
-    /// The indexes of clients whose connections will be made when fewer connections are being made.
+    /// The indexes of clients that wait until a connection can be made for them, because [`AT_ONCE`] connections are
+    /// already being made.
     queue: VecDeque<usize>,
-    /// The indexes of clients whose connections are being made, at most [`AT_ONCE`].
+    /// The indexes of the clients whose connections are being made, at most [`AT_ONCE`].
     opening: Vec<usize>,
-    /// True if a connection that is being made waits for room in a listener's queue. No event announces that room.
+    /// True if a connection that is being made waits for room in the queue of a listening socket. The operating system
+    /// reports no event when there is room, so the thread has to try again.
     pub await_room: bool,
 }
 
 impl Sockets {
-    /// Makes the buffers of a thread that has no connection yet. If `describes` is true, executions send Describe;
-    /// `format` is the format in which they request results.
+    /// Makes the buffers of a thread that has no connection yet. If `describes` is true, executions also send Describe.
+    /// `format` is the format in which results are requested.
     pub fn new(describes: bool, format: ResultFormat) -> Self {
         let (buffer, scratch) = (ReceiveBuffer::default(), Scratch::new(describes, format));
         Self { buffer, scratch, queue: VecDeque::new(), opening: Vec::new(), await_room: false }
     }
 
-    /// Queues the making of a connection for client `index`.
+    /// Adds client `index` to the queue of clients for which a connection has to be made.
     pub fn enqueue(&mut self, index: usize) {
         self.queue.push_back(index);
     }
 
-    /// Returns true if any connection is queued or being made.
+    /// Returns true if any client waits in the queue, or its connection is being made.
     #[inline]
     pub fn are_connecting(&self) -> bool {
         !(self.opening.is_empty() && self.queue.is_empty())
     }
 
-    /// Returns the number of clients in the queue of connections to be made.
+    /// Returns the number of clients in the queue.
     pub fn queued(&self) -> usize {
         self.queue.len()
     }
 
-    /// Takes the next client out of the queue and returns it, if another connection can be made now.
+    /// Removes and returns the next client in the queue, or `None` if no further connection can be made now.
     pub fn next_in_queue(&mut self) -> Option<usize> {
         if self.opening.len() < AT_ONCE { self.queue.pop_front() } else { None }
     }
 
-    /// Begins to make the connection of client `index`.
+    /// Begins to make a connection for client `index`.
     pub fn open<N: Network>(
         &mut self,
         target: &Arc<Target>,
@@ -85,7 +88,7 @@ impl Sockets {
         advanced.map(|ready| ready.is_some())
     }
 
-    /// Returns the clients whose connections are being made, by their indexes.
+    /// Returns the indexes of the clients whose connections are being made.
     pub fn opening(&self) -> &[usize] {
         &self.opening
     }
@@ -95,7 +98,7 @@ impl Sockets {
         self.opening.retain(|opening| *opening != index);
     }
 
-    /// Takes all clients out of the queue that no longer `wait` for a connection.
+    /// Removes the clients from the queue for which `wait` returns false, because they no longer wait for a connection.
     pub fn drop_queued(&mut self, wait: impl Fn(usize) -> bool) {
         self.queue.retain(|queued| wait(*queued));
     }

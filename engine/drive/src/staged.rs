@@ -1,6 +1,6 @@
-//! sysbench's load: programs connect by themselves, if they use a server, act before their first transaction and after
-//! their last one, and take the server's answers. Transactions are shared by all clients; with a rate each starts at
-//! its scheduled time.
+//! The mode of sysbench's load. Programs connect by themselves if they use a server, act before their first transaction
+//! and after their last one, and receive the server's answers. All clients share a number of transactions. With a rate
+//! each transaction starts at its scheduled time.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,19 +17,21 @@ use wire::error::ConnectionError;
 use wire::{Connection, OpenError, Rows};
 use workload::{AbortReason, ActionResult, Management, StagedActions, StagedRequest};
 
-/// sysbench's load: programs connect by themselves, and act before their first transaction and after the last one.
+/// The plan of sysbench's load, in which programs connect by themselves, and act before their first transaction and
+/// after their last one.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StagedPlan {
-    /// The number of transactions that all clients run together.
+    /// The number of transactions that all clients run together; `None` without a limit.
     pub events: Option<u64>,
-    /// The number of transactions that each client runs.
+    /// The number of transactions that each client runs; `None` without a limit.
     pub events_each: Option<u64>,
-    /// The length of the measured part, unless the events are done before.
+    /// The length of the measured part, unless the transactions are used up before. `None` without a limit.
     pub time: Option<Duration>,
-    /// Mean time between the scheduled starts of two transactions of the whole run, nanoseconds; `None` without a rate.
+    /// The mean time between the scheduled starts of two transactions of the whole run, in nanoseconds. `None` without
+    /// a rate.
     pub interval_ns: Option<f64>,
-    /// The greatest number of transactions of this engine that may wait for a client. If more of them wait, the run
-    /// ends with an error. Used only with a rate.
+    /// The maximum number of transactions of this engine that may wait for a client. If more of them wait, the run ends
+    /// with an error. Used only with a rate.
     pub longest_queue: Option<u64>,
 }
 
@@ -51,28 +53,28 @@ impl ModePlan for StagedPlan {
     }
 }
 
-/// The staged load of one thread.
+/// The state of a sysbench load in one thread.
 pub struct Staged {
-    /// Transactions of all clients together, if they are limited.
+    /// The number of transactions that all clients run together; `None` without a limit.
     events: Option<u64>,
-    /// Transactions of each client, if they are limited.
+    /// The number of transactions that each client runs; `None` without a limit.
     events_each: Option<u64>,
-    /// The greatest number of transactions that may wait for this thread's clients after the start of the load. Used
+    /// The maximum number of transactions that may wait for this thread's clients after the start of the load. Used
     /// only with a rate.
     longest_queue: Option<u64>,
     has_started: bool,
 }
 
-/// The state of a client that only a staged load needs.
+/// The state that a client needs in this mode only.
 pub struct StagedClient<T> {
     stage: Stage,
-    /// The number of the connection in use, and the other connections.
+    /// The number of the connection in use. The client's other connections are in `parked`.
     current: usize,
     parked: Vec<(usize, Connection<T>)>,
-    /// The numbers of the connections that have been made and not been closed on purpose.
+    /// The numbers of the connections that the client has made and has not closed itself.
     made: Vec<usize>,
-    /// True if the client has taken a transaction from those that all clients share, but could not begin it in this
-    /// engine's slice.
+    /// True if the client has taken a transaction from the number that all clients share, but could not begin it before
+    /// the end of this engine's slice.
     has_event: bool,
 }
 
@@ -82,7 +84,7 @@ impl<T> Default for StagedClient<T> {
     }
 }
 
-/// A stage of a client's life.
+/// A stage in the life of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// The client acts before its first transaction.
@@ -160,7 +162,7 @@ impl<S: Shell> Mode<S> for Staged {
                 } else {
                     thread.books.tally.own.add(client.index, now - client.transaction.scheduled);
                 }
-                // A client with a thread of its own keeps no other one waiting.
+                // A client that has a thread of its own keeps no other client waiting.
                 if thread.plan.is_spread() && !thread.shared.is_ended() {
                     return Self::next(thread, client, now).then_some(now);
                 }
@@ -173,7 +175,7 @@ impl<S: Shell> Mode<S> for Staged {
         }
     }
 
-    /// Ends the run if the queue is too long, as in sysbench.
+    /// Ends the run with an error if too many transactions wait for a client, as sysbench does.
     fn looked_up(thread: &mut StagedThread<'_, S>, clients: &mut [Caller<S>], now: Nanos) {
         const IS_FULL: &str = "The event queue is full. This means the worker threads are unable to keep up with the specified event \
                                generation rate";
@@ -188,7 +190,7 @@ impl<S: Shell> Mode<S> for Staged {
         }
     }
 
-    /// Returns true if the load is under way and neither a number of events nor a rate limits it.
+    /// Returns true if the load is under way and is limited neither by a number of transactions nor by a rate.
     #[inline]
     fn goes_on(thread: &StagedThread<'_, S>, client: &Caller<S>, now: Nanos) -> bool {
         client.own.stage == Stage::Load
@@ -232,7 +234,7 @@ impl<S: Shell> Mode<S> for Staged {
     fn stuck(thread: &mut StagedThread<'_, S>, client: &mut Caller<S>, command: Option<usize>, cause: Cause) {
         thread.abort(client, command, cause);
         if client.own.stage == Stage::Start {
-            // The other clients go on, and report their own errors.
+            // The other clients go on, and report errors of their own.
             thread.unready -= 1;
         } else {
             thread.exit_on_abort();
@@ -256,7 +258,7 @@ impl<S: Shell> Mode<S> for Staged {
     ) -> Asked {
         let uncounted = Awaited::Answer { counts: false };
         match request {
-            // An answer that does not count as a query's is noted all the same.
+            // The program needs the answer even if the request does not count as a query.
             StagedRequest::Text { sql, rows: Rows::Skipped } => {
                 (uncounted, connection.send_query(sql, Rows::Counted).map(Some))
             }
@@ -299,24 +301,24 @@ impl<S: Shell> Mode<S> for Staged {
 }
 
 impl<S: Shell> StagedThread<'_, S> {
-    /// Takes one transaction out of the client's own limit and out of the limit of all clients together. Returns false
-    /// if one of these limits is reached. A transaction that ends in the warm-up is given back; one that is under way
-    /// when the warm-up ends is measured, so it has to be taken out before.
+    /// Takes one transaction out of the client's own limit and out of the limit for all clients together. Returns false
+    /// if one of these limits is reached. Transactions that end in the warm-up are given back later. A transaction that
+    /// is under way when the warm-up ends is measured; therefore transactions are taken even in the warm-up.
     #[inline]
     fn takes_event(&self, client: &Caller<S>) -> bool {
         let Staged { events, events_each, .. } = self.mode;
         events_each.is_none_or(|each| client.done < each) && events.is_none_or(|events| self.shared.takes_event(events))
     }
 
-    /// Gives a transaction back that was not measured.
+    /// Gives back a transaction that was not measured because it ended in the warm-up.
     fn give_event_back(&self) {
         if self.mode.events.is_some() {
             self.shared.events.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// Handles a client for which no transaction is left: it stops, or in the warm-up, where transactions may yet be
-    /// given back, waits for the measured part.
+    /// Handles a client for which no transaction is left. It stops; but in the warm-up, where transactions may still be
+    /// given back, it waits for the measured part.
     #[cold]
     fn go_without_event(&mut self, client: &mut Caller<S>) {
         if self.books.stretch.phase != Phase::Warmup {
@@ -330,7 +332,8 @@ impl<S: Shell> StagedThread<'_, S> {
     #[inline(never)]
     fn next_at_rate(&mut self, client: &mut Caller<S>, now: Nanos) -> bool {
         let Some(scheduled) = self.next_start(client) else {
-            // As in sysbench, a client whose next start is after the end waits for the end: the run has its whole length.
+            // As in sysbench, a client whose next start is after the end of the load waits for the end, so that the run
+            // has its full length.
             self.rest(client);
             return false;
         };
@@ -347,15 +350,15 @@ impl<S: Shell> StagedThread<'_, S> {
         true
     }
 
-    /// Handles a client that must not begin a transaction: if the load is over the client stops, and if it is the slice
-    /// of another engine the client waits.
+    /// Handles a client that must not begin a transaction. It stops if the load is over, and waits if it is the slice
+    /// of another engine.
     #[cold]
     fn hold(&mut self, client: &mut Caller<S>, now: Nanos) {
         self.part(client, now);
         if self.is_over(now) { self.stop_client(client) } else { self.await_slice(client, now) }
     }
 
-    /// Begins what a client does after its last transaction.
+    /// Begins the actions that a client does after its last transaction.
     fn stop_client(&mut self, client: &mut Caller<S>) {
         client.own.stage = Stage::Stop;
         client.program.stop();
@@ -365,7 +368,7 @@ impl<S: Shell> StagedThread<'_, S> {
     }
 }
 
-/// Makes the connection with this number the client's current one, and keeps the former connection open.
+/// Makes connection `number` the client's current connection. The connection used before stays open.
 fn use_connection<S: Shell>(client: &mut Caller<S>, number: usize) {
     let own = &mut client.own;
     if own.current == number {

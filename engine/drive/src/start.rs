@@ -1,5 +1,5 @@
-//! The start of the load: when all clients are ready, every thread begins at the same moment, at once or at one that
-//! was agreed upon with other engines.
+//! The start of the load. When all clients are ready, all threads begin at the same moment: at once, or at a time on
+//! which several engines have agreed.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
@@ -14,22 +14,22 @@ use crate::schedule::Schedule;
 use crate::start_at::{Moment, StartAt, StartError};
 use ground::clock::Nanos;
 
-/// The time before the start at which the threads get the schedule, nanoseconds: enough to reach all of them, and too
-/// short for the system's clocks to drift apart.
+/// The time before the start at which the threads get the schedule, in nanoseconds. It is long enough to reach all
+/// threads, and too short for the clocks of the machine to drift apart.
 const LEAD: Nanos = 20_000_000;
 
-/// The longest line that can be a time.
+/// The longest line of standard input that can be a start time.
 const LONGEST_LINE: usize = 100;
 
 /// The facts about a load that has started.
 pub struct Started {
     pub schedule: Schedule,
     pub began: Began,
-    /// The reports of threads that came before the last thread began.
+    /// The reports that threads sent before the last thread had begun.
     pub early: VecDeque<Report>,
 }
 
-/// Waits until all threads have connected. Returns false if interrupted.
+/// Waits until the clients of all threads have connected. Returns false if an interrupt ends the wait.
 pub fn wait_for_connections<'run, R: Runtime<'run>>(
     inbox: &Inbox<'_, R>,
     jobs: usize,
@@ -57,7 +57,7 @@ pub fn wait_for_connections<'run, R: Runtime<'run>>(
     if aborted { Err(RunError::Unready) } else { Ok(true) }
 }
 
-/// Starts all threads at the moment that the plan says; `None` if interrupted before.
+/// Starts all threads at the moment that the plan names. Returns `None` if an interrupt came before.
 pub fn start<'run, R: Runtime<'run>>(
     plan: &Plan,
     inbox: &Inbox<'_, R>,
@@ -94,8 +94,8 @@ pub fn start<'run, R: Runtime<'run>>(
     Ok(Some(Started { schedule, began, early }))
 }
 
-/// Waits until the last thread has begun. Returns the time at which it began, and the other reports that came until
-/// then.
+/// Waits until the last thread has begun. Returns the time at which it began, and the other reports that were received
+/// until then.
 fn wait_for_begin<'run, R: Runtime<'run>>(
     inbox: &Inbox<'_, R>,
     jobs: usize,
@@ -107,7 +107,7 @@ fn wait_for_begin<'run, R: Runtime<'run>>(
                 missing -= 1;
                 last = last.max(at);
             }
-            // A thread that has failed never begins.
+            // A thread that reports a failure before it has begun never begins.
             Some(Report::Failed { message }) => return Err(RunError::System(message)),
             Some(report) => early.push_back(report),
             None => return Err(RunError::died()),
@@ -116,10 +116,10 @@ fn wait_for_begin<'run, R: Runtime<'run>>(
     Ok((last, early))
 }
 
-/// Sleeps until it is time to send the schedule. Returns false if interrupted.
+/// Sleeps until it is time to send the schedule to the threads. Returns false if an interrupt ends the wait.
 fn wait_until_shortly_before<'run, R: Runtime<'run>>(at: Moment, inbox: &Inbox<'_, R>) -> bool {
     while !inbox.is_interrupted() {
-        // Computed anew each time: the system's clock may be set or adjusted meanwhile.
+        // Computed in each round of the loop, since the wall clock may be set or adjusted meanwhile.
         let clocks = inbox.runtime.clocks();
         let left = at.by(&clocks) - clocks.run;
         if left <= LEAD {
@@ -130,12 +130,12 @@ fn wait_until_shortly_before<'run, R: Runtime<'run>>(at: Moment, inbox: &Inbox<'
     false
 }
 
-/// Reads the time to start at, a line of standard input; `None` if interrupted.
+/// Reads the start time from a line of standard input. Returns `None` if an interrupt ends the wait.
 fn read_start<'run, R: Runtime<'run>>(inbox: &Inbox<'_, R>) -> Result<Option<Moment>, StartError> {
     let mut line = Vec::new();
     while !line.ends_with(b"\n") && line.len() <= LONGEST_LINE {
         let part = inbox.runtime.read_line(PATIENCE)?;
-        // An interrupt that came with it comes first.
+        // If an interrupt arrived together with the line, the interrupt wins.
         if inbox.is_interrupted() {
             return Ok(None);
         }

@@ -1,4 +1,5 @@
-//! Reads the option for a start time on which several engines have agreed, and converts it to the clock of a run.
+//! Reads the option `--start-at`, which names a start time on which several engines have agreed, and converts the time
+//! to the clock of a run.
 
 use std::io;
 use std::time::Duration;
@@ -7,13 +8,14 @@ use thiserror::Error;
 
 use ground::clock::{Clock, Clocks, Nanos, nanos};
 
-/// The furthest that a start may be ahead: a later one is a mistake in the time, or a wrong clock.
+/// The longest time from now to the start that is accepted. A later start is a mistake in the option, or a clock is
+/// wrong.
 const FURTHEST: Duration = Duration::from_secs(60);
 
-/// The prefix of a time in seconds of the machine's monotonic clock.
+/// The prefix of a start time that is given in seconds of the machine's monotonic clock.
 const MONOTONIC: &str = "monotonic:";
 
-/// A start that is agreed upon with others.
+/// A start time on which several engines have agreed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartAt {
     At(Moment),
@@ -21,53 +23,54 @@ pub enum StartAt {
     Told,
 }
 
-/// A moment by a clock that the engines have in common.
+/// A moment on a clock that all engines of the run can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// The time since 1970 by the wall clock.
     Wall(Duration),
-    /// The time by the monotonic clock of the one machine that all engines run on. Nobody can set that clock.
+    /// The time by the monotonic clock, if all engines run on the same machine. Nobody can set this clock.
     Monotonic(Duration),
 }
 
-/// The reason for which a load has no start.
+/// The error for which a load cannot start at the planned time.
 #[derive(Debug, Error)]
 pub enum StartError {
     #[error(
-        "\"{0}\" is no time to start at: it takes Unix seconds, such as 1795270323.5, or \"{MONOTONIC}\" and seconds of \
+        "\"{0}\" is not a time to start at: give Unix seconds, such as 1795270323.5, or \"{MONOTONIC}\" and seconds of \
          this machine's monotonic clock"
     )]
     NoTime(String),
     #[error(
-        "the time to start at, {text}, is {:.1} s ahead of this machine's clock, and at most {} s are allowed; are the \
-         clocks right?",
+        "the time to start at, {text}, is {:.1} s ahead of this machine's clock, and at most {} s are allowed: check \
+         that time and the machines' clocks",
         .ahead.as_secs_f64(),
         FURTHEST.as_secs()
     )]
     TooFarAhead { text: String, ahead: Duration },
-    /// The start time is past. This is an error only with slices, since all engines count their slices from that time.
+    /// The start time is past. This is an error only if engines take turns in slices, since all engines count their
+    /// slices from the start time.
     #[error(
-        "the clients were ready {:.3} s after the time to start at, and slices count from it on all engines: name a later \
-         one",
+        "the clients were ready {:.3} s after the time to start at, from which all engines count their slices: give a \
+         later time",
         .0.as_secs_f64()
     )]
     Past(Duration),
     #[error("could not read the time to start at from standard input: {0}")]
     Unread(#[from] io::Error),
-    #[error("standard input ended before it said when to start (--start-at=-)")]
+    #[error("standard input ended before a whole line with the time to start at (--start-at=-)")]
     Untold,
 }
 
 impl StartAt {
-    /// Reads the option's text: a moment, or `-` for standard input.
+    /// Reads the value of the option: a moment, or `-` for standard input.
     pub fn read(text: &str) -> Result<Self, StartError> {
         if text == "-" { Ok(Self::Told) } else { Moment::read(text, &Clock::start().all()).map(Self::At) }
     }
 }
 
 impl Moment {
-    /// Reads Unix seconds with decimals, or `monotonic:` and seconds of that clock. The moment must be at most a minute
-    /// ahead of `now`, and can be past.
+    /// Reads a moment: Unix seconds with decimals, or `monotonic:` and seconds of the monotonic clock. The moment must
+    /// be at most a minute later than `now`, and can be past.
     pub fn read(text: &str, now: &Clocks) -> Result<Self, StartError> {
         let text = text.trim();
         let (seconds, moment): (_, fn(Duration) -> Self) = match text.strip_prefix(MONOTONIC) {
@@ -82,18 +85,18 @@ impl Moment {
         }
     }
 
-    /// Returns how long ago the moment was; `None`: it lies ahead.
+    /// Returns how long ago the moment was, or `None` if it is still to come.
     pub fn late(self, now: &Clocks) -> Option<Duration> {
         let (at, now) = self.and_now(now);
         now.checked_sub(at)
     }
 
-    /// Returns the moment as a time of the run's clock, or the present if the moment is past.
+    /// Returns the moment as a time of the run's clock. If the moment is past, returns the current time.
     pub fn by(self, now: &Clocks) -> Nanos {
         now.run.saturating_add(nanos(self.ahead(now)))
     }
 
-    /// Returns the moment as the time since 1970, by the wall clock as it is now.
+    /// Returns the moment as the time since 1970, by what the wall clock shows now.
     pub fn since_1970(self, now: &Clocks) -> Duration {
         match self {
             Self::Wall(at) => at,
@@ -107,7 +110,7 @@ impl Moment {
         at.saturating_sub(now)
     }
 
-    /// Returns the moment and the present, both by the clock that the moment refers to.
+    /// Returns the moment and the current time, both by the clock on which the moment is given.
     fn and_now(self, now: &Clocks) -> (Duration, Duration) {
         match self {
             Self::Wall(at) => (at, now.wall),
@@ -120,7 +123,8 @@ impl Moment {
 mod tests {
     use super::*;
 
-    /// Clocks at 1,700,000,000 s since 1970 and 5,000 s of the monotonic clock, one second after the start of the run.
+    /// Clocks that show 1,700,000,000 s since 1970, and 5,000 s on the monotonic clock, one second after the start of
+    /// the run.
     const NOW: Clocks =
         Clocks { run: 1_000_000_000, wall: Duration::from_secs(1_700_000_000), monotonic: 5_000_000_000_000 };
 
@@ -145,7 +149,7 @@ mod tests {
     fn anything_else_is_no_time() {
         for text in ["", "soon", "-1", "nan", "inf", "1e400", "12:00", "--", "monotonic:", "monotonic:-1", "monotonic"]
         {
-            assert!(StartAt::read(text).unwrap_err().to_string().contains("is no time to start at"), "{text}");
+            assert!(StartAt::read(text).unwrap_err().to_string().contains("is not a time to start at"), "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The state that the clients of one thread share, and the steps that every mode takes with a client.
+//! The state that the clients of one thread share, and the steps that are the same for clients of all modes.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use ground::clock::Nanos;
 use ground::random::Random;
 use workload::Actions;
 
-/// The clients of the engine that one thread runs.
+/// The clients that one thread of the engine runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Share {
     /// The thread's number, counted from 0.
@@ -36,19 +36,17 @@ pub struct Thread<'a, M: Counting, S> {
     /// The schedule of a load with a rate.
     pub throttle: Option<Throttle>,
     pub shared: &'a Shared,
-    /// The generator that chooses the next script.
+    /// The random number generator that chooses the script of the next transaction.
     choose: Random,
-    /// The number of clients that are not ready for the start of the load.
+    /// The number of clients that are not yet ready for the start of the load.
     pub unready: usize,
-    /// The number of clients that have not finished. With connection pools it is the number of applications that have
-    /// tasks left.
     pub active: usize,
     pub mode: M,
 }
 
 impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
-    /// Makes a thread that has not begun its load. Its arguments include the mode's state, and the empty tally in which
-    /// the mode counts.
+    /// Makes a thread that has not begun its load. `mode` is the mode's state, and the empty tally in which the mode
+    /// counts.
     pub fn new(
         plan: &'a Plan,
         shell: S,
@@ -83,14 +81,14 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         now >= self.books.schedule.end
     }
 
-    /// Returns true if a transaction can begin: the load is not over and, if engines take turns, it is this engine's
-    /// slice.
+    /// Returns true if a transaction can begin at `now`: the load is not over and, if engines take turns in slices, it
+    /// is this engine's slice.
     #[inline]
     pub fn is_open(&self, now: Nanos) -> bool {
         now < self.books.gate
     }
 
-    /// Reports all periods (seconds, or rounds of slices) that are over at `now`.
+    /// Reports the counts of all periods (seconds, or rounds of slices) that are over at `now`.
     #[inline]
     pub fn roll(&mut self, now: Nanos) {
         if now >= self.books.stretch.ends {
@@ -106,7 +104,7 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         }
     }
 
-    /// Lets the client's program choose the script of its next transaction.
+    /// Asks the client's program to choose the script of its next transaction.
     #[inline]
     pub fn choose_script<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         client.transaction.script = client.program.begin(&mut self.choose);
@@ -117,7 +115,7 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         }
     }
 
-    /// Queues the making of the client's connection.
+    /// Puts the client into the queue of clients for which a connection has to be made.
     pub fn connect<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         client.state = ClientState::Connecting;
         client.transaction.command_began = now;
@@ -130,13 +128,14 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         self.timers.add(at, client.index);
     }
 
-    /// Makes a client that must not begin a transaction at `now` wait for its engine's next slice, or for the end.
+    /// Makes a client that must not begin a transaction at `now` wait for its engine's next slice, or for the end of
+    /// the load.
     pub fn await_slice<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, now: Nanos) {
         client.state = ClientState::Yielding;
         self.timers.add(self.books.next_slice(now), client.index);
     }
 
-    /// Ends the client's session and its part in the load.
+    /// Ends the client's session, and takes the client out of the load.
     pub fn leave<O, A: Actions>(&mut self, client: &mut Client<O, A, S>) {
         if client.takes_part {
             self.books.part(client, self.shell.now());
@@ -146,7 +145,7 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         self.active -= 1;
     }
 
-    /// Ends a client that cannot go on, and counts its transaction as failed.
+    /// Ends a client that cannot go on, and counts its current transaction as failed.
     pub fn abort<O, A: Actions>(&mut self, client: &mut Client<O, A, S>, command: Option<usize>, cause: Cause) {
         if let Some(sqlstate) = cause.counted_sqlstate() {
             self.books.tally.counts.fail(sqlstate);
@@ -157,7 +156,7 @@ impl<'a, M: Counting, S: Shell> Thread<'a, M, S> {
         self.leave(client);
     }
 
-    /// Ends the run after a client was aborted, if the plan says so.
+    /// Ends the whole run after a client was aborted, if the plan says so.
     pub fn exit_on_abort(&self) {
         if self.plan.exit_on_abort {
             self.shared.end_run();

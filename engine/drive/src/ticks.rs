@@ -1,4 +1,4 @@
-//! The seconds of the whole run, merged from those of its threads.
+//! The measurements of each second of a run, merged from the measurements of its threads.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use crate::outcome::Tick;
 use crate::schedule::Stretch;
 use ground::clock::{Phase, seconds};
 
-/// Merges the threads' seconds. A second is complete when every running thread has passed it.
+/// Merges the measurements of the threads for each second. A second is complete when every running thread has reported
+/// it.
 pub struct Ticks {
     open: BTreeMap<(Phase, u32), Tick>,
     /// The period (its phase and number) that each thread will report next; `None` for a thread that has finished.
@@ -17,7 +18,7 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// Makes an empty sum of this number of threads.
+    /// Makes an empty sum for this number of threads.
     pub fn new(jobs: usize) -> Self {
         Self { open: BTreeMap::new(), passed: vec![Some((Phase::Warmup, 0)); jobs], running: jobs }
     }
@@ -37,13 +38,13 @@ impl Ticks {
         self.passed[thread] = Some((stretch.phase, stretch.second + 1));
     }
 
-    /// Notes that a thread has finished.
+    /// Records that a thread has finished and will report no more periods.
     pub fn finish(&mut self, thread: usize) {
         self.passed[thread] = None;
         self.running -= 1;
     }
 
-    /// Waits no longer for the threads that have not finished; returns them.
+    /// Stops waiting for the threads that have not finished, and returns their numbers.
     pub fn give_up(&mut self) -> Vec<usize> {
         let left: Vec<_> = (0..self.passed.len()).filter(|thread| self.passed[*thread].is_some()).collect();
         left.iter().for_each(|thread| self.finish(*thread));

@@ -1,12 +1,11 @@
-//! The waiting clients of a thread: clients that wait for a point in time, in the order of these times, and clients
-//! that wait until the other clients have been served.
+//! The clients of a thread that wait: some for a time, others until the rest of the thread's clients have been served.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use ground::clock::Nanos;
 
-/// The waiting clients of one thread.
+/// The clients of one thread that wait.
 #[derive(Default)]
 pub struct Timers {
     moments: BinaryHeap<Reverse<(Nanos, usize)>>,
@@ -14,23 +13,23 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Wakes client `index` at `at`.
+    /// Adds client `index`, which must be woken at `at`.
     pub fn add(&mut self, at: Nanos, index: usize) {
         self.moments.push(Reverse((at, index)));
     }
 
-    /// Returns the number of clients that wait for a moment.
+    /// Returns the number of clients that wait for a time.
     pub fn len(&self) -> usize {
         self.moments.len()
     }
 
-    /// Returns the time at which the next client must be woken, if any client waits for a point in time.
+    /// Returns the time at which the next client must be woken, if any client waits for a time.
     #[inline]
     pub fn next(&self) -> Option<Nanos> {
         self.moments.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Returns the next client whose time has come at `now`.
+    /// Removes and returns the next client whose time has come at `now`.
     pub fn pop(&mut self, now: Nanos) -> Option<usize> {
         let Reverse((at, index)) = *self.moments.peek()?;
         (at <= now).then(|| {
@@ -39,7 +38,7 @@ impl Timers {
         })
     }
 
-    /// Wakes those clients that `may` be woken earlier at `at`, if they would be later.
+    /// Makes clients that wait for a time later than `at` wake at `at`, if `may` returns true for them.
     pub fn hasten(&mut self, at: Nanos, may: impl Fn(usize) -> bool) {
         let moments = std::mem::take(&mut self.moments).into_iter();
         self.moments = moments
@@ -64,7 +63,7 @@ impl Timers {
         !self.turns.is_empty()
     }
 
-    /// Removes and returns the clients that waited for the other clients of the thread to be served.
+    /// Removes and returns the clients that waited until the other clients of the thread had been served.
     pub fn take_turns(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.turns)
     }

@@ -14,7 +14,7 @@ use wire::{Answered, Connection, Reply, Sent, StatementError};
 use workload::{AbortReason, Action, ActionResult};
 
 impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
-    /// Starts a client's next transaction, unless it has to wait or is done.
+    /// Starts a client's next transaction, unless the client has to wait or has finished.
     pub fn begin_transaction(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
         self.books.join(client, now);
         if M::next(self, client, now) {
@@ -22,15 +22,15 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Returns the time at which a client's transaction ended. That is `now`, unless the server was not asked: then the
-    /// clock has to be read.
+    /// Returns the time at which a client's transaction ended. It is `now` if the server has answered a request of the
+    /// transaction; otherwise the clock is read.
     #[inline(always)]
     pub fn end_time(&mut self, client: &ClientOf<M, S>, now: Nanos) -> Nanos {
         if client.transaction.was_answered { now } else { self.read_clock() }
     }
 
     /// Returns the start time of the client's next transaction if it begins at once, else `None`. After a transaction
-    /// that did not use the server, the other clients of the thread are served before.
+    /// that did not use the server, the other clients of the thread are served first.
     #[inline(always)]
     pub fn next_after(&mut self, client: &mut ClientOf<M, S>, now: Nanos) -> Option<Nanos> {
         if !client.transaction.was_answered {
@@ -41,14 +41,14 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         M::next(self, client, now).then_some(now)
     }
 
-    /// Carries out the program's actions until the client has to wait or ends.
+    /// Carries out the actions that the client's program asks for, until the client has to wait or ends.
     #[inline(never)]
     pub fn drive(&mut self, client: &mut ClientOf<M, S>, now: Nanos) {
         self.carry_out(client, Some(now));
     }
 
-    /// Does the work of [`Thread::drive`], and is inlined into the event loop. Between the queries of a transaction no
-    /// time is needed, so that `now` is `None` and the clock is read only if another kind of action follows.
+    /// Does the work of [`Thread::drive`], and is inlined into the event loop. Between the queries of a transaction the
+    /// time is not needed: `now` is then `None`, and the clock is read only if an action follows that needs the time.
     #[inline(always)]
     fn carry_out(&mut self, client: &mut ClientOf<M, S>, mut now: Option<Nanos>) {
         let options = self.options;
@@ -57,7 +57,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
                 client.transaction.command_began = self.time(now);
             }
             let action = client.program.next_action();
-            // Compared before the others, the most frequent action needs no table of jumps.
+            // This most frequent action is compared first, so that it needs no jump table.
             if let Action::Query { command, statement, values, rows, last } = action {
                 let Some(connection) = &mut client.connection else {
                     return self.query_without_connection(client);
@@ -112,7 +112,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
             };
             let Some(next) = goes_on else { return };
             if self.shared.is_ended() {
-                // A program that never waits must not keep the thread from its end.
+                // A program that never waits must not keep the thread from ending.
                 return;
             }
             now = Some(next);
@@ -124,8 +124,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         M::ended(self, client, now)
     }
 
-    /// Handles a request that was sent as far as the socket took it. `sent` is `None` if the client had no connection
-    /// to send it on. Always returns `None`, which means that the client waits.
+    /// Handles a request after as much of it was sent as the socket accepted. `sent` is `None` if the client had no
+    /// connection on which to send it. Always returns `None`, which means that the client waits.
     #[inline]
     pub fn sent(
         &mut self,
@@ -142,8 +142,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         None
     }
 
-    /// Waits for the socket to take the rest. A broken socket may still hold the server's last message: the read that
-    /// follows finds it.
+    /// Waits until the socket accepts the rest of the request. If the connection broke while the request was sent, it
+    /// is read once, since the socket may still hold the server's last message.
     #[cold]
     fn sent_in_part(&mut self, client: &mut ClientOf<M, S>, sent: Result<Sent, ConnectionError>) {
         let Some(connection) = &mut client.connection else { return };
@@ -154,8 +154,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Reports a missing connection to the client's program, which goes on after the other clients of the thread have
-    /// been served: it may try further queries without a connection, and must not keep the thread to itself.
+    /// Reports a missing connection to the client's program. The program may try further queries without a connection;
+    /// to keep it from blocking the thread, it goes on only after the other clients of the thread have been served.
     #[cold]
     fn query_without_connection(&mut self, client: &mut ClientOf<M, S>) {
         client.program.complete(ActionResult::Lost(&ConnectionError::Closed));
@@ -168,7 +168,8 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         self.finish_command(client, command, now)
     }
 
-    /// Ends a command without an answer. Returns the time, which is read again only for timed commands.
+    /// Ends a command that needs no answer of the server. Returns the time, which is read again only if commands are
+    /// timed.
     pub fn finish_command(&mut self, client: &mut ClientOf<M, S>, command: usize, now: Nanos) -> Nanos {
         if !self.options.timed_commands {
             return now;
@@ -178,7 +179,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         now
     }
 
-    /// Counts the time of a command that ended at `now`, if commands are timed.
+    /// Adds the time of a command that ended at `now` to the command's counters, if commands are timed.
     #[inline]
     pub fn account_command(&mut self, client: &ClientOf<M, S>, command: usize, now: Nanos) {
         if self.options.timed_commands {
@@ -187,7 +188,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Reads what the server sent; goes on if the answer is complete.
+    /// Reads what the server has sent. If the answer is complete, the client goes on.
     #[inline(always)]
     pub fn receive(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited) {
         let Some(connection) = &mut client.connection else { return };
@@ -199,13 +200,13 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         }
     }
 
-    /// Returns the time, which is read now if it has not been read.
+    /// Returns the time that was read before, or reads the clock now.
     #[inline(always)]
     fn time(&mut self, read: Option<Nanos>) -> Nanos {
         read.unwrap_or_else(|| self.read_clock())
     }
 
-    /// Reads the clock. If a second (or a round of slices) has ended, the thread reports its counts for that second.
+    /// Reads the clock. If a second (or a round of slices) has ended, the thread reports its counts.
     #[inline(always)]
     pub fn read_clock(&mut self) -> Nanos {
         let now = self.shell.now();
@@ -213,7 +214,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         now
     }
 
-    /// Goes on after the server has executed a client's request.
+    /// Lets the client go on after the server has executed its request.
     #[inline(always)]
     fn answered(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited, status: u8) {
         client.note_answer(status);
@@ -232,7 +233,7 @@ impl<M: Mode<S>, S: Shell> Thread<'_, M, S> {
         self.carry_out(client, now);
     }
 
-    /// Goes on after the server has executed a client's request, unless it was a statement whose rows are not used.
+    /// Lets the client go on after the server has executed a request other than a statement whose rows are not used.
     #[inline(never)]
     fn answered_otherwise(&mut self, client: &mut ClientOf<M, S>, awaited: Awaited) {
         let now = self.read_clock();

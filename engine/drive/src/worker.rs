@@ -1,4 +1,4 @@
-//! The event loop of one thread over its clients.
+//! The event loop of one thread, which serves the thread's clients.
 
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -17,7 +17,7 @@ use wire::network::Network;
 use wire::{Connection, OpenError};
 use workload::Workload;
 
-/// A thread with its clients, and how far its run is.
+/// A thread with its clients, and the stage that its run has reached.
 pub struct Worker<'a, M: Mode<S>, S: Shell> {
     pub clients: Vec<ClientOf<M, S>>,
     pub thread: Thread<'a, M, S>,
@@ -28,7 +28,7 @@ pub struct Worker<'a, M: Mode<S>, S: Shell> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     New,
-    /// The clients get ready.
+    /// The clients connect and do the other actions that come before the load.
     Preparing,
     /// The clients are ready, and wait for the start of the load.
     Waiting,
@@ -36,10 +36,10 @@ enum Stage {
     Ended,
 }
 
-/// The way in which the rounds of the event loop ended.
+/// How the rounds of the event loop ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
-    /// The event loop has returned after one round, and more rounds are to come ([`Shell::STEPS`]).
+    /// The event loop has returned after one round, and more rounds follow ([`Shell::STEPS`]).
     InPart,
     All,
     /// The wait for events has failed.
@@ -47,7 +47,7 @@ enum Served {
 }
 
 impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
-    /// Makes the thread with its clients, whose programs are made in the thread that runs them.
+    /// Makes the thread's clients and their programs. It is called in the thread that runs them.
     pub fn new(thread: Thread<'a, M, S>, workload: &dyn Workload<ActionsOf<M, S>>, share: Share) -> Self {
         let plan = thread.plan;
         let clients = (0..share.clients).map(|index| {
@@ -58,9 +58,9 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         Self { clients: clients.collect(), thread, stage: Stage::New }
     }
 
-    /// Gets ready, waits for the start, and runs the load to its end. `start` delivers the schedule, or nothing if the
-    /// run is called off. Returns true at the end; false before the end, if the shell makes its threads go on step by
-    /// step.
+    /// Prepares the clients, waits for the start, and runs the load to its end. `start` delivers the schedule; it is
+    /// closed if the run is called off. Returns true at the end. Returns false before the end if the shell runs its
+    /// threads step by step.
     pub fn run(&mut self, start: &Receiver<Schedule>) -> bool {
         loop {
             let next = match self.stage {
@@ -101,19 +101,20 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         }
     }
 
-    /// Begins the load when its time comes.
+    /// Begins the load when the time of its start has come.
     fn begin(&mut self, schedule: Schedule) {
         self.thread.shell.sleep_until(schedule.start);
         self.thread.books.start(schedule);
         self.thread.throttle.iter_mut().for_each(|throttle| throttle.start(schedule.start));
         let now = self.thread.shell.now();
         self.thread.books.report(Report::Began { at: now });
-        // A thread that wakes late begins its first transactions late, but none after the end or in another engine's slice.
+        // A thread that wakes late begins its first transactions late, but none after the end of the load or in another
+        // engine's slice.
         let at = if self.thread.is_open(now) { schedule.start } else { now };
         M::start(&mut self.thread, &mut self.clients, at);
     }
 
-    /// Reports the counts that have not been reported yet of a load that ended at `ended`.
+    /// Reports the counts that have not been reported yet, of a load that ended at `ended`.
     fn finish(&mut self, ended: Nanos) {
         self.thread.roll(ended);
         self.thread.note_queue(ended, 0);
@@ -121,14 +122,14 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         self.thread.books.finish(ended, self.thread.active);
     }
 
-    /// Ends all sessions; what they still do on the server is cancelled.
+    /// Ends all sessions. Statements that are still running on the server are cancelled.
     fn call_off(&mut self) -> Stage {
         self.thread.call_off(&mut self.clients);
         self.clients.iter_mut().for_each(Client::disconnect);
         Stage::Ended
     }
 
-    /// Runs the event loop. It is a function of its own, so that it has the registers to itself.
+    /// Runs the event loop. It is a separate function, so that the compiler can use all registers for it.
     #[inline(never)]
     fn serve_while(&mut self, is_unfinished: impl Fn(&Thread<'a, M, S>) -> bool) -> Served {
         let mut ready = S::Ready::default();
@@ -145,7 +146,7 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         Served::Failed
     }
 
-    /// Serves what has happened, or waits until something does.
+    /// Serves the clients for which something has happened. If nothing has happened, waits until something does.
     #[inline(always)]
     fn serve(&mut self, ready: &mut S::Ready) -> io::Result<()> {
         if self.thread.sockets.are_connecting() {
@@ -188,11 +189,12 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         }
     }
 
-    /// Hands a second over that has ended without an event, and sets the time of the next such look.
+    /// Reports a second that has ended although no event came, checks whether an alarm has ended the load, and sets the
+    /// time of the next such check.
     #[inline(never)]
     fn look_up(&mut self) -> io::Result<()> {
         let now = self.thread.shell.now();
-        // An alarm that comes before the load cuts it when it begins.
+        // An alarm that comes before the load shortens the load when it begins.
         if let Some(end) = self.thread.shared.alarm_at().filter(|_| self.stage == Stage::Loading) {
             self.cut(end);
         }
@@ -201,12 +203,14 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         self.thread.shell.look_up_at(now + PATIENCE.as_nanos() as Nanos)
     }
 
-    /// Begins to make queued connections, and gives those up whose time is over, for which no event comes.
+    /// Begins to make connections that are queued. Also gives up connections whose time limit is over, since no event
+    /// reports that.
     #[inline(never)]
     fn go_on_connecting(&mut self) {
         M::connecting(&mut self.thread, &mut self.clients);
         let target = self.thread.plan.target.as_ref();
-        // A client that is refused may queue again at once: it has to wait for the next round.
+        // A client whose connection is refused may enter the queue again at once. It then has to wait for the next
+        // round.
         for _ in 0..self.thread.sockets.queued() {
             let Some(index) = self.thread.sockets.next_in_queue() else { break };
             let client = &mut self.clients[index];
@@ -237,18 +241,19 @@ impl<'a, M: Mode<S>, S: Shell> Worker<'a, M, S> {
         }
     }
 
-    /// Goes on with clients whose time has come.
+    /// Lets clients go on whose time has come.
     #[inline(never)]
     fn wake(&mut self) {
         let now = self.thread.shell.now();
-        // Before a timer is taken: a client that waits is not busy at the end of a period.
+        // The counts are reported before a client is woken, because a client that waits for a time does not count as
+        // busy at the end of a period.
         self.thread.roll(now);
         while let Some(index) = self.thread.timers.pop(now) {
             self.thread.act(&mut self.clients[index], now);
         }
     }
 
-    /// Goes on with clients that yielded; a client that yields again waits for the next round.
+    /// Lets clients go on that let other clients be served first. A client that yields again waits for the next round.
     #[inline(never)]
     fn resume(&mut self) {
         for index in self.thread.timers.take_turns() {

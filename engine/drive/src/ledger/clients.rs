@@ -1,4 +1,5 @@
-//! The totals of each client of a staged run, for sysbench's reports on how evenly the clients shared the work.
+//! The totals of each client of a sysbench run. sysbench's reports show from them how evenly the clients shared the
+//! work.
 
 use super::own::ModeCounts;
 
@@ -6,9 +7,10 @@ use super::own::ModeCounts;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientTotals {
     pub transactions: u64,
-    /// The time in transactions, nanoseconds.
+    /// The time that the client has spent in transactions, in nanoseconds.
     pub busy_ns: u64,
-    /// The shortest and the longest transaction, nanoseconds; 0 without any transaction.
+    /// The duration of the client's shortest transaction, in nanoseconds; 0 without any transaction. The longest is in
+    /// the next field.
     pub shortest_ns: u64,
     pub longest_ns: u64,
 }
@@ -33,10 +35,10 @@ impl ClientTotals {
     }
 }
 
-/// The totals of consecutive clients.
+/// The totals of several clients with consecutive numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PerClient {
-    /// The number of the first of these clients.
+    /// The number of the first of these clients in the whole run.
     first: usize,
     totals: Vec<ClientTotals>,
 }

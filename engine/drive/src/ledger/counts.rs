@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use latency::{Latencies, Moments};
 use workload::queries::Queries;
 
-/// The SQLSTATEs of failures after which a transaction may be tried again.
+/// The SQLSTATEs of the two failures after which a transaction may be tried again.
 pub const SERIALIZATION_FAILURE: &str = "40001";
 pub const DEADLOCK_DETECTED: &str = "40P01";
 
@@ -15,23 +15,27 @@ pub type Failures = BTreeMap<String, u64>;
 /// Counts of transactions by how they ended.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
-    /// Latency of committed transactions from their scheduled start: count, mean, deviation, extremes.
+    /// The latency of committed transactions, from their scheduled start: count, mean, standard deviation and extremes,
+    /// in microseconds.
     pub moments: Moments,
-    /// The time from the scheduled to the actual start of committed transactions. Used only with a rate.
+    /// The time from the scheduled to the actual start of committed transactions, in microseconds. Used only with a
+    /// rate.
     pub lag: Moments,
-    /// Failed transactions by SQLSTATE, including those whose failure ended a client.
+    /// Failed transactions by SQLSTATE, including transactions whose failure aborted their client.
     pub failures: Failures,
-    /// The failures after which the client went on and that are neither serialization failures nor deadlocks.
+    /// Failures after which the client went on and which are neither serialization failures nor deadlocks.
     pub other_failures: u64,
-    /// Transactions that were not started because they were late already.
+    /// Transactions that were skipped, because they were already too late when they could have started.
     pub skipped: u64,
     /// Committed transactions that took longer than the latency limit.
     pub late: u64,
-    /// Transactions that were tried more than once, and the tries beyond their first.
+    /// The number of transactions that were tried more than once. The number of all their tries beyond the first is in
+    /// the next field.
     pub retried: u64,
     pub retries: u64,
     pub queries: Queries,
-    /// Transactions that a sysbench script has counted itself, besides those of the event loop. They have no latency.
+    /// Transactions that a sysbench script has reported by itself, in addition to those that the event loop counts.
+    /// They have no latency.
     pub more_events: u64,
 }
 
@@ -41,17 +45,17 @@ impl Counts {
         self.moments.count
     }
 
-    /// Returns the number of transactions that failed for good, while their clients went on.
+    /// Returns the number of transactions that failed and were not tried again, while their clients went on.
     pub fn failed(&self) -> u64 {
         self.serialization_failures() + self.deadlocks() + self.other_failures
     }
 
-    /// Returns the number of transactions that failed for good by a serialization failure.
+    /// Returns the number of transactions that failed with a serialization failure and were not tried again.
     pub fn serialization_failures(&self) -> u64 {
         self.failures.get(SERIALIZATION_FAILURE).copied().unwrap_or(0)
     }
 
-    /// Returns the number of transactions that failed for good by a deadlock.
+    /// Returns the number of transactions that failed with a deadlock and were not tried again.
     pub fn deadlocks(&self) -> u64 {
         self.failures.get(DEADLOCK_DETECTED).copied().unwrap_or(0)
     }
@@ -61,7 +65,7 @@ impl Counts {
         *self.failures.entry(sqlstate.to_owned()).or_default() += 1;
     }
 
-    /// Counts the tries of one transaction beyond its first.
+    /// Counts the tries of one transaction beyond its first try.
     pub fn add_retries(&mut self, retries: u32) {
         self.retried += u64::from(retries > 0);
         self.retries += u64::from(retries);
@@ -84,17 +88,18 @@ impl Counts {
     }
 }
 
-/// Latency and failures of one command.
+/// The latency and the failures of one command of a script.
 #[derive(Debug, Clone, Default)]
 pub struct Account {
     pub moments: Moments,
-    /// Serialization failures and deadlocks that were not retried, and those that were.
+    /// Serialization failures and deadlocks after which the transaction was not retried. Those after which it was
+    /// retried are in the next field.
     pub failures: u64,
     pub retries: u64,
 }
 
 impl Account {
-    /// Adds another account of the same command.
+    /// Adds the counts that another thread or period has for the same command.
     pub fn merge(&mut self, other: &Account) {
         self.moments.merge(&other.moments);
         self.failures += other.failures;
@@ -102,23 +107,23 @@ impl Account {
     }
 }
 
-/// The account of one script and the accounts of its commands.
+/// The counters of one script and of each of its commands.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptAccount {
     pub whole: Counts,
-    /// The latencies of the script's transactions, if the load has several scripts. Those of a single script are in the
-    /// tally.
+    /// The latencies of the script's transactions, if the load has several scripts. The latencies of a single script
+    /// are in the tally.
     pub latencies: Latencies,
     pub commands: Vec<Account>,
 }
 
 impl ScriptAccount {
-    /// Makes the empty account of a script with this number of commands.
+    /// Makes the empty counters of a script with this number of commands.
     pub(crate) fn new(commands: usize) -> Self {
         Self { commands: vec![Account::default(); commands], ..Self::default() }
     }
 
-    /// Adds another account of the same script.
+    /// Adds the counts that another thread or period has for the same script.
     pub fn merge(&mut self, other: &ScriptAccount) {
         self.whole.merge(&other.whole);
         self.latencies.merge(&other.latencies);

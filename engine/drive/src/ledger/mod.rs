@@ -1,5 +1,5 @@
-//! The ledger: counts transactions, failures and latencies. Each thread has its own; the threads' ledgers are merged
-//! outside the hot path, so that nothing is locked or shared while transactions run.
+//! Counts transactions, failures and latencies. Each thread has counters of its own. They are merged outside the hot
+//! path, so that nothing is locked or shared while transactions run.
 
 mod clients;
 mod counts;

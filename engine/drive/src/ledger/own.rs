@@ -1,24 +1,26 @@
-//! Counters that only one mode of the load has, such as replays. The thread that counts knows their type; code that
-//! reads a report gets them by type with [`Own::get`].
+//! Counters that only one mode of the load has, such as the counters of replays. The thread that counts knows their
+//! type. Code that reads a report gets them by their type with [`Own::get`].
 
 use std::any::Any;
 use std::fmt::Debug;
 
-/// The counters that only one mode of the load has, for a period (a second, or a round of slices) or for a whole run.
+/// The counters that only one mode of the load has, either for a period (one second, or one round of slices) or for a
+/// whole run.
 pub trait ModeCounts: Any + Clone + Debug + Default + Send {
-    /// Adds the counters of another period, or of another thread.
+    /// Adds the counters that the same mode has for another period or in another thread.
     fn merge(&mut self, other: &Self);
 
-    /// Returns counters of the same things, all at zero.
+    /// Returns counters with the same entries as these, all set to zero.
     fn emptied(&self) -> Self {
         Self::default()
     }
 
-    /// Called when all threads have reported a period, to finish its counters, for example to sort entries by time.
+    /// Finishes the counters of a period, for example by sorting entries by time. Called when all threads have reported
+    /// the period.
     fn complete(&mut self) {}
 }
 
-/// The types of the counters that a mode of the load has in addition to those of all modes.
+/// The types of the counters that a mode of the load has in addition to the counters of all modes.
 pub trait Counting {
     /// The mode's counters of one period.
     type Counts: ModeCounts;
@@ -26,17 +28,17 @@ pub trait Counting {
     type Totals: ModeCounts;
 }
 
-/// A mode that has no counters of its own.
+/// The counters of a mode that has no counters of its own.
 impl ModeCounts for () {
     fn merge(&mut self, (): &Self) {}
 }
 
-/// The additional counters of the load's mode, with their type erased; empty if there are none yet.
+/// The additional counters of the load's mode, with their type erased. Empty until the first counters are stored.
 #[derive(Debug, Default)]
 pub struct Own(Option<Box<dyn AnyCounts>>);
 
 impl Own {
-    /// Wraps the counters of this mode.
+    /// Stores the counters of a mode, and erases their type.
     pub fn new<T: ModeCounts>(counts: T) -> Self {
         Self(Some(Box::new(counts)))
     }
@@ -74,7 +76,7 @@ impl Clone for Own {
     }
 }
 
-/// [`ModeCounts`] of any mode, so that the type need not be known.
+/// [`ModeCounts`] as a trait object, for code that does not know the mode of the load.
 trait AnyCounts: Debug + Send {
     fn as_any(&self) -> &dyn Any;
     fn as_any_mut(&mut self) -> &mut dyn Any;
@@ -96,7 +98,7 @@ impl<T: ModeCounts> AnyCounts for T {
         Box::new(self.clone())
     }
 
-    /// Adds the counters of another period. They have the same type, since a run has one mode.
+    /// Adds the counters of another period. `other` has the same type as these counters, since a run has one mode.
     fn merge_any(&mut self, other: &dyn Any) {
         if let Some(other) = other.downcast_ref() {
             self.merge(other);

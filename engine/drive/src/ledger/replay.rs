@@ -1,5 +1,5 @@
-//! Counters of replays: what became of the recorded sessions, and of the statements of each template. Each thread
-//! counts them until its end, apart from the seconds.
+//! The counters of replays: how many recorded sessions ended in which way, and how the statements of each template
+//! ended. Each thread hands over these totals when it ends; the counts of each second are in the tallies.
 
 use std::borrow::Cow;
 
@@ -10,28 +10,28 @@ use ground::random::splitmix64_at;
 use latency::{Latencies, Moments};
 use workload::recorded::{Expected, StatementFailure};
 
-/// The kind of failure of a statement whose recorded SQLSTATE is not known.
+/// The name under which failures are counted if the capture does not contain their SQLSTATE.
 const UNSTATED: &str = "unstated";
 
-/// SQLSTATE of a statement in a transaction that an earlier error has ended.
+/// The SQLSTATE of a statement in a transaction that an earlier error has aborted.
 pub const IN_FAILED_TRANSACTION: &str = "25P02";
 
 /// The totals of a replay.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayTotals {
     pub sessions: SessionCounts,
-    /// Transactions that have ended, however they ended.
+    /// The number of transactions that have ended, by commit or by rollback.
     pub transactions: u64,
-    /// Errors by SQLSTATE: errors that the capture recorded for the same statement, errors that it did not record, and
-    /// recorded errors that did not happen in the replay.
+    /// Errors by SQLSTATE. `expected` are errors that the capture recorded for the same statement, `unexpected` are
+    /// errors that it did not record, and `missing` are recorded errors that did not happen in the replay.
     pub expected: Failures,
     pub unexpected: Failures,
     pub missing: Failures,
-    /// The totals by account.
+    /// The totals of each template of statements.
     pub accounts: Vec<ReplayAccount>,
 }
 
-/// Counts of recorded sessions by how they ended.
+/// The numbers of recorded sessions by how they ended in the replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionCounts {
     /// Sessions that got their connection.
@@ -42,48 +42,47 @@ pub struct SessionCounts {
     pub refused: u64,
     /// Sessions whose connection broke.
     pub lost: u64,
-    /// Sessions that ended a transaction whose beginning was not captured, presumably because it came before the
-    /// capture.
+    /// Sessions whose first COMMIT or ROLLBACK had no transaction to end: the transaction presumably began before the
+    /// capture did.
     pub begun_before: u64,
-    /// Sessions that ended inside a transaction, presumably because its end came after the capture or failed with an
-    /// error.
+    /// Sessions that ended inside a transaction: its end presumably came after the capture, or it failed with an error.
     pub left_open: u64,
 }
 
-/// The totals of the statements of one template.
+/// The totals of all statements of one template. A template stands for statements that differ only in their values.
 #[derive(Debug, Clone, Default)]
 pub struct ReplayAccount {
-    /// Statements that the server has answered, or that lost their connection.
+    /// Statements that the server has answered, or whose connection was lost.
     pub statements: u64,
     /// Rows that the statements returned or changed.
     pub rows: u64,
-    /// The sum of a hash of each execution's rows, which does not depend on the order of executions. It has no meaning
-    /// unless rows were hashed.
+    /// The sum of the hashes of all returned rows, which does not depend on the order in which statements ran.
+    /// Meaningful only if rows were hashed.
     pub hash: u64,
-    /// Statements that returned or changed another number of rows than recorded.
+    /// Statements that returned or changed a different number of rows than recorded.
     pub other_rows: u64,
-    /// Errors by SQLSTATE, as in [`ReplayTotals`].
+    /// Errors by SQLSTATE: expected, unexpected and missing ones, as in [`ReplayTotals`].
     pub expected: Failures,
     pub unexpected: Failures,
     pub missing: Failures,
-    /// Statements, of any template, that come later in a transaction than an error of this template, by the SQLSTATE of
-    /// that error. The first map counts statements that failed with an unrecorded 25P02 because this error aborted
-    /// their transaction. The second counts statements whose recorded 25P02 did not happen because this recorded error
-    /// did not happen.
+    /// Statements of any template that come later in a transaction than an error of this template, by the SQLSTATE of
+    /// that error. `consequences` counts statements that failed with an unrecorded 25P02 because the error aborted
+    /// their transaction. `missing_consequences` counts statements whose recorded 25P02 did not happen because the
+    /// recorded error did not happen.
     pub consequences: Failures,
     pub missing_consequences: Failures,
-    /// The time from sending a statement to its answer, microseconds and as a histogram. Statements with unexpected
-    /// errors are not counted.
+    /// The time from sending a statement to its answer, in microseconds. `times` has the same as a histogram.
+    /// Statements with unexpected errors are not counted.
     pub moments: Moments,
     pub times: Latencies,
 }
 
-/// The errors of a session's transaction from which later errors follow.
+/// The errors of a session's current transaction from which errors of later statements follow.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TransactionErrors {
-    /// The error that ended the transaction, if one did.
+    /// The error that aborted the transaction, if there was one.
     ended_by: Option<Cause>,
-    /// The recorded error that did not come, if there is one.
+    /// The recorded error of this transaction that did not happen in the replay, if there is one.
     missing: Option<Cause>,
 }
 
@@ -100,21 +99,21 @@ impl Cause {
     }
 }
 
-/// The rows that an execution returned or changed.
+/// The number of rows that a statement returned or changed, and their hash.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ReplyRows {
     pub rows: u64,
-    /// The hash of the rows; 0 unless they were hashed.
+    /// The hash of the rows; 0 if rows are not hashed.
     pub hash: u64,
 }
 
 impl ReplayTotals {
-    /// Returns the totals of a replay that has not begun.
+    /// Returns empty totals for a replay with this number of templates.
     pub(crate) fn new(accounts: usize) -> Self {
         Self { accounts: vec![ReplayAccount::default(); accounts], ..Self::default() }
     }
 
-    /// Counts a statement that the server has executed. `errors` are the earlier errors of its transaction.
+    /// Counts a statement that succeeded. `errors` are the errors of earlier statements of its transaction.
     pub(crate) fn succeed(
         &mut self,
         expected: &Expected,
@@ -139,7 +138,7 @@ impl ReplayTotals {
         }
     }
 
-    /// Counts a statement that failed as recorded.
+    /// Counts a statement that failed with its recorded error.
     pub(crate) fn fail_as_recorded(
         &mut self,
         expected: &Expected,
@@ -157,7 +156,8 @@ impl ReplayTotals {
         }
     }
 
-    /// Counts a statement that failed otherwise than recorded. Returns true if that follows from an earlier error.
+    /// Counts a statement that failed with an error that was not recorded. Returns true if this error follows from an
+    /// earlier error of the transaction.
     pub(crate) fn fail(&mut self, expected: &Expected, sqlstate: &str, errors: &mut TransactionErrors) -> bool {
         let account = &mut self.accounts[expected.account];
         account.statements += 1;
@@ -176,14 +176,14 @@ impl ReplayTotals {
         }
     }
 
-    /// Returns the number of statements of all accounts, and of their rows.
+    /// Returns the number of statements of all templates, and the number of their rows.
     pub fn statements(&self) -> (u64, u64) {
         self.accounts
             .iter()
             .fold((0, 0), |(statements, rows), account| (statements + account.statements, rows + account.rows))
     }
 
-    /// Returns the number of statements with another number of rows than recorded.
+    /// Returns the number of statements that returned or changed a different number of rows than recorded.
     pub fn other_rows(&self) -> u64 {
         self.accounts.iter().map(|account| account.other_rows).sum()
     }
@@ -221,7 +221,7 @@ impl ReplayAccount {
         self.times.record(time);
     }
 
-    /// Returns the number of statements that failed otherwise than recorded.
+    /// Returns the number of statements that failed with an error that was not recorded.
     pub fn unexpected(&self) -> u64 {
         self.unexpected.values().sum()
     }
@@ -245,7 +245,7 @@ impl ReplayAccount {
     }
 }
 
-/// Returns the name under which a recorded failure is counted.
+/// Returns the name under which a recorded failure is counted: its SQLSTATE, if the capture has it.
 fn name(failure: &StatementFailure) -> Cow<'_, str> {
     match failure {
         StatementFailure::Code(code) => String::from_utf8_lossy(code),
@@ -306,16 +306,16 @@ mod tests {
         assert!(!totals.fail(&plain(0), "42P01", &mut errors));
         assert!(totals.fail(&plain(1), "25P02", &mut errors));
         assert!(totals.fail(&plain(2), "25P02", &mut errors));
-        // An error as recorded, behind which the capture lacks what followed.
+        // A statement fails as recorded, but the capture lacks the errors of the statements after it.
         let mut errors = TransactionErrors::default();
         totals.fail_as_recorded(&recorded(1, *b"23505"), "23505", 1, &mut errors);
         totals.fail_as_recorded(&recorded(2, *b"25P02"), "25P02", 1, &mut errors);
         assert!(totals.fail(&plain(2), "25P02", &mut errors));
-        // A recorded error that does not come, and what had followed from it.
+        // A recorded error does not happen, and neither do the recorded errors that followed from it.
         let mut errors = TransactionErrors::default();
         totals.succeed(&recorded(1, *b"23505"), ReplyRows::default(), 1, &mut errors);
         totals.succeed(&recorded(2, *b"25P02"), ReplyRows::default(), 1, &mut errors);
-        // A transaction whose beginning is not in the capture.
+        // The capture does not contain the beginning of the transaction.
         assert!(!totals.fail(&plain(2), "25P02", &mut TransactionErrors::default()));
         let [first, second, third] = &totals.accounts[..] else { panic!("{totals:?}") };
         let once = |kind: &str| Failures::from([(kind.to_owned(), 1)]);

@@ -1,5 +1,5 @@
-//! The measurements of one period (a second, or a round of slices): counts, latencies, and the counters that only one
-//! mode of the load has.
+//! The measurements of one period (one second, or one round of slices): counts, latencies, and the counters that only
+//! one mode of the load has.
 
 use ground::clock::{Nanos, seconds};
 use latency::Latencies;
@@ -7,30 +7,33 @@ use latency::Latencies;
 use super::counts::Counts;
 use super::own::{ModeCounts, Own};
 
-/// The measurements of one period: a second, or a round of slices. `T` are the counters that only the load's mode has.
+/// The measurements of one period: one second, or one round of slices. `T` is the type of the counters that only the
+/// load's mode has.
 #[derive(Debug, Clone, Default)]
 pub struct Tally<T = Own> {
     pub counts: Counts,
-    /// Response times of committed transactions, from their scheduled start.
+    /// The response times of committed transactions, measured from their scheduled start.
     pub latencies: Latencies,
-    /// The measurements of how well the load kept to its schedule. Used only with a rate.
+    /// How well the load kept to its schedule. Used only with a rate.
     pub pace: Option<Box<Pace>>,
-    /// The time in which clients took part in this engine's slices. Used only if engines take turns in slices.
+    /// How long clients took part in this engine's slices. Used only if engines take turns in slices.
     pub turn: Option<Turn>,
     pub own: T,
 }
 
-/// The time in which clients took part. Times count from the start of the load.
+/// How long clients took part in this engine's slices. Times count from the start of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// The sum of the times of the clients, nanoseconds. With a rate only the time within the planned slice counts.
+    /// The sum over all clients of the time for which each took part, in nanoseconds. With a rate only the time within
+    /// the planned slice counts.
     pub client_ns: Nanos,
-    /// The first and the last moment at which some client took part.
+    /// The first and the last moment at which any client took part.
     pub span: Option<(Nanos, Nanos)>,
 }
 
 impl Turn {
-    /// Adds the time of clients that took part between `from` and `to`. `client_ns` is the sum of their times.
+    /// Adds the time of clients that took part between `from` and `to`. `client_ns` is the sum of the times of all
+    /// these clients.
     pub fn add(&mut self, client_ns: Nanos, from: Nanos, to: Nanos) {
         self.merge(&Turn { client_ns, span: Some((from, to)) });
     }
@@ -42,22 +45,23 @@ impl Turn {
     }
 }
 
-/// The measures of how a load with a rate kept to its schedule.
+/// Measurements of how well a load with a rate kept to its schedule.
 #[derive(Debug, Clone, Default)]
 pub struct Pace {
-    /// Service times of committed transactions, from their actual start.
+    /// The service times of committed transactions, measured from their actual start.
     pub service: Latencies,
-    /// Schedule lags, from the scheduled to the actual start.
+    /// The schedule lags of committed transactions: the time from the scheduled to the actual start.
     pub lags: Latencies,
-    /// The schedule lags of transactions for which a client was free at the scheduled start, so that the load generator
-    /// and not the server caused the lag.
+    /// The schedule lags of those transactions for which a client was free at the scheduled start. Such a lag is caused
+    /// by the load generator, not by the server.
     pub oversleeps: Latencies,
-    /// The queue at the end of the period or, if engines take turns, at the end of this engine's slice.
+    /// The queue of transactions at the end of the period or, if engines take turns in slices, at the end of this
+    /// engine's slice.
     pub queue: Option<Queue>,
 }
 
 /// The number of transactions whose scheduled start is past but for which no client is free, and the number of clients
-/// that are executing a transaction.
+/// that are running a transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Queue {
     pub waiting: u64,
@@ -65,7 +69,7 @@ pub struct Queue {
 }
 
 impl<T: ModeCounts> Tally<T> {
-    /// Returns an empty tally with the same optional measurements.
+    /// Returns an empty tally that has the same optional measurements as this one.
     pub(crate) fn emptied(&self) -> Self {
         Self {
             pace: self.pace.as_ref().map(|_| Box::default()),
@@ -75,7 +79,7 @@ impl<T: ModeCounts> Tally<T> {
         }
     }
 
-    /// Returns the tally with the type of its mode's counters erased, as reports contain it.
+    /// Converts the tally to the form that reports contain: the type of the mode's own counters is erased.
     pub(crate) fn reported(self) -> Tally {
         let Self { counts, latencies, pace, turn, own } = self;
         Tally { counts, latencies, pace, turn, own: Own::new(own) }
@@ -93,13 +97,13 @@ impl<T> Tally<T> {
 }
 
 impl Tally {
-    /// Returns the average time, in seconds, for which each of `clients` clients took part in this engine's slices;
-    /// `None` if engines do not take turns.
+    /// Returns for how many seconds each of `clients` clients took part in this engine's slices, on average. `None` if
+    /// engines do not take turns in slices.
     pub fn turn_s(&self, clients: usize) -> Option<f64> {
         self.turn.map(|turn| seconds(turn.client_ns) / clients as f64)
     }
 
-    /// Adds the tally of another period.
+    /// Adds the measurements of another period.
     pub fn merge(&mut self, other: &Tally) {
         self.counts.merge(&other.counts);
         self.latencies.merge(&other.latencies);

@@ -1,44 +1,46 @@
-//! Counters of the tasks of applications with pools of connections: what became of each task, and of all together.
+//! Counters of the tasks of applications with connection pools: how each task ended, and the totals of all tasks.
 
 use super::counts::Failures;
 use super::own::ModeCounts;
 use ground::clock::Nanos;
 use latency::{Latencies, Moments};
 
-/// The kind of failure of a task that got no connection in time; the others go by SQLSTATE.
+/// The failure of a task that got no connection in time. Other failures are named by their SQLSTATE.
 pub const POOL_TIMEOUT: &str = "pool-timeout";
 
-/// The kind of failure of a task whose script could not go on.
+/// The failure of a task whose script could not go on, for example because of an error in a command that needs no
+/// server.
 pub const SCRIPT: &str = "script";
 
-/// Responses below this are counted separately, as in the published study.
+/// The limit of the responses that are counted as fast: 5 s, as in the published study that these tasks repeat.
 const HALF_OF_ATTENTION: Nanos = 5_000_000_000;
 
-/// The limits of J. Nielsen's classes of response times: felt as instant, the flow of thought is kept, attention is
-/// kept (Usability Engineering, 1993, chapter 5).
+/// The limits of J. Nielsen's classes of response times (Usability Engineering, 1993, chapter 5): up to 0.1 s a
+/// response feels instant, up to 1 s the user's flow of thought is kept, and up to 10 s the user's attention is kept.
 pub const CLASSES: [Nanos; 3] = [100_000_000, 1_000_000_000, 10_000_000_000];
 
 /// A task that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// The number of the task's application and the task's number in it, both counted from 0.
+    /// The number of the task's application. The number of the task within its application is in the next field. Both
+    /// count from 0.
     pub app: usize,
     pub number: u32,
     /// The time of the task's arrival on the run's clock.
     pub arrived: Nanos,
-    /// The time in the queue of the pool, until the task got a connection or was given up, nanoseconds.
+    /// How long the task waited in the queue of the pool, until it got a connection or was given up, in nanoseconds.
     pub waited: Nanos,
-    /// The time with the connection, nanoseconds; 0 if the task got none.
+    /// How long the task had its connection, in nanoseconds; 0 if it got none.
     pub served: Nanos,
-    /// The number of the application's tasks that had a connection when this one ended. It includes this one if it had
-    /// one.
+    /// The number of the application's tasks that had a connection when this task ended. This task is included if it
+    /// had a connection.
     pub running: usize,
-    /// The kind of failure, if the task failed.
+    /// The name of the failure, if the task failed: an SQLSTATE, [`POOL_TIMEOUT`] or [`SCRIPT`].
     pub failure: Option<Box<str>>,
 }
 
 impl Task {
-    /// Returns the response time: from the task's arrival to its end, nanoseconds.
+    /// Returns the response time, from the task's arrival to its end, in nanoseconds.
     pub fn response(&self) -> Nanos {
         self.waited + self.served
     }
@@ -48,21 +50,21 @@ impl Task {
         self.arrived + self.response()
     }
 
-    /// Returns true if the task failed because it got no connection.
+    /// Returns true if the task failed because it got no connection in time.
     pub fn got_no_connection(&self) -> bool {
         self.failure.as_deref() == Some(POOL_TIMEOUT)
     }
 }
 
-/// The counters of connection pools in one period.
+/// The counters of all connection pools for one period.
 #[derive(Debug, Clone, Default)]
 pub struct PooledTasks {
-    /// The time in the queue and the time with the connection, of completed tasks.
+    /// How long completed tasks waited in the queue. How long they had their connection is in the next field.
     pub queue: Latencies,
     pub service: Latencies,
-    /// The waiting times of tasks that got no connection, microseconds.
+    /// How long the tasks waited that got no connection, in microseconds.
     pub timeouts: Moments,
-    /// The tasks that ended, one by one. They are kept until the run's observer has seen them.
+    /// The tasks that ended in this period. They are kept one by one until the run's observer has seen them.
     pub tasks: Vec<Task>,
 }
 
@@ -87,30 +89,31 @@ impl ModeCounts for PooledTasks {
         self.tasks.extend_from_slice(&other.tasks);
     }
 
-    /// Sorts the tasks by the time of their end.
+    /// Sorts the tasks of the period by the time of their end.
     fn complete(&mut self) {
         self.tasks.sort_by_key(Task::ended);
     }
 }
 
-/// The totals of all tasks of a run. They are exact, since they are not taken from histograms.
+/// The totals of all tasks of a run. They are exact, since they are computed from each response time and not from a
+/// histogram.
 #[derive(Debug, Clone, Default)]
 pub struct Tasks {
-    /// The number of tasks that were to be run.
+    /// The number of tasks that the run was planned to have.
     pub planned: u64,
-    /// Response times of the completed tasks, in the order in which they were counted.
+    /// The response times of the completed tasks, in nanoseconds, in the order in which the tasks were counted.
     responses: Vec<Nanos>,
-    /// Moments of the response times of completed tasks, microseconds.
+    /// The mean and other moments of the completed tasks' response times, in microseconds.
     pub response: Moments,
     pub queue: Moments,
     pub service: Moments,
     pub failures: Failures,
-    /// The waiting times of tasks that got no connection, microseconds.
+    /// How long the tasks waited that got no connection, in microseconds.
     pub timeouts: Moments,
 }
 
 impl Tasks {
-    /// Makes the empty totals of a run with this number of tasks.
+    /// Makes the empty totals of a run that is planned to have this number of tasks.
     pub fn new(planned: u64) -> Self {
         Self { planned, ..Self::default() }
     }
@@ -151,8 +154,8 @@ impl Tasks {
         self.planned.saturating_sub(self.completed() + self.failed())
     }
 
-    /// Returns the median of the response times, microseconds; of an even number the mean of the middle two. `None`
-    /// without any completed task.
+    /// Returns the median of the response times in microseconds. With an even number of tasks it is the mean of the
+    /// middle two. `None` if no task was completed.
     pub fn median(&self) -> Option<f64> {
         let mut sorted = self.responses.clone();
         sorted.sort_unstable();
@@ -165,8 +168,8 @@ impl Tasks {
         self.responses.iter().filter(|response| **response < HALF_OF_ATTENTION).count() as u64
     }
 
-    /// Returns the number of tasks that were completed within each of [`CLASSES`] and not within the one before. The
-    /// last number counts the other completed tasks.
+    /// Returns the number of completed tasks in each class of response times: up to the first limit of [`CLASSES`],
+    /// between each limit and the next, and above the last limit.
     pub fn classes(&self) -> [u64; CLASSES.len() + 1] {
         let mut classes = [0; CLASSES.len() + 1];
         for response in &self.responses {

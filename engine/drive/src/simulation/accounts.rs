@@ -1,4 +1,5 @@
-//! Promises on starts, and on what only one mode counts.
+//! Checks of simulated runs: that the load starts when it should, and that the counters which only one mode has are
+//! right.
 
 use super::extras::clocks;
 use super::promises::Judge;
@@ -12,8 +13,8 @@ use ground::clock::Nanos;
 const MS: Nanos = 1_000_000;
 
 impl Judge<'_> {
-    /// Returns true if the run is expected to reject its start time: the text is no time, or the time is past in a run
-    /// with slices.
+    /// Returns true if the engine is expected to reject the start time of this scenario: the text is not a valid time,
+    /// or the time is past and engines take turns in slices.
     pub fn may_fail_to_start(&self) -> bool {
         let Some(start) = &self.scenario.extras.start else { return false };
         let is_time = start.told.as_ref().is_none_or(|told| told.is_time);
@@ -21,18 +22,19 @@ impl Judge<'_> {
         !is_time || is_past
     }
 
-    /// Checks that a load begins at its planned time, and says how late it began.
+    /// Checks that a load begins at its planned time, and that the engine reports how late it began.
     pub fn judge_begin(&mut self) {
         let (Some(start), Some(began)) = (&self.scenario.extras.start, self.engine.watch.began) else { return };
         let Some(ready_at) = self.engine.watch.ready_at else { return };
         let told_at = start.told.iter().flat_map(|told| &told.parts).map(|(at, _)| *at).max().unwrap_or(0);
         let from = ready_at.max(told_at);
         let (begins, comes) = (self.engine.truth.start, start.comes(from));
-        // Threads get the schedule 20 ms before: a clock that is set after that changes nothing.
+        // Threads get the schedule 20 ms before the start. If the wall clock is set after that, the start does not
+        // move.
         let is_set_late =
             start.set.is_some_and(|(at, _)| at.abs_diff(comes) < 80 * MS || at.abs_diff(start.at) < 80 * MS);
         let patience = 60 * MS * (1 + start.told.iter().map(|told| told.parts.len() as Nanos).sum::<Nanos>());
-        // Seconds since 1970 with decimals are exact to less than a microsecond.
+        // The start time is written as seconds since 1970 with decimals, which are exact to less than a microsecond.
         let is_punctual = (comes.saturating_sub(1000)..=comes + patience).contains(&begins);
         self.promise(is_set_late || is_punctual, || format!("the load began at {begins} ns, planned were {comes} ns"));
         let planned = clocks(start.at, None);

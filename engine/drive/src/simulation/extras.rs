@@ -13,55 +13,57 @@ use ground::random::Random;
 
 const MS: Nanos = 1_000_000;
 
-/// The time that the machine's clocks show when the run's clock shows 0.
+/// The time since 1970 that the machine's wall clock shows when the run's clock shows 0.
 const WALL: Duration = Duration::from_secs(1_795_000_000);
 const MONOTONIC: Nanos = 5_000_000_000_000;
 
-/// Mixed into the seed, so that the random numbers drawn here do not change those drawn elsewhere.
+/// Combined with the seed, so that drawing these features does not change the random numbers of the rest of the
+/// scenario.
 const STREAM: u64 = 0x6a09_e667_f3bc_c908;
 
-/// The features that some runs have and others have not.
+/// The features that some simulated runs have and others do not.
 #[derive(Debug, Clone, Default)]
 pub struct Extras {
     pub start: Option<PlannedStart>,
     pub log: Option<Log>,
     pub notes: Notes,
-    /// The time at which thread 0 stops for ever: it computes without end.
+    /// The time at which thread 0 begins to compute without end.
     pub hangs_at: Option<Nanos>,
-    /// The time at which waits for events begin to fail, and the thread for which the system has no event loop.
+    /// The time at which all waits for events begin to fail. `unmade` is the thread for which the simulated system
+    /// cannot make an event loop.
     pub fails_at: Option<Nanos>,
     pub unmade: Option<usize>,
-    /// The probabilities that some time after a reply the server ends the session, and that it sends an unsolicited
-    /// message.
+    /// The probability that, some time after a reply, the server ends the session. `chatter` is the probability that it
+    /// sends an unsolicited message.
     pub dismissal: f64,
     pub chatter: f64,
     /// True if servers ignore cancel requests.
     pub is_deaf: bool,
-    /// True if programs do rarer things, too: scripts need no server or leave a transaction open; programs like
-    /// sysbench's have two connections, prepare statements, count transactions themselves and end early; and recorded
+    /// True if programs do rarer actions, too. Scripts need no server or leave a transaction open. Programs like
+    /// sysbench's have two connections, prepare statements, count transactions themselves and end early. Recorded
     /// sessions have errors and drop their prepared statements.
     pub is_rich: bool,
     /// True if the run is over once each client has executed the actions that come before its first transaction.
     pub is_command: bool,
-    /// True if the load has no server.
+    /// True if the load does not use a server.
     pub is_alone: bool,
-    /// True if the time of a closed loop runs while its clients connect.
+    /// True if the time of a closed loop begins when its clients begin to connect.
     pub time_includes_connecting: bool,
 }
 
-/// A start that is agreed upon with others.
+/// A start time on which the engines of a run have agreed.
 #[derive(Debug, Clone)]
 pub struct PlannedStart {
-    /// The start on the run's clock, if no clock is set.
+    /// The start on the run's clock, unless the wall clock is set meanwhile.
     pub at: Nanos,
     pub is_wall: bool,
-    /// The time at which the wall clock is set, and the nanoseconds by which it is set.
+    /// The time at which somebody sets the wall clock, and the nanoseconds by which it changes.
     pub set: Option<(Nanos, i64)>,
-    /// The simulated standard input, if the start time is read from there and not from the option.
+    /// The simulated standard input, if the start time is read from it. `None` if the option has the start time.
     pub told: Option<Told>,
 }
 
-/// The simulated standard input: its pieces, and the times at which they arrive.
+/// The simulated standard input: the pieces that arrive, and the times at which they arrive.
 #[derive(Debug, Clone)]
 pub struct Told {
     pub parts: Vec<(Nanos, Input)>,
@@ -76,7 +78,7 @@ pub enum Input {
     Failure,
 }
 
-/// The log of transactions.
+/// The options of the transaction log.
 #[derive(Debug, Clone)]
 pub struct Log {
     pub aggregate: Option<Duration>,
@@ -87,7 +89,7 @@ pub struct Log {
 }
 
 impl Extras {
-    /// Draws the extras of a seed.
+    /// Draws the features of the run with this seed.
     pub fn draw(seed: u64) -> Self {
         let mut draw = Draw(Random::seeded(seed ^ STREAM));
         let start = draw.happens(0.15).then(|| PlannedStart::draw(&mut draw));
@@ -162,7 +164,7 @@ impl PlannedStart {
         }
     }
 
-    /// Returns the start time in the form in which a run's plan holds it.
+    /// Returns the start time as the plan of a run contains it.
     pub fn plan(&self) -> StartAt {
         match (&self.told, self.is_wall) {
             (Some(_), _) => StartAt::Told,
@@ -171,16 +173,17 @@ impl PlannedStart {
         }
     }
 
-    /// Returns the time on the run's clock at which the start comes, not before `from`.
+    /// Returns the time on the run's clock at which the planned start is reached, but not before `from`.
     pub fn comes(&self, from: Nanos) -> Nanos {
         let Some((set_at, by)) = self.set else { return self.at.max(from) };
-        // Before the clock is set it shows the run's time, and after it `by` more.
+        // Before the clock is set it shows the time of the run, and after that it shows `by` more.
         let after = self.at.saturating_add_signed(-by).max(set_at);
         if self.at < set_at && from < set_at { self.at.max(from) } else { after.max(from) }
     }
 }
 
-/// Returns what a machine's clocks show at `now` of the run, if the wall clock is `set`.
+/// Returns the time that each of the machine's clocks shows when the run's clock shows `now`. `set` says when and by
+/// how much the wall clock is set.
 pub fn clocks(now: Nanos, set: Option<(Nanos, i64)>) -> Clocks {
     let by = set.filter(|(at, _)| *at <= now).map_or(0, |(_, by)| by);
     let wall = WALL + Duration::from_nanos(now);
@@ -190,7 +193,7 @@ pub fn clocks(now: Nanos, set: Option<(Nanos, i64)>) -> Clocks {
 }
 
 impl Log {
-    /// Returns the plan of a log in `directory`.
+    /// Returns the options of a transaction log whose files are in `directory`.
     pub fn plan(&self, directory: &Path, throttled: bool) -> LogPlan {
         let name = if self.is_unopened { "missing/log" } else { "log" };
         LogPlan {

@@ -5,45 +5,46 @@ use ground::clock::Nanos;
 
 const MS: Nanos = 1_000_000;
 
-/// The probability of each fault, and the time that things take, nanoseconds.
+/// The probability of each fault, and the durations of actions in nanoseconds.
 #[derive(Debug, Clone)]
 pub struct Faults {
-    /// The probability that a connection is refused, by the listener or the server.
+    /// The probability that a connection is refused, by the listening socket or by the server.
     pub refusal: f64,
-    /// The probability that a connection or a reply never comes.
+    /// The probability that a connection is never made or a reply never arrives.
     pub silence: f64,
-    /// The probability that the listener's queue is full.
+    /// The probability that the queue of the listening socket is full.
     pub crowd: f64,
     /// The probability that a system call is interrupted by a signal.
     pub interruption: f64,
-    /// The probability that a read, a write or a reply is done in parts.
+    /// The probability that a read, a write or a reply is split into several pieces.
     pub fragment: f64,
-    /// The probability that a statement fails with an error.
+    /// The probability that a statement fails when it is executed.
     pub error: f64,
-    /// The probability that a statement cannot be parsed.
+    /// The probability that a statement fails when it is parsed.
     pub rejection: f64,
-    /// The probability that the connection breaks within a reply.
+    /// The probability that the connection breaks in the middle of a reply.
     pub fracture: f64,
-    /// The probability that a reply comes seconds later.
+    /// The probability that a reply arrives seconds late.
     pub stall: f64,
-    /// The probabilities that some time after a reply the server ends the session, and that it sends an unsolicited
-    /// message.
+    /// The probability that, some time after a reply, the server ends the session. `chatter` is the probability that it
+    /// sends an unsolicited message.
     pub dismissal: f64,
     pub chatter: f64,
     /// True if the server ignores cancel requests.
     pub is_deaf: bool,
-    /// The time at which waits for events begin to fail.
+    /// The time at which all waits for events begin to fail.
     pub fails_at: Option<Nanos>,
-    /// The least and the longest service time.
+    /// The shortest and the longest service time.
     pub service: (Nanos, Nanos),
-    /// The longest time by which a thread wakes too late. It is less than the time after which a thread is given up.
+    /// The longest time by which a thread wakes too late. It is shorter than the time after which the main thread stops
+    /// waiting for a thread.
     pub lateness: Nanos,
-    /// The time that a reading of the clock takes.
+    /// The time that it takes to read the clock.
     pub clock_ns: Nanos,
 }
 
 impl Draw {
-    /// Draws the probability of a rare fault, which only some scenarios have.
+    /// Draws the probability of a rare fault. Only some scenarios have the fault; in the others the probability is 0.
     fn fault(&mut self, most: f64) -> f64 {
         if self.happens(0.3) { self.magnitude(most / 100.0, most) } else { 0.0 }
     }

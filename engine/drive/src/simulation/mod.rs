@@ -1,7 +1,9 @@
-//! Simulated runs: the event loop and the main thread in simulated time, with simulated servers and all their faults,
-//! drawn from one seed. Each run is compared with what its programs and servers saw.
+//! Simulated runs: the event loop and the main thread run in simulated time, with simulated servers that show all kinds
+//! of faults. Everything is drawn from one seed. The counts of each run are compared with what its programs and servers
+//! saw.
 //!
-//! `PGTRIAL_SIMULATION=SEED cargo test -p drive simulat` repeats a run, `PGTRIAL_SIMULATION=FIRST..END` makes others.
+//! `PGTRIAL_SIMULATION=SEED cargo test -p drive simulat` repeats the run of one seed; `PGTRIAL_SIMULATION=FIRST..END`
+//! runs other seeds than the tests do.
 
 mod accounts;
 mod extras;
@@ -37,12 +39,12 @@ use ground::random::Random;
 /// The seeds that `cargo test` runs.
 const SEEDS: Range<u64> = 0..3000;
 
-/// Seeds of runs that broke promises before, by what they have found: a client that was given up twice, transactions
-/// that began after the end of the load and in another engine's slice once their connection was ready, an alarm while
-/// clients connect, one in the warm-up of a load with a rate, a failed transaction that was counted twice because its
-/// connection broke as well, a thread that woke late for the start of the load and began transactions in another
-/// engine's slice, clients that skipped starts and then began there, a thread that a simulated interrupt did not reach
-/// while it computed, and a recorded statement whose connection broke behind its error.
+/// Seeds of runs that once broke the promises of `promises.rs`. They found: a client that was aborted twice;
+/// transactions that began after the end of the load, and in another engine's slice, as soon as their connection was
+/// ready; an alarm while clients connected; an alarm in the warm-up of a load with a rate; a failed transaction that
+/// was counted twice because its connection broke as well; a thread that woke late for the start of the load and began
+/// transactions in another engine's slice; clients that skipped starts and then began there; a thread that a simulated
+/// interrupt did not reach while it computed; and a recorded statement whose connection broke after its error.
 const FORMER: [u64; 14] = [
     74,
     230,
@@ -60,13 +62,13 @@ const FORMER: [u64; 14] = [
     412_006_538_033,
 ];
 
-/// The environment variable that names other seeds.
+/// The environment variable that names other seeds to run.
 const VARIABLE: &str = "PGTRIAL_SIMULATION";
 
-/// The real time that a run takes at most, seconds; one that takes longer computes without end.
+/// The longest real time that a run may take, in seconds. A run that takes longer is assumed to compute without end.
 const LONGEST_S: u64 = 60;
 
-/// Runs the engines of a scenario; returns what each counted and what really happened.
+/// Runs the engines of a scenario. Returns for each engine what it counted and what really happened.
 fn simulate(scenario: &Scenario) -> Vec<Engine> {
     let mut chance = Random::seeded(scenario.seed ^ 0x5151_5151);
     let engines = (0..scenario.shards).map(|index| {
@@ -99,8 +101,8 @@ fn simulate(scenario: &Scenario) -> Vec<Engine> {
     engines.collect()
 }
 
-/// Returns what is wrong with the run of a seed, if anything is: the scenario, how to repeat it, and the broken
-/// promises.
+/// Runs the scenario of a seed. Returns `None` if it keeps all promises; otherwise a description of the scenario, of
+/// the broken promises, and of how to repeat the run.
 fn trouble(seed: u64) -> Option<String> {
     let scenario = Scenario::draw(seed);
     let broken = match catch_unwind(AssertUnwindSafe(|| broken_promises(&scenario, &simulate(&scenario)))) {
@@ -118,7 +120,7 @@ fn trouble(seed: u64) -> Option<String> {
     Some(format!("{scenario:#?}\nseed {seed}:\n{lines}repeat it: {VARIABLE}={seed} cargo test -p drive simulat\n"))
 }
 
-/// Returns the seeds that the environment names, or those of each test.
+/// Returns the seeds that the environment variable names, or the seeds that every test runs.
 fn seeds() -> Range<u64> {
     let Ok(text) = std::env::var(VARIABLE) else { return SEEDS };
     let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{VARIABLE} is SEED or FIRST..END, not {text}"));
@@ -128,7 +130,7 @@ fn seeds() -> Range<u64> {
     }
 }
 
-/// Ends the tests if one seed takes for ever.
+/// Ends the tests if the run of one seed takes too long.
 fn watch_for_endless(current: &[AtomicU64]) {
     let mut before: Vec<u64> = Vec::new();
     loop {

@@ -1,4 +1,5 @@
-//! The promises of every run, in all modes: the engine's counts are compared with the truth.
+//! The promises that every simulated run must keep, in all modes. The engine's counts are compared with what really
+//! happened.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +23,8 @@ use ground::clock::{Nanos, nanos};
 const MS: Nanos = 1_000_000;
 
 impl<M: Mode<S>, S: Shell> Worker<'_, M, S> {
-    /// Returns the number of scheduled starts that the clients got and did not give back. Used only with a rate.
+    /// Returns the number of scheduled starts that the clients of this thread took and did not put back. Used only with
+    /// a rate.
     pub fn taken(&self) -> u64 {
         self.thread.throttle.as_ref().map_or(0, Throttle::taken)
     }
@@ -41,7 +43,7 @@ impl<M: Mode<S>, S: Shell> Worker<'_, M, S> {
     }
 }
 
-/// Returns the promises that a scenario's engines broke.
+/// Returns descriptions of the promises that the engines of a scenario broke.
 pub fn broken_promises(scenario: &Scenario, engines: &[Engine]) -> Vec<String> {
     let mut broken = Vec::new();
     for engine in engines {
@@ -106,8 +108,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Checks a run that was given up because a thread hangs: it ended soon after the interrupt, and the transactions
-    /// of the other threads were counted.
+    /// Checks a run that the main thread ended because another thread hung: it ended soon after the interrupt, and the
+    /// transactions of the other threads were counted.
     fn judge_giving_up(&mut self, status: u8) {
         let (engine, hangs_at) = (self.engine, self.scenario.extras.hangs_at);
         self.promise(status == GIVEN_UP, || format!("the program ended with status {status}"));
@@ -131,7 +133,7 @@ impl Judge<'_> {
             || (extras.unmade.is_some() && message.contains("no event loop"))
     }
 
-    /// Checks that an interrupt ends the run, and takes no longer than the cancelling of statements does.
+    /// Checks that an interrupt ends the run soon: it takes no longer than the cancelling of statements.
     fn judge_end(&mut self) {
         self.promise(self.engine.ends.are_over, || "threads were left when the run ended".to_owned());
         let Some(interrupted_at) = self.scenario.interrupt_at.filter(|_| self.engine.ends.was_interrupted) else {
@@ -146,7 +148,7 @@ impl Judge<'_> {
         });
     }
 
-    /// Checks that no client hangs in a scenario in which servers always answer, and that a load with a time limit ends
+    /// Checks that no client hangs if the servers of the scenario always answer, and that a load with a time limit ends
     /// by itself.
     fn judge_progress(&mut self) {
         let (engine, faults) = (self.engine, &self.scenario.faults);
@@ -173,7 +175,7 @@ impl Judge<'_> {
         self.promise(stuck.is_none(), || format!("a client does nothing any more: {stuck:?}"));
     }
 
-    /// Checks that every transaction is counted once, by what became of it.
+    /// Checks that every transaction is counted once, and as what it was: committed, failed or retried.
     fn judge_counts(&mut self, outcome: &Outcome) {
         let (truth, watch) = (&self.engine.truth, &self.engine.watch);
         let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
@@ -229,7 +231,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Checks that response times are no shorter than what servers took, and have the service time within them.
+    /// Checks that response times are not shorter than the time that the servers took, and that they include the
+    /// service time.
     fn judge_times(&mut self, outcome: &Outcome) {
         let tallies = [&outcome.warmup, &outcome.measure, &outcome.drain];
         let response_us: f64 =
@@ -252,8 +255,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Returns the length of the measured part, if it is limited: without the time of the connecting that counts as
-    /// part of it.
+    /// Returns the length of the measured part, or `None` without a limit. If the time of the load includes the
+    /// connecting, the time for connecting is subtracted.
     fn time(&self, outcome: &Outcome) -> Option<Duration> {
         let counts = self.scenario.extras.time_includes_connecting;
         let spent = if counts { Duration::from_secs_f64(outcome.connect_s) } else { Duration::ZERO };
@@ -261,7 +264,7 @@ impl Judge<'_> {
     }
 
     /// Checks that no more transactions ran than the options allow, that no transaction began after the end of the
-    /// load, and that the run ends with its last transaction.
+    /// load, and that the run ended with its last transaction.
     fn judge_limits(&mut self, outcome: &Outcome) {
         let engine = self.engine;
         let is_cut = engine.ends.was_interrupted || engine.ends.was_alarmed || outcome.ended_by_thread.is_some();
@@ -299,7 +302,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Checks that the number of scheduled starts fits the rate.
+    /// Checks that the number of scheduled starts fits the rate of the load.
     fn judge_rate(&mut self, outcome: &Outcome) {
         let interval_ns = match self.scenario.kind {
             Kind::Closed { interval_ns: Some(interval_ns), .. } => interval_ns,
@@ -331,8 +334,8 @@ impl Judge<'_> {
         });
     }
 
-    /// Checks that a scheduled start which one client gives back is given to another client, so that each scheduled
-    /// start ends up begun or skipped. Used only with slices.
+    /// Checks that a scheduled start which one client puts back is taken by another client, so that each scheduled
+    /// start is either begun or skipped. Used only if engines take turns in slices.
     fn judge_starts(&mut self, outcome: &Outcome) {
         let keeps_connections = match self.scenario.kind {
             Kind::Closed { interval_ns: Some(_), reconnect, .. } => !reconnect,
@@ -357,7 +360,7 @@ impl Judge<'_> {
         });
     }
 
-    /// Returns true if nothing goes wrong in the scenario.
+    /// Returns true if the scenario has no faults.
     fn is_quiet(&self) -> bool {
         let faults = &self.scenario.faults;
         let all = [faults.refusal, faults.silence, faults.error, faults.rejection, faults.fracture, faults.stall];
@@ -369,7 +372,7 @@ impl Judge<'_> {
     fn judge_slices(&mut self) {
         let Some(slices) = self.scenario.slices else { return };
         let truth = &self.engine.truth;
-        // A round of the event loop that began in time begins the transactions of all its clients.
+        // If a round of the event loop began in time, the transactions of all clients that it serves may begin.
         let round_ns = MS / 10 * self.scenario.clients as Nanos;
         let is_within = |slice: Slice, at: Nanos| (slice.begins..slice.ends).contains(&at);
         let is_own = |at: &Nanos| {

@@ -1,4 +1,4 @@
-//! The scenario of a simulated run: everything that happens in it is drawn from one seed.
+//! The scenario of a simulated run. Everything that happens in the run is drawn from one seed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -44,13 +44,13 @@ pub struct Scenario {
     pub slices: Option<Slices>,
     pub exit_on_abort: bool,
     pub connect_timeout: bool,
-    /// The time at which an interrupt comes, and the time at which an alarm does.
+    /// The time at which an interrupt comes. `alarm_at` is the time at which an alarm ends the load.
     pub interrupt_at: Option<Nanos>,
     pub alarm_at: Option<Nanos>,
     pub extras: Extras,
 }
 
-/// The mode of the load, and what only it needs.
+/// The mode of the load, with the options that only this mode has.
 #[derive(Debug)]
 pub enum Kind {
     Closed { limit: Limit, interval_ns: Option<f64>, reconnect: bool, wait_for_server: Option<Duration>, thinks: bool },
@@ -59,7 +59,7 @@ pub enum Kind {
     Replayed { pace: ReplayPace, time: Option<Duration> },
 }
 
-/// The generator from which a scenario is drawn.
+/// The random number generator from which a scenario is drawn.
 pub struct Draw(pub Random);
 
 impl Draw {
@@ -71,7 +71,7 @@ impl Draw {
         self.0.range(least as i64, most as i64) as u64
     }
 
-    /// Draws a number between the two, each order of magnitude as often as another.
+    /// Draws a number between `least` and `most`, in which each order of magnitude is equally likely.
     pub fn magnitude(&mut self, least: f64, most: f64) -> f64 {
         least * (most / least).powf(self.0.unit())
     }
@@ -88,7 +88,7 @@ impl Draw {
         self.happens(0.4).then(|| {
             let interval = self.magnitude(0.3, 2e8);
             if interval < 20_000.0 {
-                // So that a start that is skipped costs the simulation no more than it does the engine.
+                // Skipping a start must not cost the simulation more than it costs the engine.
                 faults.clock_ns = 3_000;
             }
             interval
@@ -191,7 +191,7 @@ impl Scenario {
         scenario
     }
 
-    /// Draws slices for some of the loads with a time limit, so that these loads take turns with other engines.
+    /// Draws for some of the loads with a time limit that several engines take turns in slices of time.
     fn draw_slices(&mut self, draw: &mut Draw) {
         let is_timed = match &mut self.kind {
             Kind::Closed { limit: Limit::Time(time), .. } => Some(time),
@@ -208,13 +208,13 @@ impl Scenario {
         self.slices = Some(Slices { length, index, of, seed });
     }
 
-    /// Makes sure that a run whose server may never answer, or which may have to wait for one for ever, is interrupted
-    /// at last.
+    /// Makes sure that a run which may never end is interrupted at some time: its server may never answer, or its
+    /// clients may wait for a server for ever.
     fn end_what_never_ends(&mut self, draw: &mut Draw) {
         self.interrupt_at = Some(self.interrupt_at.unwrap_or(20_000 * MS + draw.within(0, 5000) * MS));
     }
 
-    /// Removes the extras that do not belong to the kind of load.
+    /// Removes the features that the kind of load cannot have.
     fn keep_extras_that_fit(&mut self) {
         let is_script = matches!(self.kind, Kind::Closed { .. } | Kind::Pooled { .. });
         let is_staged = matches!(self.kind, Kind::Staged(_));
@@ -250,7 +250,7 @@ impl Scenario {
         }
     }
 
-    /// Returns the plan of one engine, which writes its logs to a directory.
+    /// Returns the plan of one engine, whose logs are written to `directory`.
     pub fn plan(&self, index: usize, directory: &Path) -> Plan {
         let shard = Shard { index, of: self.shards };
         let (part, apps) = match self.kind {
@@ -317,10 +317,10 @@ impl Scenario {
     }
 }
 
-/// The accounts of recorded statements.
+/// The names of the two templates of recorded statements.
 const ACCOUNTS: [&str; 2] = ["one", "other"];
 
-/// A machine without variables and files.
+/// A machine that has neither environment variables nor files.
 struct Bare;
 
 impl Environment for Bare {
@@ -337,7 +337,7 @@ impl Environment for Bare {
     }
 }
 
-/// Returns the target of the simulated server. No socket leads there.
+/// Returns the address of the simulated server. No real socket is connected to it.
 fn target(has_timeout: bool) -> Arc<Target> {
     let timeout = if has_timeout { " connect_timeout=2" } else { "" };
     let given =

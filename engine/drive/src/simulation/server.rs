@@ -1,12 +1,12 @@
-//! A simulated server's side of a session: it reads the client's messages, executes statements of a few kinds, and
-//! fails in all the ways that servers fail.
+//! The server's end of a simulated session. It reads the client's messages, executes a few kinds of statements, and
+//! fails in all the ways in which servers fail.
 
 use std::collections::BTreeMap;
 
 use super::world::{LineEnd, World};
 use ground::clock::Nanos;
 
-/// The errors that a statement meets, and whether the session ends with each.
+/// The errors with which statements fail. The flag is true if the error also ends the session.
 const ERRORS: [(&str, bool); 7] = [
     ("40001", false),
     ("40001", false),
@@ -17,27 +17,27 @@ const ERRORS: [(&str, bool); 7] = [
     ("57P01", true),
 ];
 
-/// The SQLSTATEs with which a server refuses a client.
+/// The SQLSTATEs of the errors with which a server refuses a connection.
 const REFUSALS: [&str; 3] = ["53300", "57P03", "28P01"];
 
-/// The server's side of one session.
+/// The server's end of one session.
 pub struct SimulatedSession {
     pub process: u32,
     incoming: Vec<u8>,
     is_started: bool,
-    /// The transaction status, as in ReadyForQuery.
+    /// The transaction status that ReadyForQuery reports.
     status: u8,
-    /// The texts of prepared statements by the statement's name.
+    /// The texts of prepared statements, by the names of the statements.
     parsed: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The text and the first parameter of the portal.
+    /// The statement text and the first parameter of the portal.
     portal: (Vec<u8>, Vec<u8>),
-    /// True if messages are passed over up to Sync, because of an error.
+    /// True if an error has occurred, after which the server ignores all messages until the next Sync.
     fails: bool,
     reply: Vec<u8>,
     busy_until: Nanos,
-    /// True if the server says nothing any more.
+    /// True if the server has stopped answering.
     is_silent: bool,
-    /// True if the session ends with the reply.
+    /// True if the session ends after the current reply.
     is_ending: bool,
 }
 
@@ -58,12 +58,12 @@ impl SimulatedSession {
         }
     }
 
-    /// Returns true if the client waits for a part of the reply that is not there at `now`.
+    /// Returns true if the client is still waiting at `now` for a part of the reply.
     pub fn is_busy(&self, now: Nanos) -> bool {
         self.is_silent || self.busy_until > now
     }
 
-    /// Returns true if the session's status is that of a transaction.
+    /// Returns true if the session is in a transaction.
     pub fn is_in_transaction(&self) -> bool {
         self.status != b'I'
     }
@@ -92,7 +92,7 @@ impl SimulatedSession {
         self.put(b'T', &body);
     }
 
-    /// Writes the description of a statement: its parameter, and its columns.
+    /// Writes the description of a statement to the reply: its parameter and its columns.
     fn put_statement(&mut self, text: &[u8]) {
         self.put(b't', &[0, 0]);
         if Self::has_row(text) { self.put_description() } else { self.put(b'n', &[]) }
@@ -105,7 +105,7 @@ impl SimulatedSession {
         self.put(b'D', &body);
     }
 
-    /// Begins a session, or refuses it.
+    /// Begins a session, or refuses it with the SQLSTATE `refusal`.
     fn start(&mut self, refusal: Option<&str>) {
         if let Some(sqlstate) = refusal {
             self.put_error("FATAL", sqlstate);
@@ -120,12 +120,13 @@ impl SimulatedSession {
         self.put_ready();
     }
 
-    /// Returns true if the text returns a row.
+    /// Returns true if the statement with this text returns a row.
     fn has_row(text: &[u8]) -> bool {
         text.starts_with(b"SELECT")
     }
 
-    /// Executes a statement, which `failure` may meet. `is_text`: its description is part of the reply.
+    /// Executes a statement. If `failure` is given, the statement fails with this error. If `is_text` is true, the
+    /// reply includes the description of the result's columns.
     fn execute(&mut self, text: &[u8], value: &[u8], is_text: bool, failure: Option<(&str, bool)>) {
         let ends = text.starts_with(b"END") || text.starts_with(b"ROLLBACK");
         let failure = if self.status == b'E' && !ends { Some(("25P02", false)) } else { failure };
@@ -162,7 +163,8 @@ impl SimulatedSession {
         self.put(b'C', tag);
     }
 
-    /// Returns the next whole message of the client: its type, 0 for the first, and its body.
+    /// Returns the next complete message of the client: its type and its body. The first message of a session has no
+    /// type, which is returned as 0.
     fn next_message(&mut self) -> Option<(u8, Vec<u8>)> {
         let head = usize::from(self.is_started);
         let length: [u8; 4] = self.incoming.get(head..head + 4)?.try_into().ok()?;
@@ -176,7 +178,7 @@ impl SimulatedSession {
 }
 
 impl World {
-    /// Receives bytes of the client, and answers the messages that are complete.
+    /// Receives bytes from the client, and answers the messages that are complete.
     pub fn serve(&mut self, strand: usize, id: usize, bytes: &[u8]) {
         let session = &mut self.strands[strand].lines[id].session;
         session.incoming.extend_from_slice(bytes);
@@ -274,7 +276,7 @@ impl World {
         }
     }
 
-    /// Sends the reply that is complete; with `is_rollback` it is one to statements.
+    /// Sends the reply, which is complete. `is_rollback` is given if the reply answers statements.
     fn reply(&mut self, strand: usize, id: usize, is_rollback: Option<bool>) {
         let faults = self.faults.clone();
         let mut service = self.time(faults.service.0, faults.service.1);
@@ -294,7 +296,7 @@ impl World {
         session.busy_until = at;
         let (is_ending, status) = (session.is_ending, session.status);
         if is_ending {
-            // A session that ends says nothing after its error.
+            // A session that ends sends nothing after its error.
             let error = reply.windows(6).position(|window| window == b"SFATAL").map_or(0, |at| at - 5);
             let length = u32::from_be_bytes([reply[error + 1], reply[error + 2], reply[error + 3], reply[error + 4]]);
             reply.truncate(error + 1 + length as usize);
@@ -325,7 +327,7 @@ impl World {
         }
     }
 
-    /// Draws whether the server sends an unsolicited message after a reply, and whether it ends the session.
+    /// Draws whether the server sends an unsolicited message after a reply, and whether it then ends the session.
     fn say_more(&mut self, strand: usize, id: usize) {
         let (chats, dismisses) = (self.happens(self.faults.chatter), self.happens(self.faults.dismissal));
         if !chats && !dismisses {
@@ -348,7 +350,7 @@ impl World {
         }
     }
 
-    /// Delivers a reply, in several parts if the network divides it.
+    /// Sends a reply to the client, in several pieces if the simulated network splits it.
     fn send(&mut self, strand: usize, id: usize, mut at: Nanos, mut reply: Vec<u8>, commits: Option<Nanos>) {
         while self.happens(self.faults.fragment) && reply.len() > 1 {
             let rest = reply.split_off(self.chance.range(1, reply.len() as i64 - 1) as usize);
@@ -361,13 +363,13 @@ impl World {
         self.deliver(strand, id, at, reply, commits);
     }
 
-    /// Serves a cancel request, for the session of a server process, of a thread that ends.
+    /// Handles a cancel request for the session of a server process. The thread to which the session belongs is ending.
     pub fn cancel(&mut self, process: u32) {
         self.strands[process as usize / 1_000_000].is_called_off = true;
         self.break_off(process);
     }
 
-    /// Serves a cancel request for the session of a server process.
+    /// Handles a cancel request for the session of a server process.
     pub fn break_off(&mut self, process: u32) {
         let (strand, id) = (process as usize / 1_000_000, process as usize % 1_000_000);
         if self.happens(self.faults.silence) {
@@ -378,14 +380,15 @@ impl World {
         if !session.is_busy(now) {
             return;
         }
-        // What was sent of the reply stays; the session is as if it had ended.
+        // The part of the reply that was already sent still arrives. After it the session looks to the client as if the
+        // server had closed it.
         let at = now + 100_000;
         self.withdraw(strand, id);
         self.end_line(strand, id, at, LineEnd::Closed);
     }
 }
 
-/// Returns the first parameter of a Bind message, behind its names.
+/// Returns the first parameter of a Bind message. `rest` is the message after the names of portal and statement.
 fn first_parameter(rest: &[u8]) -> Vec<u8> {
     let number = |at: usize| rest.get(at..at + 2).map_or(0, |two| usize::from(u16::from_be_bytes([two[0], two[1]])));
     let formats = number(0);
@@ -399,7 +402,7 @@ fn first_parameter(rest: &[u8]) -> Vec<u8> {
     rest.get(at + 6..at + 6 + length.max(0) as usize).map(<[u8]>::to_vec).unwrap_or_default()
 }
 
-/// Returns true if one of the messages is an ErrorResponse.
+/// Returns true if one of the messages in the reply is an ErrorResponse.
 fn reply_has_error(reply: &[u8]) -> bool {
     wire::frame::messages(reply).any(|(kind, _)| kind == b'E')
 }

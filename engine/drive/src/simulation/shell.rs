@@ -1,5 +1,6 @@
-//! The shell of a simulated thread, its connections, and the runtime of all simulated threads. Whenever the main thread
-//! waits for reports, the other threads go on by one step each, in the order of their times.
+//! The simulated operating system: the shell and the connections of each simulated thread, and the runtime of all of
+//! them. Whenever the main thread waits for reports, the other threads each go on by one step, in the order of their
+//! times.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -29,14 +30,14 @@ use wire::params::Params;
 use wire::{Backend, OpenError};
 use workload::Workload;
 
-/// The number of steps of threads after which a run counts as one that does not end.
+/// The number of steps of threads after which the test assumes that a run does not end.
 const MOST_STEPS: u64 = 3_000_000;
 
 /// The shell of one simulated thread.
 pub struct SimulatedShell<'run> {
     network: SimulatedNetwork,
-    /// The time at which the main thread has noticed the interrupt. It then tells all threads, even one that computes
-    /// meanwhile.
+    /// The time at which the main thread notices the interrupt. From then on all threads are told that the run has
+    /// ended, even if they are computing.
     ends: Option<(Nanos, &'run Shared)>,
 }
 
@@ -178,7 +179,7 @@ impl Shell for SimulatedShell<'_> {
     }
 }
 
-/// The panic of a program that was ended with this exit status.
+/// The panic that stands for the end of the whole program with this exit status.
 pub struct GivenUp(pub u8);
 
 /// The runtime of simulated threads.
@@ -191,30 +192,32 @@ pub struct SimulatedRuntime<'run> {
     alarm: Option<&'run AtomicBool>,
     alarm_at: Option<Nanos>,
     steps: RefCell<u64>,
-    /// The time at which the wall clock is set, and by how much.
+    /// The time at which somebody sets the wall clock, and the nanoseconds by which it changes.
     set: Option<(Nanos, i64)>,
     input: RefCell<VecDeque<(Nanos, Input)>>,
     hangs_at: Option<Nanos>,
-    /// The thread for which the system has no event loop.
+    /// The number of the thread for which the simulated system cannot make an event loop.
     unmade: Option<usize>,
 }
 
 /// A simulated thread. It goes on by one step each time that its closure is called.
 struct SimulatedThread<'run> {
     strand: usize,
-    /// True if the thread has nothing to do until the main thread has done something.
+    /// True if the thread has nothing to do until the main thread has acted.
     is_parked: bool,
-    /// The closure that makes the thread go on and returns true at its end. `None`: the thread has ended.
+    /// The closure that makes the thread go on by one step. It returns true when the thread ends. `None`: the thread
+    /// has ended.
     go_on: Option<Box<dyn FnMut() -> bool + 'run>>,
 }
 
-/// Returns the time at which something happens next for a thread.
+/// Returns the time of the next event for a thread.
 fn next_moment(strand: &Strand) -> Nanos {
     strand.idle_until.unwrap_or(strand.now).max(strand.now)
 }
 
 impl<'run> SimulatedRuntime<'run> {
-    /// Makes a runtime without threads; an interrupt and an alarm come at these times.
+    /// Makes a runtime that has no threads yet. `interrupt_at` and `alarm_at` are the times at which the interrupt and
+    /// the alarm come.
     pub fn new(
         shared: &'run Shared,
         interrupt_at: Option<Nanos>,
@@ -254,8 +257,8 @@ impl<'run> SimulatedRuntime<'run> {
         }
     }
 
-    /// Returns the thread that goes on next: its index, the time at which it goes on, and the time at which another
-    /// thread does.
+    /// Returns the thread that goes on next: its index, and the time at which it goes on. The third value is the time
+    /// at which the next other thread goes on.
     fn next_thread(&self) -> Option<(usize, Nanos, Nanos)> {
         let threads = self.threads.borrow();
         let runnable = threads.iter().enumerate().filter(|(_, thread)| thread.go_on.is_some() && !thread.is_parked);
@@ -268,7 +271,7 @@ impl<'run> SimulatedRuntime<'run> {
         Some((place, time, times.get(1).map_or(Nanos::MAX, |(time, _)| *time)))
     }
 
-    /// Goes on with one thread, whose waits last no longer than `horizon`.
+    /// Makes one thread go on by one step. Its waits end at `horizon` at the latest.
     fn go_on(&self, place: usize, horizon: Nanos) {
         *self.steps.borrow_mut() += 1;
         assert!(*self.steps.borrow() < MOST_STEPS, "the run does not end");

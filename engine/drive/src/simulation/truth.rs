@@ -1,35 +1,38 @@
-//! The truth about a simulated run: what really happened, as its programs and servers saw it. The engine's counts are
-//! compared with it.
+//! The record of what really happened in a simulated run, as its programs and servers saw it. The tests compare the
+//! engine's counts with it.
 
 use std::collections::BTreeMap;
 
 use ground::clock::Nanos;
 
-/// The clients by thread and index there.
+/// What really happened in a simulated run. Clients are identified by the index of their thread and their index in the
+/// thread.
 #[derive(Debug, Default)]
 pub struct Truth {
     pub clients: BTreeMap<(usize, usize), ClientTruth>,
-    /// The thread whose clients' programs are being made, and how many it has.
+    /// The index of the thread for whose clients programs are being made, and the number of programs that it has so
+    /// far.
     pub making: (usize, usize),
     /// The last moment at which something happened on a connection.
     pub last_activity: Nanos,
-    /// The time at which the load was to start, and the times at which its transactions did.
+    /// The time at which the load was planned to start. `starts` has the times at which its transactions started.
     pub start: Nanos,
     pub starts: Vec<Nanos>,
-    /// The number of scheduled starts that clients of threads that have ended got and did not give back. Used only with
-    /// a rate.
+    /// The number of scheduled starts that clients took and did not put back, in the threads that have ended. Used only
+    /// with a rate.
     pub taken: u64,
     /// The lines that threads printed.
     pub lines: Vec<String>,
-    /// Transactions that programs have counted themselves, and statements.
+    /// The number of transactions that programs have counted by themselves. `more_queries` is the number of such
+    /// statements.
     pub more_events: u64,
     pub more_queries: u64,
     pub replay: ReplayTruth,
-    /// Descriptions of the errors that were found.
+    /// Descriptions of the errors of the engine that were found.
     pub defects: Vec<String>,
 }
 
-/// The transactions of one client.
+/// What really happened to the transactions of one client.
 #[derive(Debug, Clone, Default)]
 pub struct ClientTruth {
     /// The client's number in the whole run.
@@ -37,29 +40,29 @@ pub struct ClientTruth {
     /// The last moment at which the client used its connection.
     pub last_activity: Nanos,
     pub committed: u64,
-    /// Transactions that were not committed, and after which the client began another one.
+    /// The number of transactions that were not committed, and after which the client began another transaction.
     pub given_up: u64,
     pub retries: u64,
-    /// True if a transaction is under way.
+    /// True if a transaction has begun and has not ended.
     pub is_open: bool,
-    /// The number of tries of the transaction under way beyond the first.
+    /// The number of tries of the current transaction beyond its first try.
     tries: u64,
     pub most_tries: u64,
     /// True if the next statement that the client sends is the last one of its transaction.
     pub is_last: bool,
-    /// True if each statement counts as a transaction of the client, even within an open transaction block, as in
-    /// replays.
+    /// True if each statement counts as a transaction of the client, even within an open transaction block. This holds
+    /// for replays.
     pub ends_anywhere: bool,
-    /// The time that servers took for committed transactions.
+    /// The total time that servers took for the committed transactions.
     pub service: Nanos,
     service_so_far: Nanos,
-    /// The number of readings of the clock at the time when the last answer was read.
+    /// How often the thread had read the clock when it read the last answer.
     pub readings: Option<u64>,
-    /// The connection that its program uses now, if it has several.
+    /// The number of the connection that the program uses now, if the program has several connections.
     pub line: Option<usize>,
 }
 
-/// The truth about recorded sessions and statements, as their programs saw it.
+/// What really happened to recorded sessions and statements, as their programs saw it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReplayTruth {
     pub begun: u64,
@@ -67,17 +70,20 @@ pub struct ReplayTruth {
     pub refused: u64,
     pub lost: u64,
     pub succeeded: u64,
-    /// Statements that failed as recorded, otherwise, and not though it was recorded; those with other rows.
+    /// `expected` counts statements that failed as recorded, `unexpected` statements that failed with an error that was
+    /// not recorded, `missing` statements whose recorded error did not happen, and `other_rows` statements with a
+    /// different number of rows than recorded.
     pub expected: u64,
     pub unexpected: u64,
     pub missing: u64,
     pub other_rows: u64,
-    /// Unexpected errors that follow from an earlier error.
+    /// The number of unexpected errors that follow from an earlier error of the same transaction.
     pub consequences: u64,
 }
 
 impl Truth {
-    /// Registers the program of client `number`, which is made next, and returns its place among the programs.
+    /// Registers the program of client `number`, which is made next. Returns the indexes of its thread and of the
+    /// client in the thread.
     pub fn place(&mut self, number: usize) -> (usize, usize) {
         let place = self.making;
         self.making.1 += 1;
@@ -89,7 +95,7 @@ impl Truth {
         self.clients.entry(place).or_default()
     }
 
-    /// Notes that the last answer of a transaction has been read.
+    /// Records that the last answer of a transaction has been read, so that the transaction is committed.
     pub fn commit(&mut self, strand: usize, token: usize, service: Nanos) {
         let client = self.client((strand, token));
         client.service_so_far += service;
@@ -106,20 +112,20 @@ impl Truth {
         }
     }
 
-    /// Notes that a client uses its connection.
+    /// Records that a client uses its connection at `now`.
     pub fn note_activity(&mut self, place: (usize, usize), now: Nanos) {
         self.last_activity = self.last_activity.max(now);
         self.client(place).last_activity = now;
     }
 
-    /// Returns the sum over the clients.
+    /// Returns the sum of a number over all clients.
     pub fn sum(&self, of: impl Fn(&ClientTruth) -> u64) -> u64 {
         self.clients.values().map(of).sum()
     }
 }
 
 impl ClientTruth {
-    /// Notes that the program is about to begin a transaction.
+    /// Records that the program is about to begin a transaction.
     pub fn begin(&mut self) {
         self.given_up += u64::from(std::mem::take(&mut self.is_open));
         (self.tries, self.is_last, self.service_so_far) = (0, false, 0);
@@ -137,12 +143,12 @@ impl ClientTruth {
         (self.is_last, self.service_so_far) = (false, 0);
     }
 
-    /// Notes that the client leaves: its transaction does not count.
+    /// Records that the client leaves the load: its current transaction does not count.
     pub fn leave(&mut self) {
         self.is_open = false;
     }
 
-    /// Notes that the transaction under way is committed.
+    /// Records that the current transaction is committed.
     pub fn commit(&mut self) {
         if std::mem::take(&mut self.is_open) {
             self.committed += 1;

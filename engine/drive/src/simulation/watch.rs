@@ -1,4 +1,4 @@
-//! The reports of one engine of a simulated run, and how the run ended.
+//! The reports that one engine of a simulated run has made, and how its run ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,49 +9,50 @@ use crate::ledger::tasks::PooledTasks;
 use crate::outcome::{Abortion, Began, Cause, Observer, Outcome, RunError, Tick};
 use ground::clock::{Nanos, Phase};
 
-/// The reports of one engine, and what really happened.
+/// The reports of one engine of a simulated run, and what really happened.
 pub struct Engine {
     pub outcome: Result<Outcome, RunError>,
     pub watch: Watch,
     pub truth: Truth,
     pub ends: Ends,
-    /// The logs of its threads.
+    /// The transaction logs of the engine's threads.
     pub logs: Vec<String>,
     pub clients: usize,
 }
 
-/// The way in which a run ended.
+/// How a run ended.
 pub struct Ends {
     pub ended: Nanos,
-    /// True if the run's threads had ended when the run had.
+    /// True if all threads of the run had ended when the run ended.
     pub are_over: bool,
     pub was_interrupted: bool,
     pub was_alarmed: bool,
-    /// The exit status of a program that was ended because threads did not.
+    /// The exit status with which the program was ended because its threads did not end. `None` if they did.
     pub given_up: Option<u8>,
 }
 
-/// The events that an observer has seen.
+/// The events that the observer of a simulated run has received.
 #[derive(Default)]
 pub struct Watch {
-    /// Clients that were given up, and those among them that got no connection.
+    /// The clients that were aborted. The field after it has those of them that got no connection.
     pub aborted: BTreeSet<usize>,
     pub unconnected: u64,
-    /// Clients that were given up because of their programs, not counted by an SQLSTATE.
+    /// The clients that were aborted by their programs, so that no SQLSTATE counts them.
     pub stopped: BTreeSet<usize>,
-    /// The number of notes that statements may still be running.
+    /// The number of notes which say that statements may still be running.
     pub left_running: usize,
     pub ticks: BTreeMap<Phase, Tally>,
-    /// The number of times that each task ended, and the response times of those that were completed.
+    /// The number of times that each task ended, which must be 1. `responses` has the response times of the completed
+    /// tasks.
     pub tasks: BTreeMap<(usize, u32), usize>,
     pub responses: Vec<Nanos>,
-    /// The time at which the clients were ready, and the time at which the load began.
+    /// The time at which all clients were ready. `began` is the time at which the load began.
     pub ready_at: Option<Nanos>,
     pub began: Option<Began>,
-    /// If the run was given up because threads did not end: the number of committed transactions, and the number of
-    /// clients that had not finished.
+    /// If the main thread ended the run because other threads did not end: the number of committed transactions, and
+    /// the number of clients that had not finished.
     pub stuck: Option<(u64, usize)>,
-    /// Descriptions of the errors that were found.
+    /// Descriptions of the errors of the engine that were found.
     pub defects: Vec<String>,
 }
 
@@ -98,5 +99,5 @@ impl Observer for Watch {
     }
 }
 
-/// The exit status of a program whose threads do not end.
+/// The exit status of a program that ends because its threads do not end.
 pub const GIVEN_UP: u8 = 77;

@@ -1,5 +1,5 @@
-//! The world of a simulated run: its time, the threads that live in it, and their connections. A simulated run takes
-//! place in one thread of the test, so the world is that thread's.
+//! The world of a simulated run: its time, its threads, and their connections. A simulated run takes place in one
+//! thread of the test, and the world is a thread-local variable of that thread.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -20,24 +20,24 @@ thread_local! {
     static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
 }
 
-/// Everything outside of the engine.
+/// Everything outside of the engine in a simulated run.
 pub struct World {
     pub faults: Faults,
     pub chance: Random,
     pub strands: Vec<Strand>,
-    /// The time of the main thread.
+    /// The current time of the main thread.
     pub main: Nanos,
     pub truth: Truth,
 }
 
-/// The system around one thread of the engine.
+/// The simulated system around one thread of the engine.
 #[derive(Default)]
 pub struct Strand {
     pub now: Nanos,
-    /// The two times that end a wait: what was set last, and whether it is still to come.
+    /// The two times at which a wait ends: each with the time that was set last, and whether it is still to come.
     alarms: [(Nanos, bool); 2],
     pub lines: Vec<Line>,
-    /// The times at which connections may become ready, each with the number of the connection.
+    /// The times at which connections may become ready, each with the number of its connection.
     edges: BinaryHeap<Reverse<(Nanos, usize)>>,
     /// The time at which a wait returns even if it should last longer, so that the other threads can go on first.
     pub horizon: Nanos,
@@ -47,80 +47,81 @@ pub struct Strand {
     pub has_waited: bool,
     /// The number of times that the thread has read the clock.
     pub readings: u64,
-    /// True if the thread's sessions are being cancelled: no transaction ends any more.
+    /// True if the thread's sessions are being cancelled, so that none of its transactions ends any more.
     pub is_called_off: bool,
 }
 
-/// A connection of a client to its server.
+/// A simulated connection between a client and its server.
 pub struct Line {
     pub token: usize,
     watches_write: bool,
-    /// The time at which the socket is connected or refused; `None`: never.
+    /// The time at which the socket is connected or refused. `None`: this never happens.
     connected_at: Option<Nanos>,
     is_refused: bool,
-    /// The time until which the listener's queue is full, and whether the client has learned that.
+    /// The time until which the queue of the listening socket is full. `is_crowded` is true if the client has learned
+    /// that.
     full_until: Nanos,
     is_crowded: bool,
     inbound: VecDeque<Chunk>,
     end: Option<(Nanos, LineEnd)>,
-    /// The time until which the socket takes nothing more.
+    /// The time until which the socket accepts no more bytes from the client.
     blocked_until: Nanos,
     is_open: bool,
     pub session: SimulatedSession,
 }
 
-/// A piece of bytes from the server, which can be read from `at` on.
+/// A piece of the server's reply, which the client can read from `at` on.
 struct Chunk {
     at: Nanos,
     bytes: Vec<u8>,
     read: usize,
-    /// The time that the server took for the statement, if the last byte commits a transaction for its client.
+    /// If the last byte of this piece commits a transaction: the time that the server took for the statement.
     commits: Option<Nanos>,
 }
 
-/// The way in which a connection ends.
+/// Whether the server has closed or reset a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineEnd {
     Closed,
     Reset,
 }
 
-/// Lets `visit` see the world of this thread.
+/// Calls `visit` with the world of this thread.
 pub fn world<R>(visit: impl FnOnce(&mut World) -> R) -> R {
     WORLD.with_borrow_mut(|world| visit(world.as_mut().expect("a simulated run has a world")))
 }
 
-/// Makes a world for a run; the former one is gone.
+/// Makes the world for a run, in place of the world of the run before.
 pub fn begin(faults: Faults, chance: Random) {
     let world = World { faults, chance, strands: Vec::new(), main: 0, truth: Truth::default() };
     WORLD.set(Some(world));
 }
 
 impl Strand {
-    /// Makes a thread that begins at `now`.
+    /// Makes the system around a thread that begins at `now`.
     pub fn new(now: Nanos) -> Self {
         Self { now, ..Self::default() }
     }
 }
 
 impl World {
-    /// Draws whether something happens that has this probability.
+    /// Draws whether an event happens that has this probability.
     pub fn happens(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.chance.unit() < probability
     }
 
-    /// Draws a time between `least` and `most`, short ones more often.
+    /// Draws a time between `least` and `most`, in which each order of magnitude is equally likely.
     pub fn time(&mut self, least: Nanos, most: Nanos) -> Nanos {
         least + ((most - least) as f64 * self.chance.unit().powi(3)) as Nanos
     }
 
-    /// Lets some time pass for a thread that makes a system call.
+    /// Advances the time of a thread that makes a system call.
     fn pass(&mut self, strand: usize, least: Nanos) {
         let time = self.time(least, 4 * least);
         self.strands[strand].now += time;
     }
 
-    /// Reads the clock of a thread.
+    /// Returns the time that a thread's clock shows. Reading the clock takes some time, too.
     pub fn read_clock(&mut self, strand: usize) -> Nanos {
         let cost = self.faults.clock_ns;
         self.pass(strand, cost);
@@ -128,7 +129,7 @@ impl World {
         self.strands[strand].now
     }
 
-    /// Lets a thread sleep until `at`.
+    /// Makes a thread sleep until `at`.
     pub fn sleep(&mut self, strand: usize, at: Nanos) {
         self.truth.start = at;
         if at > self.strands[strand].now {
@@ -136,7 +137,7 @@ impl World {
         }
     }
 
-    /// Draws how much too late a thread wakes.
+    /// Draws by how much a thread wakes too late.
     fn lateness(&mut self) -> Nanos {
         match self.chance.unit() {
             rare if rare < 0.002 => self.time(0, self.faults.lateness),
@@ -145,7 +146,7 @@ impl World {
         }
     }
 
-    /// Sets one of the times that end a wait.
+    /// Sets one of the two times at which a wait ends.
     pub fn set_alarm(&mut self, strand: usize, alarm: usize, at: Nanos) {
         let alarm = &mut self.strands[strand].alarms[alarm];
         if alarm.0 != at {
@@ -153,7 +154,7 @@ impl World {
         }
     }
 
-    /// Waits for events; their tokens are added to `ready`.
+    /// Waits for events of a thread, and adds their tokens to `ready`.
     pub fn wait(&mut self, strand: usize, ready: &mut Vec<usize>, timeout: Option<Nanos>) {
         self.pass(strand, 500);
         let at_once = self.chance.range(1, 256) as usize;
@@ -197,7 +198,7 @@ impl World {
         }
     }
 
-    /// Begins to connect for a thread; returns the number of the connection, or an error.
+    /// Begins to connect a socket of a thread. Returns the number of the connection, or an error.
     pub fn connect(&mut self, strand: usize) -> io::Result<usize> {
         self.pass(strand, 5_000);
         let now = self.strands[strand].now;
@@ -227,7 +228,7 @@ impl World {
         Ok(id)
     }
 
-    /// Registers a connection with the poll of a thread, which reports it under `token` from now on.
+    /// Registers a connection with the poll of a thread. From now on the poll reports its events under `token`.
     pub fn register(&mut self, strand: usize, id: usize, token: usize, writable: bool) {
         let thread = &mut self.strands[strand];
         let line = &mut thread.lines[id];
@@ -320,7 +321,8 @@ impl World {
         if taken == 0 && !bytes.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
     }
 
-    /// Returns the number of the latest open connection of a client, which is given by its thread and its token.
+    /// Returns the number of the open connection that a client made last. The client is identified by its thread and
+    /// its token.
     pub fn newest_line(&self, (strand, token): (usize, usize)) -> Option<usize> {
         self.strands[strand].lines.iter().rposition(|line| line.token == token && line.is_open)
     }
@@ -330,7 +332,7 @@ impl World {
         self.newest_line(place).is_some_and(|line| self.strands[place.0].lines[line].session.is_in_transaction())
     }
 
-    /// Closes a connection for the client.
+    /// Closes the client's end of a connection.
     pub fn close(&mut self, strand: usize, id: usize) {
         let line = &mut self.strands[strand].lines[id];
         line.is_open = false;
@@ -338,7 +340,7 @@ impl World {
         line.session = SimulatedSession::new(0);
     }
 
-    /// Delivers what the server sends at `at`.
+    /// Makes bytes of the server arrive at `at`.
     pub fn deliver(&mut self, strand: usize, id: usize, at: Nanos, bytes: Vec<u8>, commits: Option<Nanos>) {
         if bytes.is_empty() {
             return;
@@ -348,7 +350,7 @@ impl World {
         thread.edges.push(Reverse((at, id)));
     }
 
-    /// Ends the connection for the server at `at`.
+    /// Ends the server's end of a connection at `at`.
     pub fn end_line(&mut self, strand: usize, id: usize, at: Nanos, end: LineEnd) {
         let thread = &mut self.strands[strand];
         let known = &mut thread.lines[id].end;
@@ -358,7 +360,7 @@ impl World {
         thread.edges.push(Reverse((at, id)));
     }
 
-    /// Removes the bytes that the server has sent and that have not arrived: they will not arrive any more.
+    /// Removes bytes that the server has sent and that have not arrived yet, so that they never arrive.
     pub fn withdraw(&mut self, strand: usize, id: usize) {
         let thread = &mut self.strands[strand];
         let now = thread.now;

@@ -1,4 +1,4 @@
-//! Checks of simulated runs: whether the log of transactions and the notes on clients, which threads write, are correct.
+//! Checks of simulated runs: whether the transaction log and the debugging lines about clients are correct.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,19 +10,19 @@ use crate::ledger::Tally;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 
-/// Returns the logs of all threads of a run.
+/// Returns the transaction logs of all threads of a run.
 pub fn logs(plan: &Plan) -> Vec<String> {
     let Some(log) = &plan.options().log else { return Vec::new() };
     (0..plan.jobs).filter_map(|thread| fs::read_to_string(log.path(thread)).ok()).collect()
 }
 
 impl Judge<'_> {
-    /// Returns true if the log cannot be opened.
+    /// Returns true if the scenario makes the log impossible to open.
     pub fn has_no_log(&self) -> bool {
         self.scenario.extras.log.as_ref().is_some_and(|log| log.is_unopened)
     }
 
-    /// Checks that the log has each transaction of the measured part once, with what became of it.
+    /// Checks that the log has each transaction of the measured part once, as committed, failed or skipped.
     pub fn judge_log(&mut self, outcome: &Outcome) {
         let Some(log) = self.scenario.extras.log.clone() else { return };
         if self.engine.truth.starts.is_empty() {
@@ -82,7 +82,8 @@ impl Judge<'_> {
         self.promise(gap.is_none(), || format!("the transactions of a client in the log: {gap:?}"));
     }
 
-    /// Checks that intervals follow each other without a gap, and have no transaction that was not counted.
+    /// Checks that the intervals of the log follow each other without a gap, and contain only transactions that were
+    /// counted.
     fn judge_intervals(&mut self, outcome: &Outcome, length: Duration) {
         let measured = |of: &dyn Fn(&Tally) -> u64| of(&outcome.measure) + of(&outcome.drain);
         let (mut committed, mut skipped) = (0, 0);

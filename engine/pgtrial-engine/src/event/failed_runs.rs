@@ -66,7 +66,7 @@ fn a_thread_that_panics_ends_the_run_with_an_error_and_the_events_with_their_las
     let error = events.run(&plan, clock, &mut Nobody).map(drop).unwrap_err();
     let text = std::fs::read_to_string(&file);
     let _ = std::fs::remove_file(&file);
-    assert_eq!(error.to_string(), "a client thread ended by a fault of the engine");
+    assert_eq!(error.to_string(), "a client thread panicked, which is a bug in pgtrial-engine");
     let last = text.unwrap().lines().last().map(str::to_owned).unwrap_or_default();
     assert!(last.contains("\"event\":\"done\"") && last.contains("\"status\":7"), "{last}");
 }

@@ -1,4 +1,4 @@
-//! The entries of the transaction log, and the options that say which are written and in which form.
+//! The entries of the transaction log, and the options that say which entries are written and in which format.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,27 +6,28 @@ use std::time::Duration;
 use crate::ledger::counts::{DEADLOCK_DETECTED, SERIALIZATION_FAILURE};
 use ground::clock::Nanos;
 
-/// The options of the transaction log: what is logged, and where.
+/// The options of the transaction log: what is logged, and to which files.
 #[derive(Debug, Clone)]
 pub struct LogPlan {
-    /// The beginning of the names of the log's files. The process number and, except for the first thread, the thread's
-    /// number follow.
+    /// The prefix of the log files' names. The process ID follows and, except for the first thread, the number of the
+    /// thread.
     pub prefix: String,
-    /// The length of an interval, if the log has one line for each interval instead of each transaction.
+    /// The length of an interval, if the log has one line for each interval instead of one for each transaction.
     pub aggregate: Option<Duration>,
-    /// The share of transactions that are logged, more than 0 and at most 1.
+    /// The fraction of transactions that are logged, more than 0 and at most 1.
     pub sampling_rate: f64,
-    /// True if the load has a rate, so that lag and skipped transactions have columns.
+    /// True if the load has a rate, so that the log has columns for schedule lag and skipped transactions.
     pub throttled: bool,
-    /// True if there is a latency limit.
+    /// True if the load has a latency limit.
     pub limited: bool,
-    /// True if transactions are tried more than once, so that retries have columns.
+    /// True if failed transactions may be retried, so that the log has columns for retries.
     pub retried: bool,
-    /// True if the kinds of failures are distinguished.
+    /// True if the log distinguishes the kinds of failures.
     pub failures_detailed: bool,
-    /// True if clients go on after other errors, so that these have a column in the lines of intervals.
+    /// True if clients go on after other errors than serialization failures and deadlocks. Lines of intervals then have
+    /// a column for these errors.
     pub other_failures: bool,
-    /// The origin of the run's clock, as the time since 1970.
+    /// The time since 1970 at which the run's clock showed 0.
     pub origin: Duration,
 }
 
@@ -41,7 +42,7 @@ impl LogPlan {
     }
 }
 
-/// The end of one transaction, as the log needs it.
+/// The end of one transaction, with the facts that its log line needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
     pub client: usize,
@@ -51,12 +52,12 @@ pub struct Entry {
     /// The time of the transaction's end on the run's clock.
     pub ended: Nanos,
     pub end: TransactionEnd,
-    /// The time from the scheduled to the actual start, nanoseconds.
+    /// The time from the scheduled to the actual start, in nanoseconds.
     pub lag: Nanos,
     pub retries: u32,
 }
 
-/// The way in which a transaction ended.
+/// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionEnd {
     /// The transaction was committed, this number of nanoseconds after its scheduled start.
@@ -76,7 +77,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// Returns the kind of failure with this SQLSTATE.
+    /// Returns the kind of failure to which this SQLSTATE belongs.
     pub fn of(sqlstate: &str) -> Self {
         match sqlstate {
             SERIALIZATION_FAILURE => Self::Serialization,
@@ -85,7 +86,7 @@ impl FailureKind {
         }
     }
 
-    /// Returns the SQLSTATE of this kind, if all of its failures have the same.
+    /// Returns the SQLSTATE of this kind of failure, or `None` if its failures have different SQLSTATEs.
     pub fn sqlstate(self) -> Option<&'static str> {
         match self {
             Self::Serialization => Some(SERIALIZATION_FAILURE),

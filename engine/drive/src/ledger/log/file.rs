@@ -1,4 +1,4 @@
-//! The file of a log: lines are collected in a buffer and written when that is full.
+//! The file of a transaction log. Lines are collected in a buffer, which is written to the file when it is full.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use ground::output::could_not;
 
-/// The number of bytes that are written at once.
+/// The number of bytes in the buffer at which it is written to the file.
 const FULL: usize = 64 * 1024;
 
-/// An upper limit for the length of a line, bytes.
+/// An upper limit for the length of a line, in bytes.
 const LONGEST_LINE: usize = 1024;
 
-/// A file that remembers its first error and takes no more after that.
+/// A log file that remembers its first error and writes nothing after that.
 pub struct LogFile {
     path: PathBuf,
     file: File,
@@ -21,7 +21,7 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Creates the file, or empties it if it exists.
+    /// Creates the file, or truncates it if it exists.
     pub fn create(path: PathBuf) -> io::Result<Self> {
         let file = ground::trust::create_file(&path).map_err(|error| sentence("open", &path, error))?;
         Ok(Self { path, file, buffer: Vec::with_capacity(FULL + LONGEST_LINE), error: None })
@@ -33,7 +33,7 @@ impl LogFile {
         &mut self.buffer
     }
 
-    /// Notes that the line is complete.
+    /// Completes the current line. Writes the buffer to the file if it is full.
     #[inline]
     pub fn end_line(&mut self) {
         if self.buffer.len() >= FULL {
@@ -41,7 +41,7 @@ impl LogFile {
         }
     }
 
-    /// Writes the lines that are still in the buffer. Returns the first error that occurred while the file was written.
+    /// Writes the lines that are still in the buffer. Returns the first error that occurred in any write to the file.
     pub fn finish(mut self) -> io::Result<()> {
         self.flush();
         self.error.map_or(Ok(()), Err)

@@ -1,4 +1,5 @@
-//! Lines for intervals: sums over the transactions that ended in each. Intervals begin at full seconds since 1970.
+//! The lines of a transaction log that is aggregated by intervals: each line has the sums over the transactions that
+//! ended in one interval. Intervals begin at full seconds since 1970.
 
 use std::io::Write;
 use std::time::Duration;
@@ -9,9 +10,9 @@ use crate::ledger::counts::Counts;
 use ground::clock::SECOND;
 use latency::Moments;
 
-/// The current interval and its sums.
+/// The current interval, and the sums over the transactions that ended in it.
 pub struct Intervals {
-    /// The length of an interval, seconds.
+    /// The length of an interval, in seconds.
     length: u64,
     /// The time at which the current interval begins, seconds since 1970; `None` before the run.
     begins: Option<u64>,
@@ -21,23 +22,24 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// Makes intervals of this length, which is rounded to whole seconds.
+    /// Makes intervals of this length, rounded to whole seconds.
     pub fn new(plan: &LogPlan, length: Duration) -> Self {
         Self { length: length.as_secs().max(1), begins: None, counts: Counts::default(), plan: plan.clone() }
     }
 
-    /// Begins the first interval when the run begins at `at_ns`, nanoseconds since 1970.
+    /// Begins the first interval. The run begins at `at_ns`, in nanoseconds since 1970.
     pub fn begin(&mut self, at_ns: u64) {
         self.begins = Some(at_ns / SECOND);
     }
 
-    /// Adds a transaction that ended at `ended_ns`, nanoseconds since 1970.
+    /// Adds a transaction that ended at `ended_ns`, in nanoseconds since 1970.
     pub fn add(&mut self, entry: &Entry, ended_ns: u64, file: &mut LogFile) {
         self.advance(ended_ns, file);
         count(&mut self.counts, entry);
     }
 
-    /// Writes the lines of all intervals that are over at `now_ns`, nanoseconds since 1970, the empty ones too.
+    /// Writes the lines of all intervals that are over at `now_ns` (nanoseconds since 1970), including those without
+    /// any transaction.
     pub fn advance(&mut self, now_ns: u64, file: &mut LogFile) {
         let now = now_ns / SECOND;
         let mut begins = *self.begins.get_or_insert(now);
@@ -49,8 +51,9 @@ impl Intervals {
         self.begins = Some(begins);
     }
 
-    /// Writes `start transactions latency(sum squares min max) lag(sum squares min max) skipped retried retries
-    /// serialization deadlock [other]`. Numbers that belong to an option that was not given are written as zero.
+    /// Writes the line of one interval: `start transactions latency(sum squares min max) lag(sum squares min max)
+    /// skipped retried retries serialization deadlock [other]`. Columns of options that were not given are written as
+    /// 0.
     fn write_line(&self, begins: u64, counts: &Counts, file: &mut LogFile) {
         let only_if = |wanted: bool, number: u64| if wanted { number } else { 0 };
         let plan = &self.plan;

@@ -1,4 +1,4 @@
-//! The transaction log: a line for each transaction, or one for each interval, in pgbench's format.
+//! The transaction log in pgbench's format: one line for each transaction, or one for each interval.
 
 mod entry;
 mod file;
@@ -24,7 +24,8 @@ pub struct TransactionLog {
 }
 
 impl TransactionLog {
-    /// Opens the log of thread `thread`, whose sample is drawn from `sample`. The error is a whole sentence.
+    /// Opens the log of thread `thread`. `sample` draws which transactions are logged. The message of an error is a
+    /// whole sentence.
     pub fn open(plan: &LogPlan, thread: usize, sample: Random) -> io::Result<Self> {
         Ok(Self {
             file: LogFile::create(plan.path(thread))?,
@@ -35,7 +36,8 @@ impl TransactionLog {
         })
     }
 
-    /// Begins the log with the measured part, at `at` on the run's clock: the first interval starts with that second.
+    /// Begins the log when the measured part begins, at `at` on the run's clock. The first interval starts with that
+    /// second.
     pub fn begin(&mut self, at: Nanos) {
         if let Some(intervals) = &mut self.intervals {
             intervals.begin(self.origin_ns + at);
@@ -55,9 +57,9 @@ impl TransactionLog {
         }
     }
 
-    /// Writes the rest of the log when the thread ends at `ended`. Aggregated intervals are written only if they are
-    /// over by then, as in pgbench. Returns the first error that occurred while the log was written; its message is a
-    /// whole sentence.
+    /// Writes the rest of the log when the thread ends at `ended`. As in pgbench, the line of an aggregated interval is
+    /// written only if the interval is over by then. Returns the first error that occurred while the log was written;
+    /// its message is a whole sentence.
     pub fn finish(mut self, ended: Nanos) -> io::Result<()> {
         if let Some(intervals) = &mut self.intervals {
             intervals.advance(self.origin_ns + ended, &mut self.file);
@@ -65,13 +67,13 @@ impl TransactionLog {
         self.file.finish()
     }
 
-    /// Writes `client transaction latency script seconds microseconds [lag] [retries]`.
+    /// Writes the line of one transaction: `client transaction latency script seconds microseconds [lag] [retries]`.
     fn write_line(&mut self, entry: &Entry, ended_us: u64) {
         let line = self.file.line();
         let mut lag = 0;
         write_number(line, entry.client as u64);
         line.push(b' ');
-        // pgbench counts a transaction before it logs it.
+        // pgbench counts a transaction before it logs it, so that its first transaction has number 1.
         write_number(line, entry.number + 1);
         line.push(b' ');
         match entry.end {
@@ -141,7 +143,7 @@ mod tests {
         Entry { client: 3, number, script: 1, ended, end, lag: 62_400, retries: 2 }
     }
 
-    /// Returns the log of these entries in a run of five seconds that begins at once.
+    /// Returns the log that has these entries, of a run that begins at once and lasts five seconds.
     fn logged(change: impl FnOnce(&mut LogPlan), entries: &[Entry]) -> String {
         let directory = tempfile::tempdir().unwrap();
         let mut plan = plan(directory.path());
@@ -199,7 +201,8 @@ mod tests {
         ];
         let each_second = |plan: &mut LogPlan| plan.aggregate = Some(Duration::from_secs(1));
         let plain = logged(each_second, &entries);
-        // The origin is 7 us past a full second, so that the fifth interval is over within five seconds.
+        // The run's clock begins 7 us after a full second, so that the fifth interval is over within the five seconds
+        // of the run.
         assert_eq!(
             plain,
             "1795234906 2 400 100000 100 300 0 0 0 0 0 0 0 0 0\n1795234907 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n\

@@ -1,6 +1,6 @@
 //! The programs of simulated clients: scripts, programs that manage their connections as sysbench's do, and recorded
-//! sessions. They record what really happened in their transactions, and check the answers that the engine hands to
-//! them.
+//! sessions. They record what really happened in their transactions, and check that the engine hands them the right
+//! answers.
 
 mod replay;
 mod script;
@@ -19,7 +19,7 @@ use staged::Staged;
 use wire::statement::{Hole, QueryMode, Statement};
 use workload::{CommandInfo, Program, ReplayActions, ScriptActions, ScriptInfo, StagedActions, Workload};
 
-/// A step of a transaction.
+/// A step of a simulated script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Begin,
@@ -34,8 +34,9 @@ enum Step {
     EndPipeline,
 }
 
-/// The scripts: the first is one statement, the second a transaction with a wanted row, the third has a pipeline where
-/// the protocol allows one, the fourth needs no server, the fifth leaves a transaction open.
+/// The simulated scripts. The first is a single statement; the second is a transaction that uses the rows of its
+/// queries; the third has a pipeline, and is used where the protocol allows pipelines; the fourth needs no server; the
+/// fifth leaves a transaction open.
 const SCRIPTS: [&[Step]; 5] = [
     &[Step::Local, Step::Select { kept: false }],
     &[Step::Begin, Step::Select { kept: true }, Step::Sleep, Step::Update, Step::Select { kept: true }, Step::End],
@@ -53,13 +54,13 @@ const SCRIPTS: [&[Step]; 5] = [
     &[Step::Begin, Step::Select { kept: true }],
 ];
 
-/// The script that leaves a transaction open.
+/// The index of the script that leaves a transaction open.
 const OPEN_SCRIPT: usize = 4;
 
 /// The workloads of a scenario's clients.
 pub struct Workloads {
     mode: QueryMode,
-    /// The numbers of the scripts that the scenario has.
+    /// The indexes of the scripts that the scenario uses.
     scripts: Vec<usize>,
     is_timed: bool,
     is_announced: bool,
@@ -89,8 +90,8 @@ impl Workloads {
     }
 }
 
-/// Returns the statement of a step. The server returns the number that is its parameter in a row, by which the program
-/// recognizes the answer.
+/// Returns the statement of a step. Its parameter is a number that the server returns in a row, by which the program
+/// recognizes the answer to its own statement.
 fn statement(id: usize, step: Step) -> Statement {
     let hole = || vec![Hole { slot: 0, name: "number".to_owned() }];
     let (pieces, holes): (Vec<&str>, _) = match step {
@@ -155,12 +156,12 @@ impl Workload<ReplayActions> for Workloads {
     }
 }
 
-/// Changes the truth about a client.
+/// Changes the record of what really happened to the client at `place`.
 fn truth<R>(place: (usize, usize), change: impl FnOnce(&mut ClientTruth) -> R) -> R {
     world(|world| change(world.truth.client(place)))
 }
 
-/// Notes that a transaction begins: after an answer the clock must have been read.
+/// Records that a transaction begins. Also checks that the engine has read the clock since the last answer.
 fn begin(place: (usize, usize)) {
     world(|world| {
         let readings = world.strands[place.0].readings;
@@ -182,5 +183,5 @@ fn start(place: (usize, usize)) {
     });
 }
 
-/// The longest time for which a program sleeps.
+/// The longest time for which a simulated program sleeps.
 pub const LONGEST_SLEEP: Nanos = 50_000_000;

@@ -1,4 +1,4 @@
-//! Programs that run recorded sessions.
+//! The programs of simulated clients that run recorded sessions.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use wire::value::Value;
 use workload::recorded::{Expected, Recorded, Scheduled, StatementFailure};
 use workload::{Action, ActionResult, Program, RecordedRequest, ReplayActions, SessionStep};
 
-/// A client that runs recorded sessions.
+/// A simulated client that runs recorded sessions.
 pub struct Replay {
     place: (usize, usize),
     statements: Arc<Vec<Vec<Statement>>>,
     random: Random,
     mode: QueryMode,
-    /// True if statements have recorded errors and drop the prepared ones.
+    /// True if statements have recorded errors, and some of them drop the prepared statements.
     is_rich: bool,
     at: ReplayPlace,
-    /// The recorded facts of the statement that is next, and whether it is under way.
+    /// The recorded rows and errors of the next statement. `is_asked` is true while the statement is under way.
     expected: Expected,
     is_asked: bool,
-    /// True if an error has ended the transaction under way.
+    /// True if an error has aborted the current transaction.
     has_failed: bool,
 }
 
@@ -51,13 +51,13 @@ enum ReplayStep {
 const SESSIONS: usize = 3;
 const STATEMENTS: usize = 8;
 
-/// Changes the truth about recorded statements.
+/// Changes the record of what really happened to recorded statements.
 fn note(change: impl FnOnce(&mut ReplayTruth)) {
     world(|world| change(&mut world.truth.replay));
 }
 
 impl Replay {
-    /// Makes a client before its first session.
+    /// Makes a client that has not begun its first session.
     pub fn new(
         place: (usize, usize),
         statements: Arc<Vec<Vec<Statement>>>,
@@ -69,7 +69,7 @@ impl Replay {
         Self { place, statements, random, mode, is_rich, at, expected, is_asked: false, has_failed: false }
     }
 
-    /// Draws what was recorded of the next statement.
+    /// Draws the recorded rows and errors of the next statement.
     fn draw_expected(&mut self) -> Expected {
         let ends_block = self.at.statement % 4 == 3;
         let mut expected = Expected { ends_block, ..Expected::default() };
@@ -89,7 +89,7 @@ impl Replay {
         expected
     }
 
-    /// Notes that the statement under way was executed, if there is one.
+    /// Records that the current statement has succeeded, if there is one.
     fn note_success(&mut self) {
         if !std::mem::take(&mut self.is_asked) {
             return;
@@ -104,7 +104,7 @@ impl Replay {
         self.note_end();
     }
 
-    /// Notes the end of a transaction, which ends the effect of its error.
+    /// Records the end of a transaction, so that its error does not affect later statements.
     fn note_end(&mut self) {
         self.has_failed &= world(|world| world.is_in_transaction(self.place));
     }

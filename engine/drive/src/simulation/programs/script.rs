@@ -1,4 +1,4 @@
-//! Programs that run scripts, as pgbench's do.
+//! The programs of simulated clients that run scripts, as pgbench does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use wire::value::Value;
 use wire::{ResultSet, Rows};
 use workload::{AbortReason, Action, Program, ScriptStep, StartPipeline};
 
-/// A client of pgbench's kind.
+/// A simulated client that runs scripts, as pgbench's clients do.
 pub struct Script {
     place: (usize, usize),
     statements: Arc<Vec<Vec<Statement>>>,
     /// The numbers of the scripts that the client runs.
     pub scripts: Vec<usize>,
-    /// The first is true if the client's commands are timed, the second if commands that need no server are announced
-    /// to the engine before they run.
+    /// True if the client's commands are timed. `is_announced` is true if the engine is told of commands that need no
+    /// server before they run.
     pub is_timed: bool,
     pub is_announced: bool,
-    /// The first is true if the client's scripts fail at times, the second if the client runs tasks of a connection
-    /// pool, which fail if they leave a transaction open.
+    /// True if the client's scripts fail at times. `is_pooled` is true if the client runs tasks of a connection pool,
+    /// which fail if they leave a transaction open.
     pub is_rich: bool,
     pub is_pooled: bool,
     has_announced: bool,
@@ -115,7 +115,7 @@ impl Program for Script {
         }
     }
 
-    /// Checks that the row is that of the statement, and no older one.
+    /// Checks that the rows answer the current statement and not an older one.
     fn store(&mut self, results: &[ResultSet]) -> Result<(), AbortReason> {
         let mut wanted = Vec::new();
         self.values[0].write_text(&mut wanted);

@@ -1,4 +1,4 @@
-//! Programs that manage their connections, as sysbench's do.
+//! The programs of simulated clients that manage their connections by themselves, as sysbench's do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use wire::value::Value;
 use workload::queries::Queries;
 use workload::{AbortReason, Action, ActionResult, Management, Program, StagedActions, StagedRequest};
 
-/// The reason for which a client gives up.
+/// The reason for which a client without a connection gives up.
 static NO_CONNECTION: AbortReason = AbortReason::Script { reason: String::new() };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,19 +23,20 @@ enum Stage {
     Stop,
 }
 
-/// A client of sysbench's kind.
+/// A simulated client that manages its connections by itself, as sysbench's clients do.
 pub struct Staged {
     place: (usize, usize),
     statements: Arc<Vec<Vec<Statement>>>,
     random: Random,
-    /// True if the client has two connections, prepares and counts by itself, and leaves.
+    /// True if the client has two connections, prepares statements and counts transactions by itself, and may end
+    /// early.
     is_rich: bool,
     stage: Stage,
     at: usize,
-    /// The connection in use, and the sockets of those that are open.
+    /// The index of the connection in use. `lines` has the numbers of the open connections in the simulated world.
     current: usize,
     lines: [Option<usize>; 2],
-    /// The actions of the client before anything else, in reverse order.
+    /// The actions that the client has to do before anything else, in reverse order.
     next: Vec<Preparation>,
     was_refused: bool,
     has_tried: bool,
@@ -43,7 +44,7 @@ pub struct Staged {
     values: [Value; 1],
 }
 
-/// An action of a client on a new connection, or with its connections before a transaction.
+/// An action that prepares a client for its transactions, such as making a connection or preparing its statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Preparation {
     Use(usize),

@@ -294,7 +294,7 @@ mod tests {
             ("a --slice-of 1/2", "--slice-of cannot be combined with a replay"),
             ("a --shard=1/2", "--shard cannot be combined with a replay: one engine replays all sessions"),
             ("a --bogus", "unrecognized option '--bogus'; try \"pgtrial-engine replay --help\""),
-            ("a --start-at soon", "\"soon\" is no time to start at: it takes Unix seconds"),
+            ("a --start-at soon", "\"soon\" is not a time to start at: give Unix seconds"),
         ] {
             let found = REPLAY.describe(&parsed(line).unwrap_err());
             let expected = format!("pgtrial-engine replay: error: {message}");

@@ -312,7 +312,7 @@ mod tests {
                 "--shard 1/3 --random-seed 1 --pool 2",
                 "--shard=1/3: 2 connections of a pool (--pool) cannot be shared out",
             ),
-            ("--start-at soon", "\"soon\" is no time to start at: it takes Unix seconds"),
+            ("--start-at soon", "\"soon\" is not a time to start at: give Unix seconds"),
             ("--bogus", "unrecognized option '--bogus'; try \"pgtrial-engine tasks --help\""),
             ("a b", "too many command-line arguments (first is \"b\")"),
             ("-M none", "invalid value \"none\" for option -M/--protocol"),
