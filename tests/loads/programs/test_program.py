@@ -71,8 +71,8 @@ def test_the_server_is_in_the_environment_alone(program, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("'Connected to the database'", "its answer to `go 1` is no JSON, 'Connected to the database'; write "),
-        ("'[1, 2]'", "is no object, '[1, 2]'"),
+        ("'Connected to the database'", "its answer to `go 1` is not JSON, 'Connected to the database'; write "),
+        ("'[1, 2]'", "is not a JSON object, '[1, 2]'"),
         ("'['*60000", "is no JSON"),
         ("'x'*70000", "is longer than 65,536 bytes"),
         ("""'{"batch": 1, "ms": 0.1}'""", 'it has no "operations"; write {"batch": 1, "ms": 12.3, "operations": 1000}'),
@@ -171,8 +171,8 @@ def test_it_ends_with_its_input_and_what_it_started_is_ended(program):
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
-        ("no-such-program-here", "there is no such program any more"),
-        ("./not-executable", "there is no such program any more"),
+        ("no-such-program-here", "the program does not exist any more"),
+        ("./not-executable", "the program does not exist any more"),
         ("./no-binary", "it cannot be started: Exec format error"),
     ],
 )

@@ -117,7 +117,7 @@ def test_one_that_leaves_before_the_start_is_not_waited_for(game):
 
 def has_trouble(run: ProgramRun) -> bool:
     """True if something went wrong other than time lost between batches, which a busy machine may cause."""
-    return run.trouble is not None and "of the time from token to line" not in run.trouble
+    return run.trouble is not None and "of the time from the token to the answer" not in run.trouble
 
 
 def run_programs(
@@ -173,10 +173,14 @@ def test_two_programs_never_run_at_the_same_time(tmp_path):
     [
         (
             2,
-            "claim 20% of the time from token to line, so most of the time is outside of its figures",
+            "claim only 20% of the time from the token to the answer, so most of the time is not measured",
             None,
         ),
-        (7, None, "claim 70% of the time from token to line; what the program does outside of them is in no figure"),
+        (
+            7,
+            None,
+            "claim only 70% of the time from the token to the answer; the remaining time of the program is not measured",
+        ),
         (9.5, None, None),
     ],
 )

@@ -1,4 +1,5 @@
-"""The engine's command lines: a module for each kind of load, and for each front end of transactions."""
+"""Builds the engine's command lines. There is a module for each kind of load, and for each front end that runs
+transactions."""
 
 from __future__ import annotations
 
@@ -29,13 +30,13 @@ _OF_A_KIND: Mapping[str, CommandLine] = {
     SuiteLoad.key: SuiteLine(),
     JobLoad.key: JobLine(),
 }
-"""The command lines of kinds of load, by their key; for other loads the workload decides."""
+"""The command lines of kinds of load, by the key of the kind. For other loads the workload decides."""
 
 _PGBENCH, _SYSBENCH, _ORDER_ENTRY = PgbenchLine(), SysbenchLine(), OrderEntryLine()
 
 
 def command_line(point: LoadPoint) -> CommandLine:
-    """Returns the command lines for a load point."""
+    """Returns the object that builds the command lines for a load point."""
     if (of_a_kind := _OF_A_KIND.get(point.kind.key)) is not None:
         return of_a_kind
     if point.workload == ORDER_ENTRY:
@@ -44,7 +45,7 @@ def command_line(point: LoadPoint) -> CommandLine:
 
 
 def front_end(point: LoadPoint) -> FrontEnd:
-    """Returns the name of the engine's front end that runs the workload."""
+    """Returns the name of the engine's front end that runs the workload of a load point."""
     return command_line(point).front_end
 
 
@@ -58,18 +59,19 @@ def engine_options(
     turn: Turn = ALONE,
     values: Mapping[str, Path] | None = None,
 ) -> list[str]:
-    """Returns the options of the engine for the whole load.
+    """Returns the options of the engine for the whole load of a trial.
 
-    `script` is the file of a workload of the study's own or the folder of a pack, else None. `values` are the files
-    from which variables take their values. The number of threads is that of one engine (`machine`): by default of a
-    single one here.
+    `script` is the user's script file, or the folder of a pack or suite; None for a built-in workload. `values` are the
+    files from which variables of scripts take their values. The number of threads is that of one engine, which
+    `machine` describes; by default one engine runs on this machine.
     """
     asked = Asked(load, point, seed, script, machine or Each(), turn, values or {})
     return command_line(point).options(asked)
 
 
 def short_options(load: LoadSection, point: LoadPoint, seed: int, script: Path | None) -> list[str]:
-    """Returns the options of a short run of one client, for a load that is no script of pgbench, suite or replay."""
+    """Returns the options for a short run with one client, which shows the statements of a load. The load must not be a
+    pgbench script, a suite or a replay."""
     line = command_line(point)
     assert isinstance(line, UnlistedLine), "files list the statements of the others, or nobody asks for them"
     return line.short_options(Asked(load, point, seed, script))

@@ -1,4 +1,4 @@
-"""The words with which the engine is started for a load: what all kinds of load have in common."""
+"""The base classes for building the engine's command lines, with the rules that all kinds of load share."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from pgtrial.model.study.load_section import LoadSection
 
 @dataclass(frozen=True)
 class Asked:
-    """The load that one engine makes."""
+    """The load for which a command line is built."""
 
     load: LoadSection
     point: LoadPoint
     seed: int
     script: Path | None
-    """The file of a workload of the study's own, or the folder of a pack or suite; None for a built-in workload."""
+    """The user's script file, or the folder of a pack or suite; None for a built-in workload."""
     machine: Each = field(default_factory=Each)
     turn: Turn = ALONE
     values: Mapping[str, Path] = field(default_factory=dict)
-    """The files from which variables take their values, by variable."""
+    """The files from which variables of scripts take their values, by the name of the variable."""
 
     @property
     def seeded(self) -> list[str]:
-        """The option for the seed of pgbench's front end, and of the front ends that are like it."""
+        """The option for the seed, as pgbench and most other front ends spell it."""
         return ["--random-seed", str(self.seed)]
 
 
 class CommandLine(abc.ABC):
-    """The command lines of a kind of load."""
+    """Builds the command lines of one kind of load."""
 
     front_end: ClassVar[FrontEnd]
     """The name of the engine's front end that runs this kind of load."""
@@ -46,24 +46,26 @@ class CommandLine(abc.ABC):
 
     @abc.abstractmethod
     def options(self, asked: Asked) -> list[str]:
-        """Returns the options for the load of a trial. They describe the whole load."""
+        """Returns the options for the load of a trial. They describe the whole load, even if several engines share
+        it."""
 
     def sessions(self, asked: Asked) -> int:
-        """Returns how many connections the threads of an engine share."""
+        """Returns the number of connections of one engine, which its threads share."""
         return asked.point.clients // asked.machine.engines
 
     def most_threads(self, asked: Asked) -> int:
-        """Returns how many threads of an engine can share its connections."""
+        """Returns the largest number of threads of an engine that its connections can keep busy."""
         return self.sessions(asked)
 
     def threads(self, asked: Asked) -> int:
-        """Returns the threads of an engine: as the study says, else one for 16 connections and at most its CPUs."""
+        """Returns the number of threads of an engine: the number in the study file, or else one thread for every 16
+        connections, but no more than the engine has CPUs."""
         usual = min(math.ceil(self.sessions(asked) / 16), asked.machine.cpus)
         return min(self.most_threads(asked), asked.load.threads or max(1, usual))
 
 
 class UnlistedLine(CommandLine):
-    """The command lines of a kind of load whose statements no file lists: a short run shows them."""
+    """Builds the command lines of a kind of load whose statements no file lists. pgtrial finds them by a short run."""
 
     @abc.abstractmethod
     def short_options(self, asked: Asked) -> list[str]:
@@ -71,5 +73,5 @@ class UnlistedLine(CommandLine):
 
 
 SHORT_RUN = 100
-"""The transactions of a short run: the transactions of order entry that are drawn in 4% of all cases are among them
-with a probability of 98%."""
+"""The number of transactions in a short run. With this number, a transaction type that makes up 4% of the order-entry
+load occurs with a probability of 98%."""

@@ -1,4 +1,4 @@
-"""The engine's command lines for a job, and for the load that runs at the same time."""
+"""Builds the engine's command lines for a job, and for the load that runs at the same time as a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgtrial.model.study.load_section import LoadSection
 
 
 class JobLine(CommandLine):
-    """The command line for a job: its statements run once, in one session."""
+    """Builds the command line for a job, whose statements run once, in one session."""
 
     front_end = "pgbench"
 
@@ -23,7 +23,7 @@ class JobLine(CommandLine):
 
 
 def job_options(script: Path | None, point: LoadPoint) -> list[str]:
-    """Returns pgbench's options that run the statements of a job once, one after the other."""
+    """Returns the options with which pgbench runs the statements of a job once, one after the other."""
     return [*scripts_of(point, script), "-M", point.protocol, "-c", "1", "-t", "1"]
 
 
@@ -36,10 +36,10 @@ def beside_options(
     script: Path | None,
     lengths: tuple[float, float],
 ) -> list[str]:
-    """Returns the engine's options for the load that runs at the same time as a job; `script` is the file of the load,
-    None for one of pgbench's own.
+    """Returns the engine's options for the load that runs at the same time as a job. `script` is the script file of the
+    load; None for a built-in script of pgbench.
 
-    `lengths` are the warm-up and the longest measured part, seconds.
+    `lengths` are the length of the warm-up and the longest length of the measured phase, in seconds.
     """
     warmup_s, longest_s = lengths
     scripts = ["-b", beside.script] if script is None else ["-f", f"{script}@1", "-s", str(point.scale)]

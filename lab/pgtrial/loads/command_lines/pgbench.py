@@ -1,4 +1,4 @@
-"""The engine's command lines for scripts of pgbench and packs, and for order entry."""
+"""Builds the engine's command lines for pgbench scripts, packs and order entry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pgtrial.model.units import patience_s
 
 
 class PgbenchLine(CommandLine):
-    """The command line for scripts of pgbench and packs, by clients that repeat them."""
+    """Builds the command line for pgbench scripts and packs, whose clients repeat them until the time is over."""
 
     front_end = "pgbench"
     lists_statements = True
@@ -20,13 +20,13 @@ class PgbenchLine(CommandLine):
         drawn = [f"--values={name}={path}" for name, path in asked.values.items()]
         scripts = scripts_of(asked.point, asked.script)
         turns = asked.turn.options(asked.seed)
-        # trials have their whole measured time, however long the clients take to connect
+        # the measured time begins after all clients have connected, however long that takes
         loop = ["--time-after-connecting", *closed_loop(asked, self.threads(asked))]
         return ["-n", *scripts, *drawn, *loop, *turns]
 
 
 class OrderEntryLine(UnlistedLine):
-    """The command line for the transactions of order entry."""
+    """Builds the command line for the transactions of order entry."""
 
     front_end = "order-entry"
 
@@ -44,7 +44,7 @@ def _calls(asked: Asked) -> list[str]:
 
 
 def closed_loop(asked: Asked, threads: int) -> list[str]:
-    """Returns the options that pgbench and order entry share."""
+    """Returns the options that pgbench and order entry have in common: clients, threads, times, rate and errors."""
     load, point = asked.load, asked.point
     warmup, duration = map(asked.turn.wall_s, load.phases_s)
     options = ["-M", point.protocol, "-c", str(point.clients), "-j", str(threads)]
@@ -64,18 +64,18 @@ def scripts_of(point: LoadPoint, script: Path | None) -> list[str]:
     """Returns pgbench's options for the scripts of a load point."""
     if script is None:
         return ["-b", point.workload]
-    # pgbench finds out the scale for built-in scripts only
+    # for scripts of the user, pgbench does not find out the scale by itself
     scale = ["-s", str(point.scale)]
     if point.pack is not None:
         return pack_options(point.pack, script, point.whole_scale)
     if point.mix:
         return [*(word for name, weight in point.mix.items() for word in ("-f", f"{script / name}@{weight}")), *scale]
-    # without the weight, pgbench would take an @ in the path for the beginning of one
+    # the weight is given, so that pgbench does not take an @ in the path for the beginning of a weight
     return ["-f", f"{script}@1", *scale]
 
 
 def pack_options(pack: PackLoad, folder: Path, scale: int) -> list[str]:
-    """Returns pgbench's options for the scripts of a pack in a folder, with their weights, and for its variables."""
+    """Returns pgbench's options for a pack in a folder: its scripts with their weights, and its variables."""
     scripts = [word for file, weight in pack.scripts.items() for word in ("-f", f"{folder / file}@{weight}")]
     variables = [word for name, value in pack.variables.items() for word in ("-D", f"{name}={value}")]
     return [*scripts, "-s", str(scale), *variables]

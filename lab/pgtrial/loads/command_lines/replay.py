@@ -1,4 +1,4 @@
-"""The engine's command line for a replay."""
+"""Builds the engine's command line for a replay."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pgtrial.store.replay_files import capture_of
 
 
 class ReplayLine(CommandLine):
-    """The command line for a replay of the sessions of a capture."""
+    """Builds the command line for a replay of the sessions of a capture."""
 
     front_end = "replay"
 
@@ -16,6 +16,7 @@ class ReplayLine(CommandLine):
         return [capture, *asked.load.replay.arguments(), *threads, *asked.seeded]
 
     def sessions(self, asked: Asked) -> int:
-        """Returns the number of recorded sessions: only the engine knows how many are open at the same time."""
+        """Returns the number of recorded sessions, or the study's limit for connections. Only the engine knows how many
+        sessions are open at the same time."""
         replay, most = asked.point.replay, asked.load.replay.max_connections
         return most or (replay.sessions * replay.copies if replay is not None else asked.point.clients)

@@ -1,4 +1,4 @@
-"""The engine's command line for a suite."""
+"""Builds the engine's command line for a suite."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgtrial.model.records.load_point import LoadPoint
 
 
 class SuiteLine(CommandLine):
-    """The command line for the queries of a suite, in one session."""
+    """Builds the command line for the queries of a suite, which run in one session."""
 
     front_end = "suite"
     lists_statements = True
@@ -20,7 +20,7 @@ class SuiteLine(CommandLine):
 
 
 def suite_options(point: LoadPoint, folder: Path | None) -> list[str]:
-    """Returns the options for the suite of a load point, whose files are in a folder."""
+    """Returns the engine's options for the suite of a load point, whose query files are in `folder`."""
     suite = point.suite
     if suite is None or folder is None:
         return []

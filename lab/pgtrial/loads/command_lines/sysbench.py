@@ -1,4 +1,4 @@
-"""The engine's command line for tests of sysbench."""
+"""Builds the engine's command line for sysbench tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHORT_RUN_S = 5
 
 
 class SysbenchLine(UnlistedLine):
-    """The command line for a test of sysbench, by clients that repeat it."""
+    """Builds the command line for a sysbench test, whose clients repeat it until the time is over."""
 
     front_end = "sysbench"
 
@@ -40,18 +40,18 @@ def _test(asked: Asked) -> list[str]:
 
 
 def _protocol_and_seed(asked: Asked) -> list[str]:
-    # sysbench takes the seed 0 for the current time
+    # sysbench replaces the seed 0 by the current time
     mode = "disable" if asked.point.protocol == "simple" else "auto"
     return [f"--db-ps-mode={mode}", f"--rand-seed={asked.seed or 1}"]
 
 
 def check_sysbench(spec: StudySpec) -> None:
-    """Asks the engine whether it takes the study's tests of sysbench and their options. Raises StudyError if not."""
+    """Checks that the engine accepts the study's sysbench tests and their options. Raises StudyError if it does not."""
     for path in filter(is_sysbench, spec.load.workload):
         test = PurePosixPath(path).name
         with temporary_folder() as folder:
             for name, text in spec.scripts.items():
-                if "/" not in name:  # other files belong to packs
+                if "/" not in name:  # files in subfolders belong to packs
                     (folder / name).write_bytes(text.encode())
             named = str(folder / test) if test in spec.scripts else test
             options = spec.load.sysbench.arguments(test)
@@ -59,6 +59,6 @@ def check_sysbench(spec: StudySpec) -> None:
         if complaint is not None:
             words = complaint.replace(f"{folder}/", "")
             raise StudyError(
-                f"{marks.heading('load')}{test}: the engine refuses it: {words}; correct the script, or "
+                f"{marks.heading('load')}{test}: the engine rejects this test: {words}; correct the script, or "
                 f"{marks.key('load.sysbench')}"
             )

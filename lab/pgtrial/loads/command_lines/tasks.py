@@ -1,15 +1,17 @@
-"""The engine's command line for tasks."""
+"""Builds the engine's command line for tasks."""
 
 from __future__ import annotations
 
 from pgtrial.loads.command_lines.command_line import Asked, UnlistedLine
 
 _EXECUTIONS = 6
-"""The number of executions after which PostgreSQL has chosen the kind of plan of a prepared statement."""
+"""The number of executions after which PostgreSQL has decided between generic and custom plans for a prepared
+statement."""
 
 
 class TasksLine(UnlistedLine):
-    """The command line for all tasks on their pools; each application is on one thread."""
+    """Builds the command line for tasks of applications, each with its pool of connections. One thread runs all tasks
+    of an application."""
 
     front_end = "tasks"
 

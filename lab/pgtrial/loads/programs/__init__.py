@@ -1,1 +1,2 @@
-"""Client programs as loads: one process for each trial, in turns of batches."""
+"""Runs client programs of the user as loads: one process in each trial, and the programs alternate after batches of
+operations."""

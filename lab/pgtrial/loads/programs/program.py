@@ -1,8 +1,9 @@
-"""A client program as a process: it runs a batch for each token, and answers with one line of JSON.
+"""Runs a client program as a process. The program runs a batch of operations for each token that it reads, and answers
+with one line of JSON.
 
-The lab writes `go 3` to its standard input; the program runs its third batch and writes
-`{"batch": 3, "ms": 12.3, "operations": 1000}` to its standard output. Its first line may say what it is:
-`{"program": "psycopg", "version": "3.2.1"}`. It ends at the end of its input.
+The lab writes the token `go 3` to the program's standard input; the program runs its third batch and writes `{"batch":
+3, "ms": 12.3, "operations": 1000}` to its standard output. The first line of the program may give its name:
+`{"program": "psycopg", "version": "3.2.1"}`. The program ends when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -33,27 +34,27 @@ from pgtrial.model.units import format_duration, shortened
 from pgtrial.store.programs import program_path
 
 START_LIMIT_S = 60.0
-"""The time limit for a program to start and to run its first batch, which does not count; seconds."""
+"""The time limit, in seconds, for a program to start and to run its first batch, which is not measured."""
 BATCH_LIMIT_S = 30.0
-"""The time limit for any other batch, seconds."""
+"""The time limit for each later batch, in seconds."""
 
 _END_S = 5.0
 _LONGEST_LINE = 65_536
 """The longest line that a program may write, in bytes."""
 _LINES = 16
-"""The number of lines that are read before the lab wants them; a program that writes more waits."""
+"""The number of lines that the lab reads ahead of its needs. A program that writes more lines has to wait."""
 _SHOWN = 120
 """The length to which a message shortens a line, in characters."""
 _MOST_OPERATIONS = 10**12
 _TOO_MUCH, _ROUNDING_S = 1.02, 0.002
-"""The tolerance for the time that a program reports for a batch: more than the elapsed time multiplied by the factor,
-plus these seconds, is refused."""
+"""The tolerance for the time that a program claims for a batch. A claim is rejected if it exceeds the elapsed time
+multiplied by the factor, plus these seconds."""
 _LINE = '{{"batch": {number}, "ms": 12.3, "operations": 1000}}'
 
 
 @dataclass(frozen=True)
 class ProgramOrder:
-    """The client program to start, and the directory in which it is started."""
+    """The command of a client program, the directory in which it is started, and its server."""
 
     command: str
     directory: Path
@@ -62,14 +63,15 @@ class ProgramOrder:
 
 
 def program_order(server: Server, target: Target) -> ProgramOrder:
-    """Returns the client program of an arm that has one, for its server."""
+    """Returns the order to start the client program of an arm, which must have one, for its server."""
     assert server.command is not None
     return ProgramOrder(server.command, Path(server.command_directory or ""), target.environment())
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The program's figures for a batch, and the time of the batch by the lab's clock (time.monotonic())."""
+    """The time and the operations that a program claims for a batch, and the begin and end of the batch on the lab's
+    clock (time.monotonic())."""
 
     claimed_s: float
     operations: int
@@ -78,33 +80,35 @@ class Batch:
 
     @property
     def passed_s(self) -> float:
-        """The time from the token to the line, seconds."""
+        """The time, in seconds, from writing the token to reading the answer."""
         return self.end - self.begin
 
 
 class Program:
-    """A process that runs batches; a context manager that leaves no process behind."""
+    """A client program as a process that runs batches. As a context manager it leaves no process behind."""
 
     def __init__(self, order: ProgramOrder) -> None:
         self._order = order
         self.command = order.command
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         self._lines: queue.Queue[tuple[float, bytes]] = queue.Queue(_LINES)
-        """The program's lines, each with the moment at which it was read; an empty line is the end of its output."""
+        """The lines of the program's standard output, each with the time at which it was read. An empty line marks the
+        end of the output."""
         self._readers: list[threading.Thread] = []
         self._process: subprocess.Popen[bytes]
         self._token = ""
         self._number = 0
         self._has_spoken = False
         self.name: str | None = None
-        """The name that the program has given for itself, such as `psycopg 3.2.1`; None if there is none yet."""
+        """The name and version that the program gave in its first line, such as `psycopg 3.2.1`; None if it has given
+        none."""
 
     def __enter__(self) -> Self:
         """Starts the program. Raises TrialError."""
         program, *arguments = words_of(self._order.command)
         path = program_path(program, self._order.directory)
         if path is None:
-            self._fail("there is no such program any more; install it, or correct the command")
+            self._fail("the program does not exist any more; install it, or correct the command")
         with ExitStack() as on_failure:
             with held_off():
                 try:
@@ -137,7 +141,7 @@ class Program:
         self.kill()
         self._process.wait()
         while any(reader.is_alive() for reader in self._readers):
-            with suppress(queue.Empty):  # a reader may wait for room
+            with suppress(queue.Empty):  # a reader thread may be waiting because the queue is full
                 self._lines.get(timeout=0.01)
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
@@ -145,7 +149,7 @@ class Program:
 
     @property
     def label(self) -> str:
-        """A phrase for the program in messages: `the client program 'node a.js'`."""
+        """The phrase for the program in messages, such as `the client program 'node a.js'`."""
         return f"the client program {shortened(self.command, _SHOWN)!r}"
 
     @property
@@ -154,12 +158,12 @@ class Program:
         return self._process.pid
 
     def kill(self) -> None:
-        """Ends the program, and all that it has started, by force."""
+        """Kills the program and all processes of its group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def run_batch(self, limit_s: float = BATCH_LIMIT_S) -> Batch:
-        """Makes the program run one batch. Raises TrialError for everything that is no batch."""
+        """Makes the program run one batch. Raises TrialError if its answer is not a valid report of the batch."""
         self._number += 1
         self._token = f"go {self._number}"
         if self._lines.qsize():
@@ -168,10 +172,11 @@ class Program:
                 self._fail_ended()
             if self._has_spoken or not self._greets(early):
                 self._fail(
-                    "it wrote more than one line for a token; write one line for each batch, and wait for the next"
+                    "it wrote more than one line for a token; write one line for each batch, and then wait for the "
+                    "next token"
                 )
         begin = time.monotonic()
-        with suppress(BrokenPipeError):  # the reason for its end is told below
+        with suppress(BrokenPipeError):  # if the program has ended, the error that is raised below says why
             assert self._process.stdin is not None
             self._process.stdin.write(f"{self._token}\n".encode())
             self._process.stdin.flush()
@@ -194,7 +199,7 @@ class Program:
         return end, line
 
     def _greets(self, line: bytes) -> bool:
-        """Returns true if the first line says what the program is, and notes that."""
+        """True if the first line of the program gives its name, which is then stored in `name`."""
         self._has_spoken = True
         with suppress(ValueError, RecursionError):
             said = json.loads(line)
@@ -206,23 +211,23 @@ class Program:
         return False
 
     def _batch(self, line: bytes, begin: float, end: float) -> Batch:
-        """Returns the batch that a line reports. Raises TrialError for a line that does not."""
+        """Returns the batch that a line reports. Raises TrialError if the line is not a valid report."""
         wanted = f"write {_LINE.format(number=self._number)} for it, and everything else to standard error"
         if len(line) > _LONGEST_LINE:
             self._fail(f"its answer to `{self._token}` is longer than {_LONGEST_LINE:,} bytes; {wanted}")
         try:
             said = json.loads(line)
         except (ValueError, RecursionError):
-            self._fail(f"its answer to `{self._token}` is no JSON, {self._shown(line)}; {wanted}")
+            self._fail(f"its answer to `{self._token}` is not JSON, {self._shown(line)}; {wanted}")
         if not isinstance(said, dict):
-            self._fail(f"its answer to `{self._token}` is no object, {self._shown(line)}; {wanted}")
+            self._fail(f"its answer to `{self._token}` is not a JSON object, {self._shown(line)}; {wanted}")
         problem = self._objection(said, end - begin)
         if problem is not None:
             self._fail(f"its answer to `{self._token}`, {self._shown(line)}: {problem}")
         return Batch(said["ms"] / 1000, said["operations"], begin, end)
 
     def _objection(self, said: dict[str, Any], passed_s: float) -> str | None:
-        """Returns what is wrong with the fields of a line, and what to do; None if nothing is wrong."""
+        """Returns what is wrong with the fields of a report and how to correct it; None if nothing is wrong."""
         for name in ("batch", "ms", "operations"):
             if name not in said:
                 return f'it has no "{name}"; write {_LINE.format(number=self._number)}'
@@ -235,8 +240,8 @@ class Program:
             return "ms has to be a number above 0; write the milliseconds that the batch took"
         if ms / 1000 > _TOO_MUCH * passed_s + _ROUNDING_S:
             return (
-                f"it claims {ms:,.3f} ms, and {1000 * passed_s:,.3f} ms passed from the token to the line; write "
-                "milliseconds of time that passed, not of several connections together"
+                f"it claims {ms:,.3f} ms, but only {1000 * passed_s:,.3f} ms passed from the token to the answer; "
+                "write the elapsed time of the batch, not the sum of the times of several connections"
             )
         return None
 
@@ -244,12 +249,12 @@ class Program:
         return repr(shortened(self._masked(line[: 4 * _SHOWN].decode(errors="replace").strip()), _SHOWN))
 
     def _masked(self, text: str) -> str:
-        """Returns a text of the program's without the password that it was given."""
+        """Returns a text from the program in which the password is masked, if it has one."""
         password = self._order.env.get("PGPASSWORD")
         return printable(text.replace(password, "***") if password else text)
 
     def _words(self) -> str:
-        """Returns the last message of the program, as a part of a sentence."""
+        """Returns the last error message of the program as the end of a sentence; "" if there is none."""
         complaint = last_complaint([line for line in self._tail if line.strip()])
         return "" if complaint is None else f"; its last words: {shortened(self._masked(complaint.strip()), 300)}"
 

@@ -1,7 +1,9 @@
-"""The turns of client programs: slices of batches, in rounds of random order, until all phases are over.
+"""Lets client programs alternate. Each program runs a slice of batches at a time, in rounds of random order, until all
+phases are over.
 
-Only a program with a token runs, so that no two run at the same time. A slice ends with the batch that comes closest to
-its length, and a phase ends with a round, so that all programs have the same number of slices.
+A program runs only after the lab has sent it a token, so that no two programs run at the same time. A slice ends with
+the batch whose end is closest to the planned length of a slice. A phase ends with a whole round, so that all programs
+have the same number of slices.
 """
 
 from __future__ import annotations
@@ -13,27 +15,28 @@ from collections.abc import Sequence
 from typing import Protocol
 
 Phase = tuple[str, float]
-"""The name of a phase, and its length in seconds of each program's own time."""
+"""The name of a phase, and its length: the seconds for which each program itself runs."""
 
 
 class Participant(Protocol):
-    """A program that takes turns; it leaves the rounds when it fails."""
+    """A program that alternates with others. It leaves the rounds when it fails."""
 
     def begin_phase(self, phase: str) -> None:
-        """Is called when a phase begins."""
+        """The rounds call this method when a phase begins."""
 
     def take_turn(self, phase: str, in_phase: int, in_load: int, slice_s: float, began: float) -> None:
-        """Runs batches for a slice of a round, whose number counts from 0; `began` is when the load began."""
+        """Runs batches for one slice. `in_phase` and `in_load` are the numbers of the round within the phase and within
+        the load, counted from 0; `began` is the time at which the load began."""
 
     def report(self) -> None:
-        """Is called when all phases are over."""
+        """The rounds call this method when all phases are over."""
 
 
 class Rounds:
-    """Gives the programs of a load point their turns, from a thread of its own."""
+    """Decides, in a thread of its own, which client program of a load point runs next."""
 
     def __init__(self, number: int, slice_s: float, phases: Sequence[Phase], seed: int) -> None:
-        """Sets up rounds for `number` programs. `seed` draws the order of each round."""
+        """Sets up rounds for `number` programs. `seed` seeds the random order of the programs in each round."""
         self.number, self.slice_s, self.seed = number, slice_s, seed
         self._phases = [(name, length_s) for name, length_s in phases if length_s > 0]
         self._members: list[Participant] = []
@@ -42,11 +45,11 @@ class Rounds:
         self._thread: threading.Thread | None = None
 
     def overrun_s(self, batch_s: float) -> float:
-        """Returns the seconds by which the phases may be longer than planned, with batches of up to `batch_s`."""
+        """Returns how many seconds longer than planned the phases may take, if batches take up to `batch_s` seconds."""
         return len(self._phases) * self.number * batch_s
 
     def join(self, program: Participant) -> None:
-        """Adds a program, which has started and runs when the rounds have begun."""
+        """Adds a program that has been started. It runs as soon as the rounds have begun."""
         with self._lock:
             self._members.append(program)
             self._waiting.append(program)
@@ -58,7 +61,7 @@ class Rounds:
             self._waiting = [member for member in self._waiting if member is not program]
 
     def begin(self, program: Participant) -> None:
-        """Marks a program as prepared, and begins the rounds when all that take part are."""
+        """Notes that a program is prepared, and begins the rounds when all programs are."""
         with self._lock:
             self._waiting = [member for member in self._waiting if member is not program]
             if self._waiting or self._thread is not None:
@@ -67,13 +70,13 @@ class Rounds:
             self._thread.start()
 
     def wait(self) -> None:
-        """Waits until no program has a turn any more."""
+        """Waits until the rounds are over."""
         if self._thread is not None:
             self._thread.join()
 
     @property
     def members(self) -> list[Participant]:
-        """The programs that take part now."""
+        """The programs that currently take part."""
         with self._lock:
             return list(self._members)
 

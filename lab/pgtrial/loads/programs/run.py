@@ -1,4 +1,5 @@
-"""A client program as the load of a trial: its batches as events of the engine's protocol, a slice in each tick."""
+"""Runs a client program as the load of a trial, and reports its batches by events of the engine's protocol, with one
+tick for each slice."""
 
 from __future__ import annotations
 
@@ -19,19 +20,20 @@ from pgtrial.model.units import percent
 from pgtrial.store.files import cannot_write
 
 _FAILED_BELOW, _NOTED_BELOW = 0.5, 0.9
-"""The shares of the time from tokens to lines that batches must claim: below the first share a trial has failed, below
-the second a note says so."""
+"""Limits for the share of the elapsed time that the batches claim. Below the first limit the trial fails; below the
+second one a note says that the share is low."""
 
 
 class ProgramRun(LoadRun):
-    """A client program that takes turns; a context manager that leaves no process behind."""
+    """A load that is made by a client program, which alternates with those of the other arms. As a context manager it
+    leaves no process behind."""
 
     def __init__(
         self, order: ProgramOrder, rounds: Rounds, *, events_file: Path, inbox: Inbox | None = None, waits: bool
     ) -> None:
-        """Sets up the run, which gets its slices from `rounds`.
+        """Sets up the run; `rounds` decides when its slices are.
 
-        `waits` is true if other programs take part too, so that they all begin at one instant.
+        `waits` is true if other programs take part too: then the rounds begin when `begin_at` is called.
         """
         super().__init__(events_file, inbox)
         self._program = Program(order)
@@ -43,7 +45,7 @@ class ProgramRun(LoadRun):
         self._last_end: float | None = None
 
     def __enter__(self) -> Self:
-        """Starts the program and runs a batch that does not count. Raises TrialError, StoreError and OSError."""
+        """Starts the program and runs one batch that is not measured. Raises TrialError, StoreError and OSError."""
         with ExitStack() as on_failure:
             try:
                 self._copy = on_failure.enter_context(self._events_file.open("w", encoding="utf-8", buffering=1))
@@ -70,7 +72,7 @@ class ProgramRun(LoadRun):
 
     @property
     def maker(self) -> str:
-        """The client program with its command, for sentences about its end."""
+        """The phrase for the client program with its command, as the subject of sentences about its end."""
         return self._program.label
 
     @property
@@ -79,28 +81,28 @@ class ProgramRun(LoadRun):
         return self._program.pid
 
     def begin_at(self, at: float) -> None:
-        """Begins as soon as all others are prepared."""
+        """Begins as soon as all other programs are prepared; the time `at` is not used."""
         self._rounds.begin(self)
 
     def interrupt(self) -> None:
-        """Ends the program by force; what it has measured so far is known."""
+        """Kills the program. The batches until then have been reported."""
         self.kill()
 
     def kill(self) -> None:
-        """Ends the program by force."""
+        """Kills the program."""
         self._program.kill()
 
     def finish(self) -> int:
-        """Returns 0: the turns are over, and what the program does at its end does not count."""
+        """Returns 0, since the measurement is complete: how the program ends afterwards does not matter."""
         return 0
 
     def begin_phase(self, phase: str) -> None:
-        """Reports that a phase begins."""
+        """Writes the event that a phase begins."""
         self._parts[phase] = []
         self._say("phase", phase=phase)
 
     def take_turn(self, phase: str, in_phase: int, in_load: int, slice_s: float, began: float) -> None:
-        """Runs batches for about a slice, and reports them as a tick."""
+        """Runs batches for about the length of a slice, and reports them as a tick."""
         batches: list[Batch] = []
         begin = time.monotonic()
         try:
@@ -127,7 +129,7 @@ class ProgramRun(LoadRun):
         )
 
     def report(self) -> None:
-        """Reports the sums of the phases, which ends the load."""
+        """Writes the last event, with the totals of the phases."""
         self._rounds.leave(self)
         self.trouble, note = left_out(self._parts.get("measure", []), self.maker, self._program.command)
         self.notes += [note] if note is not None else []
@@ -148,7 +150,7 @@ class ProgramRun(LoadRun):
         line = f"{json.dumps(said)}\n"
         try:
             self._copy.write(line)
-        except ValueError:  # closed: the trial has been given up
+        except ValueError:  # the file is closed, since the trial has been stopped
             return
         except OSError as error:
             self.copy_error = self.copy_error or cannot_write(self._events_file, error)
@@ -156,33 +158,35 @@ class ProgramRun(LoadRun):
 
 
 def left_out(batches: Sequence[Batch], maker: str, command: str) -> tuple[str | None, str | None]:
-    """Returns an error and a note about batches of a load that claim little of the time from token to line.
+    """Returns an error or a note if batches claim only a small share of the time from the token to the answer, so that
+    the rest of the time is not measured.
 
-    Either is None if it does not apply. `maker` and `command` are the names of the program in these sentences.
+    The first value is the error, the second the note; each is None if it does not apply. `maker` and `command` are the
+    names of the program in these sentences.
     """
     passed_s = sum(batch.passed_s for batch in batches)
     share = _sums(batches)[0] / passed_s if passed_s else 1.0
     if share < _FAILED_BELOW:
         return (
-            f"{maker}: its batches claim {percent(share, 0)} of the time from token to line, so most of the time is "
-            "outside of its figures; time the whole batch, until all its answers are there, and make batches of 10 ms "
-            "or more"
+            f"{maker}: its batches claim only {percent(share, 0)} of the time from the token to the answer, so most of "
+            "the time is not measured; make the program time the whole batch, until all replies of the server have "
+            "arrived, and make batches of 10 ms or more"
         ), None
     if share < _NOTED_BELOW:
         return None, (
-            f"the batches of {command!r} claim {percent(share, 0)} of the time from token to line; what the program "
-            "does outside of them is in no figure"
+            f"the batches of {command!r} claim only {percent(share, 0)} of the time from the token to the answer; the "
+            "remaining time of the program is not measured"
         )
     return None, None
 
 
 def _sums(batches: Sequence[Batch]) -> tuple[float, int]:
-    """Returns the claimed seconds and the operations of batches."""
+    """Returns the sum of the claimed seconds and the sum of the operations of batches."""
     return sum(batch.claimed_s for batch in batches), sum(batch.operations for batch in batches)
 
 
 def _summary(batches: Sequence[Batch]) -> Summary | None:
-    """Returns batches in the form of the engine's summaries; None without any."""
+    """Returns the totals of batches in the form of the engine's summaries; None if there are no batches."""
     if not batches:
         return None
     claimed_s, operations = _sums(batches)
