@@ -347,7 +347,9 @@ def test_no_verdict_of_an_altered_bundle_is_published(tmp_path, study):
 
 def test_what_cannot_be_published_is_one_sentence(tmp_path, study):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(StudyError, match=r"there is no study in .*empty; name bundles, or folders that hold some"):
+    with pytest.raises(
+        StudyError, match=r"there is no study in .*empty; name bundles, study directories, or folders that contain them"
+    ):
         publish_command([tmp_path / "empty"], tmp_path / "site")
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file: File exists; choose a writable place with -o"):

@@ -172,7 +172,8 @@ def test_a_fault_of_the_live_display_is_reported_at_the_end_and_the_study_is_sho
     assert "block 1/4 complete; no estimate yet" in out.getvalue()
     told = capsys.readouterr().err
     assert (
-        "the study was not affected: OverflowError: cannot convert float infinity to integer; this is a fault" in told
+        "the study itself was not affected: OverflowError: cannot convert float infinity to integer; this is a fault"
+        in told
     )
     assert ("Traceback" in told) == with_debug
     assert ("with --debug" in told) == (not with_debug)

@@ -83,7 +83,7 @@ def test_a_server_that_is_not_here_is_said(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["plan", "s.toml"])
     assert ended.value.code == 0
-    assert "arms.a: on this machine a run would end here: " in capsys.readouterr().err
+    assert "arms.a: on this machine the study would fail at its start: " in capsys.readouterr().err
 
 
 def test_the_published_comparison_of_systems_is_planned_on_hosts_that_do_not_exist(planned):
@@ -303,7 +303,7 @@ def test_the_directory_of_a_study_shows_its_plan(planned, tmp_path, capsys):
     study, _ = place.find_or_create(read_study(tmp_path / "s.toml"), tmp_path / "there", anew=False)
     assert plan_command(str(study.path)) == 0
     assert " ".join(capsys.readouterr().out.split()).count("order block 1") == 1
-    with pytest.raises(StudyError, match="has its plan already"):
+    with pytest.raises(StudyError, match="is the directory of a study, whose plan is fixed"):
         plan_command(str(study.path), seed=1)
     with pytest.raises(StudyError, match=r"is the directory of a study.*name .*there/study\.toml"):
         read_study(study.path)

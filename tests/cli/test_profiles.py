@@ -72,7 +72,7 @@ def test_a_study_that_goes_on_has_its_profile_already(said, tmp_path):
     (tmp_path / "there" / "study.toml").write_text("[arms.a]\n[arms.b]\n")
     status, _, err = said("run", "there", "--profile", "small")
     assert status == 3
-    assert "has its seed, profile and place already" in err
+    assert "the seed, profile and directory of the study in there are fixed" in err
 
 
 def test_the_bundled_studies_are_listed_with_their_profiles_and_times(said, monkeypatch):

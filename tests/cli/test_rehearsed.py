@@ -74,11 +74,14 @@ def test_what_is_not_known_is_said_and_no_warning(shown):
         ["plans: same plan on all arms, 1 of 2 statements; EXPLAIN shows none of the others"],
         "",
     )
-    assert shown(declared, on=[], off=[]) == (["plans: not known on on and off before the first block"], "")
+    assert shown(declared, on=[], off=[]) == (
+        ["plans: the plans of on and off are not known before the first block"],
+        "",
+    )
     assert shown(declared, ["oltp_read_only"], on=[SCAN], off=[SCAN]) == (
         [
             "plans: same plan on all arms, 1 statement",
-            "plans: the statements of oltp_read_only are known from the first block on; the report compares their "
+            "plans: the statements of oltp_read_only become known in the first block; the report then compares their "
             "plans",
         ],
         "",

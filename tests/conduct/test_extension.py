@@ -241,9 +241,9 @@ def test_a_study_that_has_not_ended_is_not_asked_for_more(tmp_path):
 
 def test_the_command_asks_for_a_directory_one_measure_and_an_unchanged_study(tmp_path):
     study = small_study(tmp_path / "s", blocks=1)
-    with pytest.raises(StudyError, match="name its directory"):
+    with pytest.raises(StudyError, match="name the directory of the study"):
         run_command("study.toml", more="1h")
-    with pytest.raises(StudyError, match="--more 0 adds no block; write for example --more 12, or --more 1h"):
+    with pytest.raises(StudyError, match="--more 0 would not add a block; write for example --more 12, or --more 1h"):
         run_command(str(study.path), more="0")
     with pytest.raises(StudyError, match="--more: 'soon' is not a duration"):
         run_command(str(study.path), more="soon")

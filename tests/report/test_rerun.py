@@ -109,7 +109,10 @@ def test_a_budget_without_a_verdict_is_answered_with_one_that_holds_it(tmp_path,
     monkeypatch.chdir(tmp_path)
     write_bundle(write(tmp_path / "first", make_plan(), 1.4), tmp_path / "b.tar.xz", everything=False)
     assert command.rerun_command(tmp_path / "b.tar.xz", budget="1s") == 2
-    message = r"pgtrial: the time holds no verdict, so a rerun could not agree; give it --budget \d+(s|min) or more\n"
+    message = (
+        r"pgtrial: the budget is too short for a verdict, so the rerun could not agree with the first result; "
+        r"use --budget \d+(s|min) or more\n"
+    )
     assert re.fullmatch(message, capsys.readouterr().err)
     assert not list((tmp_path / "results").glob("*"))
 
@@ -126,7 +129,14 @@ def test_a_rerun_that_is_long_enough_and_finds_nothing_excludes_the_first_differ
 @pytest.mark.parametrize(
     ("seed", "length"),
     [
-        (26, (21, "the rerun has up to 21 blocks in place of 8: so many can tell the first result from no difference")),
+        (
+            26,
+            (
+                21,
+                "the rerun has up to 21 blocks in place of 8, because fewer blocks could not tell the first result "
+                "from no difference",
+            ),
+        ),
         (
             1,
             (
@@ -184,7 +194,9 @@ def test_a_budget_stands_for_the_number_of_blocks(tmp_path, monkeypatch):
 def test_a_study_without_an_interval_is_not_run_again(tmp_path):
     plan = make_plan()
     first = write_study(tmp_path / "s", plan, run(plan, noisy({}), upto=4), Audit(findings=[]), "Is off faster?")
-    with pytest.raises(StudyError, match=r"has no interval that a rerun could agree with; its study was not finished"):
+    with pytest.raises(
+        StudyError, match=r"has no interval with which a rerun could be compared, since its study was not finished"
+    ):
         command.rerun_command(first.path)
 
 

@@ -329,7 +329,7 @@ class TestStop:
         study = StudyDirectory.open(tmp_path / "s")
         with study.locked():
             main_of("stop", study.path)
-        assert "ends after the block under way" in capsys.readouterr().out
+        assert "ends after its current block" in capsys.readouterr().out
         with pytest.raises(StoreError, match="there is nothing to stop"):
             ask_to_stop(study.path)
 

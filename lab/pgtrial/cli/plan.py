@@ -1,4 +1,4 @@
-"""`pgtrial plan`: what a study would do, without doing it."""
+"""`pgtrial plan`: shows what a study would do, without running it."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def plan_command(
         bool,
         typer.Option(
             "--rehearse",
-            help="Start the servers, load the data, run each script once on every arm, and compare the "
-            "plans of its statements.",
+            help="Start the servers, load the data, run each script once on every arm, and compare how PostgreSQL "
+            "plans its statements on the arms.",
         ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the complete plan as JSON.")] = False,
@@ -74,16 +74,18 @@ def plan_command(
     """Show what a study would do: load points, blocks, looks, time, disk space, the server of each arm, and the order
     of the first blocks.
 
-    Without --rehearse pgtrial connects to nothing, so that servers and machines need not exist yet. With --rehearse
-    they must exist. Servers that pgtrial makes then run the load on a copy of the data. A given server parses the
-    statements and executes none of them.
+    Without --rehearse pgtrial connects to no server and no machine, so that they need not exist yet. With --rehearse
+    they must exist. Servers that pgtrial starts itself then run the load on a copy of the data. A server that you name
+    by a connection string only parses the statements and executes none of them.
     """
     if rehearse and json:
-        raise StudyError("--json prints the plan and nothing else; leave out --rehearse, or --json")
+        raise StudyError("--json prints the plan and cannot be combined with --rehearse; leave out one of the two")
     if (Path(study) / STUDY).is_file():
         given = (profile, seed, fleet, machines)
         if rehearse or share_machines or any(option is not None for option in given):
-            raise StudyError(f"{study} has its plan already, which is shown without options but --json")
+            raise StudyError(
+                f"{study} is the directory of a study, whose plan is fixed; leave out all options except --json"
+            )
         there = StudyDirectory.open(Path(study))
         spec, plan = there.spec, there.plan
     else:
@@ -115,9 +117,10 @@ def plan_command(
 
 
 def _planned(spec: StudySpec, *, rehearse: bool) -> Plan:
-    """Returns the plan of a study that starts now. Raises StudyError.
+    """Returns the plan of a study that would start now. Raises StudyError.
 
-    With `rehearse`, a budget that is too short for a verdict is told after the rehearsal, which may find worse.
+    If the budget is too short for a verdict, the error is raised only after the rehearsal (if `rehearse` is true),
+    since the rehearsal may find graver errors.
     """
     try:
         return plan_now(spec)
@@ -131,15 +134,15 @@ def _planned(spec: StudySpec, *, rehearse: bool) -> Plan:
 def _rehearse(spec: StudySpec, plan: Plan) -> None:
     design = Design.planned(spec, plan)
     if not has_own(design) and not has_listed(design):
-        line("rehearsal: nothing to rehearse, since no part of the load is your own")
+        line("rehearsal: nothing to rehearse, since the load comes with pgtrial and contains no SQL of your own")
         return
-    # to import what runs studies takes time, and most plans are only shown
+    # imported here, since importing the code that runs studies takes time and most plans are only shown
     from pgtrial.conduct.run_study import rehearse_alone  # noqa: PLC0415
 
     with shown(Terminal(), as_json=False) as listener:
         plans = rehearse_alone(spec, plan, listener)
     if has_own(design):
-        line("rehearsal: the load runs once on every arm")
+        line("rehearsal: the load ran once on every arm without an error")
     show_plans(plan, plans)
 
 
@@ -150,17 +153,18 @@ def _not_here(design: Design) -> Iterator[str]:
             try:
                 resolve(server.postgres)
             except StudyError as error:
-                yield f"arms.{arm}: on this machine a run would end here: {error}"
+                yield f"arms.{arm}: on this machine the study would fail at its start: {error}"
 
 
 def _lacking(design: Design) -> Iterator[str]:
-    """Yields a sentence for each thing that the data need and a server of this machine does not have."""
+    """Yields a sentence if the data of the study need something, such as an extension, that a server on this machine
+    does not have."""
     if any(_not_here(design)):
         return
     try:
         check_abilities(design, Needs.of(design).data)
     except (ArmError, StudyError) as error:
-        yield f"on this machine a run would end here: {error}"
+        yield f"on this machine the study would fail at its start: {error}"
 
 
 def _estimates(design: Design, plan: Plan) -> dict[str, Any]:
@@ -205,7 +209,8 @@ def _curves(plan: Plan) -> Iterator[str]:
 
 
 def _where(design: Design, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str]]:
-    """Yields who runs where; with `ask`, given servers tell their version."""
+    """Yields the lines that say where the servers, the load and the data are. With `ask`, pgtrial connects to the given
+    servers to ask for their version."""
     if plan.interleaving is not None:
         slices = f"{plan.interleaving.slice_s * 1000:g} ms"
         together = (
@@ -244,7 +249,8 @@ def _where(design: Design, plan: Plan, *, ask: bool) -> Iterator[tuple[str, str]
 
 
 def _altered(design: Design) -> Iterator[tuple[str, list[str]]]:
-    """Yields the arms whose given servers are changed, with the settings that are changed."""
+    """Yields each arm whose given server pgtrial changes by ALTER SYSTEM, with the names of the settings that it
+    changes."""
     for arm, server in design.given.items():
         names = [name for name in server.settings if name not in design.sessions.get(arm, {})]
         if names and (arm == design.baseline or not design.sessions):
@@ -252,11 +258,12 @@ def _altered(design: Design) -> Iterator[tuple[str, list[str]]]:
 
 
 def _made_on_given(design: Design) -> list[str]:
-    """Returns a line for each database of a given server: the tables that a run creates there if they are missing."""
+    """Returns a line for each database of a given server, with the tables that a run would create there if they are
+    missing."""
     texts = []
     for dsn in dict.fromkeys(dsn for server in design.given.values() for dsn in server.dsn):
         named = "dbname" in parts_of(dsn)
-        where = f"{without_password(conninfo_of(dsn))}{'' if named else ', in the database to which that leads'}"
+        where = f"{without_password(conninfo_of(dsn))}{'' if named else ', in its default database'}"
         for data in Needs.of(design).data:
             size = f", about {data.mb:,} MB" if data.mb else ""
             made = f"{data.relations_made} ({data.label}{size}), unless they are there"
@@ -265,11 +272,12 @@ def _made_on_given(design: Design) -> list[str]:
 
 
 _SHOWN_SCRIPT = 300
-"""Characters of a script."""
+"""How many characters of a script the plan shows."""
 
 
 def _given_servers(design: Design, *, ask: bool) -> Iterator[str]:
-    """Yields each given server with the arms that name it: `a and b: PostgreSQL 15.8 at db1:5432, database shop`."""
+    """Yields a line for each given server, with the arms that use it: `a and b: PostgreSQL 15.8 at db1:5432, database
+    shop`."""
     named = grouped((dsn, arm) for arm, server in design.given.items() for dsn in server.dsn)
     for dsn, arms in named.items():
         yield f"{listed(arms)}: {_asked(dsn) if ask else _named(dsn)}"
@@ -287,7 +295,8 @@ def _asked(dsn: str) -> str:
 
 
 def _named(dsn: str) -> str:
-    """Returns host, port, database and role as far as the connection string and the environment name them."""
+    """Returns the host, port, database and role of a connection string, completed by the environment variables of
+    libpq. What neither of them names is left out."""
     parts = with_defaults(parts_of(dsn))
     if "service" in parts:
         return f"service {parts['service']}"
@@ -297,7 +306,8 @@ def _named(dsn: str) -> str:
 
 
 def _is_named(host: ServerHost) -> bool:
-    """True unless the connection string names no host: the line `servers` says where libpq then connects."""
+    """True if the connection string names the host of the server, or if pgtrial examines the host by ssh. If no host is
+    named, libpq chooses one, which the line `servers` shows."""
     return host.label not in UNNAMED or host.looked_at is not None
 
 

@@ -1,4 +1,5 @@
-"""How a running study is shown: a live display in a terminal, a line per trial elsewhere, JSON Lines on request."""
+"""Shows a running study: as a live display in a terminal, as a line for each trial elsewhere, and as JSON Lines if the
+user asks for them."""
 
 from __future__ import annotations
 
@@ -31,10 +32,10 @@ from pgtrial.model.marks import in_toml
 
 @contextmanager
 def shown(console: Terminal, *, as_json: bool, reword: Reword = in_toml) -> Iterator[Listener]:
-    """Yields a listener that shows the study while it runs, in the way that fits where the output goes.
+    """Yields a listener that shows the events of a study while it runs, as a live display, as lines or as JSON.
 
-    Steps are told as `reword` returns them. The listener raises nothing but BrokenPipeError: a fault of the display
-    does not end a study. The rest of the study is then shown line by line, and the fault is reported at the end.
+    `reword` changes each sentence before it is shown. The listener raises only BrokenPipeError: if the display fails,
+    the study goes on, its further events are shown line by line, and the fault of the display is reported at the end.
     """
     lines = _Lines(console.print_line)
     guard = _Guard(reworded(_print_json if as_json else lines.say, reword))
@@ -51,37 +52,38 @@ def shown(console: Terminal, *, as_json: bool, reword: Reword = in_toml) -> Iter
 def _print_above(live: Live, line: str) -> None:
     """Prints a line above a live display.
 
-    rich's thread must not draw meanwhile: if the display has fewer rows than before, each of the two would go up by the
-    rows of before, and the second would erase lines that should stay. Live guards its drawing alone, by this lock.
+    Meanwhile rich's thread must not draw. If the display has fewer rows than at its last drawing, both this print and
+    the thread's drawing would move the cursor up by the earlier number of rows, and the second one would erase lines
+    that must stay. rich's own lock guards only its drawing, so this function takes the same lock.
     """
     with live._lock:
         live.console.print(line, soft_wrap=True)
 
 
 class _Guard:
-    """Passes events to a display, and keeps the first fault of the display until the study has ended."""
+    """Passes events to a display. If the display fails, keeps its first error until the study has ended."""
 
     def __init__(self, simple: Listener) -> None:
         self._simple = simple
-        """Shows the events after the live display has failed, or where there is none."""
+        """Shows the events line by line if there is no live display, or after it has failed."""
         self._live: Live | None = None
         self._to_live: Sequence[Callable[[ProgressEvent], object]] = ()
         self._fault: Exception | None = None
 
     def try_first(self, live: Live, *listeners: Callable[[ProgressEvent], object]) -> None:
-        """Passes events to a live display and to the other listeners for as long as none of them fails."""
+        """Passes events to a live display and to the other listeners until one of them fails."""
         self._live, self._to_live = live, listeners
         try:
             live.start()
-        except Exception as error:  # noqa: BLE001 - the study matters more than its display
+        except Exception as error:  # noqa: BLE001 - an error of the display must not end the study
             self.note(error)
 
     def note(self, fault: Exception) -> None:
-        """Keeps a fault of the display. Any thread may call this; the display is stopped at the next event."""
+        """Keeps an error of the display. Any thread may call this method; the display is stopped at the next event."""
         self._fault = self._fault or fault
 
     def hear(self, event: ProgressEvent) -> None:
-        """Shows an event; if the display fails at it, shows it line by line."""
+        """Shows an event on the live display, or as a line if there is none or if it fails at this event."""
         if self._live is not None and self._fault is None and self._is_heard(event, self._to_live):
             return
         self._stop()
@@ -92,7 +94,7 @@ class _Guard:
             for hear in listeners:
                 hear(event)
         except BrokenPipeError:
-            raise  # whoever reads the output, such as `head`, has seen enough
+            raise  # the program that reads the output, such as `head`, has ended
         except Exception as error:  # noqa: BLE001
             self.note(error)
             return False
@@ -107,14 +109,14 @@ class _Guard:
                 self.note(error)
 
     def close(self) -> None:
-        """Removes the live display, and reports the fault if there was one."""
+        """Removes the live display, and reports its first error if there was one."""
         self._stop()
         if self._fault is not None:
-            with suppress(OSError):  # stderr may be the same broken terminal
+            with suppress(OSError):  # stderr may lead to the same broken terminal
                 show_traceback(self._fault)
                 warn(
-                    f"the display of this study failed, and the study was not affected: {described(self._fault)}; "
-                    f"{how_to_report('such a study')}"
+                    "the display of this study failed, but the study itself was not affected: "
+                    f"{described(self._fault)}; {how_to_report('such a study')}"
                 )
 
 
@@ -124,22 +126,24 @@ def _print_json(event: ProgressEvent) -> None:
 
 
 class _Lines:
-    """Shows the progress as plain text, with a line for each trial and each block."""
+    """Shows the progress of a study as plain text, with a line for each trial and each block."""
 
     def __init__(self, print_line: Callable[[str], None]) -> None:
         self._print_line = print_line
         self._begun: TrialBegins | None = None
         self._number = 0
-        """The number of the trial that ends next. If several trials run at the same time, it is that of the first."""
+        """The number of the next trial that ends. If several trials run at the same time, the number of the first of
+        them."""
         self._blocks = 0
 
     def say(self, event: ProgressEvent) -> None:
-        """Prints the line of an event, if it has one."""
+        """Prints the line for an event. Some events have no line."""
         if (line := self.line_of(event)) is not None:
             self._print_line(line)
 
     def line_of(self, event: ProgressEvent) -> str | None:
-        """Returns the line of an event. The lines of later events count trials and blocks from it."""
+        """Returns the line for an event, or None if the event has no line. Keeps the numbers of trials and blocks,
+        which the lines of later events contain."""
         match event:
             case Preparing(text):
                 return text

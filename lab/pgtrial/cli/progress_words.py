@@ -1,4 +1,4 @@
-"""The events of a running study in words, for the lines and for the live display."""
+"""Describes the events of a running study in words, for the lines of progress and for the live display."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def _written(trial: Trial) -> str:
 
 
 def how_far(event: JobProgress) -> str:
-    """Returns how far a job is: `second 12, create index: building index: loading tuples, 45%, about 8s left of it`."""
+    """Returns the progress of a job as text: `second 12, create index: building index: loading tuples, 45%, about 8s
+    left of it`."""
     parts = [f"second {event.second}"]
     if event.command is not None:
         parts.append(f"{event.command}: {event.phase}" if event.phase else event.command)
@@ -52,7 +53,8 @@ def how_far(event: JobProgress) -> str:
 
 
 def running_estimate(event: BlockEnds) -> str:
-    """Returns the estimates from all blocks so far: `off is 153% faster (+120 to +190% at the last look)`."""
+    """Returns the estimated differences from all blocks so far, such as `off is 153% faster (+120 to +190% at the last
+    look)`."""
     return ", ".join(
         f"{change_text(event.metric, arm, difference)}{_interval(event, arm)}"
         for arm, difference in event.running.items()
@@ -68,21 +70,21 @@ def _interval(event: BlockEnds, arm: str) -> str:
 
 
 def by_the_end(event: BlockEnds) -> str:
-    """Returns what the study can still find by its end.
+    """Returns which difference the study can still find by its last block.
 
-    Empty before the fourth block, after the last look, and once all comparisons are decided.
+    The text is empty before the fourth block, after the last look, and as soon as all comparisons are decided.
     """
     reach = event.precision
     return in_words(reach) if reach is not None and event.block + 1 < reach.blocks and not event.decided else ""
 
 
 def state(event: BlockEnds) -> str:
-    """Returns whether all comparisons have their verdict after this block."""
+    """Returns `decided` if all comparisons have their verdict after this block, otherwise `not yet decided`."""
     return "decided" if event.decided else "not yet decided"
 
 
 def beginning(event: StudyBegins) -> str:
-    """Returns where the study is stored, how many trials it has still to run, and about how long they take."""
+    """Returns the directory of the study, the number of trials that have still to run, and about how long they take."""
     return (
         f"{event.directory}: {event.planned - event.stored} of {event.planned} trials to run, "
         f"{plural(event.blocks, 'block')}, about {format_duration(event.left_s)}"

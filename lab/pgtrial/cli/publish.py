@@ -1,4 +1,4 @@
-"""`pgtrial publish`: studies as a static site, by question."""
+"""`pgtrial publish`: writes a static web site with the results of studies, sorted by question."""
 
 from __future__ import annotations
 
@@ -14,23 +14,27 @@ from pgtrial.model.units import slug
 from pgtrial.store.files import make_folder, write_atomically
 from pgtrial.store.replaceable import PAGE, check_replaceable
 
-if TYPE_CHECKING:  # other commands start sooner without its libraries
+if TYPE_CHECKING:  # not imported when pgtrial runs, since other commands start sooner without its libraries
     from pgtrial.report.serve.catalogue import Glance
 
 _INDEX = "index.html"
 
 
 def publish_command(
-    paths: Annotated[list[Path], typer.Argument(help="Bundles, study directories, and folders that contain them.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Bundles, study directories, and folders that contain bundles or study directories."),
+    ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to which the pages are written.")] = Path(
         "site"
     ),
 ) -> int:
     """Write static web pages with the results of studies, sorted by question, and the report of each study.
 
-    The pages need no web server, and no scripts other than those of the charts. Existing pages of the studies are
-    written again. Other pages stay, and a file that pgtrial has not written is an error. If a study and its bundle are
-    both given, they count once. The exit status is 2 if a study could not be read.
+    The pages need no web server. The only scripts in them draw the charts. Existing pages of the same studies are
+    replaced, and pages of other studies are kept. If a page would replace a file that pgtrial has not written, that is
+    an error. If both a study and its bundle are given, the study is shown once. The exit status is 2 if a study could
+    not be read.
     """
     from pgtrial.report import html  # noqa: PLC0415
     from pgtrial.report.sections import sections  # noqa: PLC0415
@@ -40,7 +44,10 @@ def publish_command(
     check_paths(paths)
     catalogue = Catalogue(paths)
     if not (studies := list(_once(catalogue.studies()))):
-        raise StudyError(f"there is no study in {', '.join(map(str, paths))}; name bundles, or folders that hold some")
+        raise StudyError(
+            f"there is no study in {', '.join(map(str, paths))}; name bundles, study directories, or folders that "
+            "contain them"
+        )
     make_folder(output, "-o")
     check_replaceable(output / _INDEX, "-o", PAGE)
 
@@ -57,8 +64,8 @@ def publish_command(
 def _published(
     studies: Sequence[Glance], output: Path, render: Callable[[Glance], str]
 ) -> tuple[list[Glance], dict[str, str]]:
-    """Writes the page of each study that has a verdict. Returns the studies, and the addresses of their pages by
-    key."""
+    """Writes the page of each study that has a verdict. Returns the studies, and the file names of their pages by the
+    key of the study; a study without a page has an empty name."""
     from pgtrial.report.serve.catalogue import RUNNING, UNFINISHED, UNREADABLE  # noqa: PLC0415
 
     published, addresses = [], dict.fromkeys((study.key for study in studies), "")
@@ -80,13 +87,13 @@ def _published(
 
 
 def _address(study: Glance, taken: Sequence[str]) -> str:
-    """Returns the name of a study's page. It has a digest if another study has the same name."""
+    """Returns the file name of a study's page. The name contains a digest if another study has the same name."""
     name = slug(study.name)
     return f"{name}.html" if f"{name}.html" not in taken else f"{name}-{study.key.rpartition('-')[2]}.html"
 
 
 def _once(studies: Sequence[Glance]) -> Iterator[Glance]:
-    """Yields the studies, without bundles of a study that is given as a directory too."""
+    """Yields the studies, except bundles of a study whose directory is given too."""
     there = {(study.identity, *study.arms) for study in studies if study.identity and not study.is_bundle}
     for study in studies:
         if not (study.is_bundle and (study.identity, *study.arms) in there):

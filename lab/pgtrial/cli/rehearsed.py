@@ -1,4 +1,4 @@
-"""Prints on the terminal how the plans of the load's statements compared in a rehearsal."""
+"""Prints how the plans of the load's statements compare between the arms, after a rehearsal."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def show_plans(plan: Plan, plans: RehearsedPlans) -> None:
     if plan.load_points[0].of_arms:
         for together in own_statements(plans.by_arm):
             shown = [statement.plan or ["EXPLAIN shows no plan"] for statement in together.values()]
-            line("plans: of the statements that the arms do not have in common")
+            line("plans of the statements that not all arms send:")
             Terminal().print(for_terminal(side_by_side("", list(together), shown)))
     for one in compared:
         if not one.plans and not plans.unlisted and not plan.load_points[0].of_arms:
-            line(f"plans: not known on {plan.baseline} and {one.arm} before the first block")
+            line(f"plans: the plans of {plan.baseline} and {one.arm} are not known before the first block")
     if plans.unlisted:
         names = listed(sorted(plans.unlisted))
-        line(f"plans: the statements of {names} are known from the first block on; the report compares their plans")
+        line(f"plans: the statements of {names} become known in the first block; the report then compares their plans")
     for one in compared:
         if one.unused is not None and (sentence := one.never_used(plan.baseline)) is not None:
             (warn if one.unused.everything else line)(sentence)

