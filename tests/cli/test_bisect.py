@@ -51,7 +51,7 @@ def measured(repository, monkeypatch):
         def start(spec, results, *, conclude, console, again):
             commits = [table.postgres.rpartition("@")[2] for table in spec.arms.values()]
             if not_built.intersection(commits):
-                raise BuildError("x.c:1: error: no; all that was printed is in /state/log")
+                raise BuildError("x.c:1: error: no; the whole output is in /state/log")
             if len(started) == stopped_at:
                 return 143
             started.append(spec)

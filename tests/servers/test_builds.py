@@ -101,11 +101,11 @@ def test_options_and_compilers_have_builds_of_their_own(home, builds, servers, r
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"postgres": "git:postgres@broken"}, r"does not build: src/three.c:\d+:\d+: error: expected expression"),
+        ({"postgres": "git:postgres@broken"}, r"failed: src/three.c:\d+:\d+: error: expected expression"),
         ({"postgres": "git:postgres@one", "build": "--fail"}, "readline library not found; install libreadline-dev"),
         ({"postgres": "git:postgres@one", "compiler": "no-such-cc"}, "there is no C compiler no-such-cc"),
         ({"postgres": "git:postgres@one", "build": ["-Dcassert=true"]}, "has no meson.build"),
-        ({"postgres": "git:postgres@one", "build": ["-Da=b", "--x"]}, "options of meson .* and of configure"),
+        ({"postgres": "git:postgres@one", "build": ["-Da=b", "--x"]}, "an option of meson .* and one of configure"),
         ({"postgres": "git:extension@quick"}, "has neither meson.build nor configure"),
         (
             {"postgres": "17", "extensions": "git:extension@quick"},
@@ -123,7 +123,7 @@ def test_what_does_not_build_is_said_in_one_sentence(home, builds, keys, words, 
     assert "\n" not in str(failed.value)
     assert {kept.name for kept in builds.kept()} == before
     assert builds.unfinished() == []
-    if "all that was printed is in" in str(failed.value):
+    if "the whole output is in" in str(failed.value):
         assert Path(str(failed.value).rpartition(" ")[2]).read_text().startswith("$ ./configure --prefix=")
 
 
@@ -239,9 +239,9 @@ def test_a_server_with_a_profile_is_built_twice_and_serves_a_load_between(home, 
     assert not Path(directory).exists()
     assert [text.partition("profiled@")[2][12:] for text in said if "profile" in text.partition(": ")[2]] == [
         "loading pgbench's tables for its profile",
-        "counting what tpcb-like runs, for its profile",
-        "counting what simple-update runs, for its profile",
-        "counting what select-only runs, for its profile",
+        "counting which code tpcb-like executes, for its profile",
+        "counting which code simple-update executes, for its profile",
+        "counting which code select-only executes, for its profile",
     ]
     assert resolve(str(programs)).major == 17
 
@@ -250,7 +250,9 @@ def test_a_server_with_a_profile_is_built_twice_and_serves_a_load_between(home, 
 @pytest.mark.usefixtures("servers")
 def test_a_server_that_counts_nothing_has_no_profile(home, workspace):
     keys = {"postgres": "git:postgres@one", "pgo": True}
-    with pytest.raises(BuildError, match=r"^arms.a: the server has counted nothing for its profile; leave pgo out"):
+    with pytest.raises(
+        BuildError, match=r"^arms.a: the instrumented server has written no counters for pgo; leave pgo out"
+    ):
         built(study(home, {"a": keys, "b": {}}), workspace.builds, workspace, lambda text: None)
 
 
@@ -260,7 +262,9 @@ def test_counters_are_files_alone(tmp_path, make):
     (tmp_path / "a.gcda").write_text("")
     assert profile.counters(None) == [tmp_path / "a.gcda"]
     make(tmp_path / "b.gcda")
-    with pytest.raises(BuildError, match="has put something else than files into"):
+    with pytest.raises(
+        BuildError, match="has entries that are not regular files, which the servers' account has put there"
+    ):
         profile.counters(None)
 
 
@@ -372,7 +376,7 @@ def test_the_environment_changes_no_build(home, tmp_path, monkeypatch):
     for name in ("CFLAGS", "CC", "MAKEFLAGS", "PG_CONFIG"):
         monkeypatch.setenv(name, "changed")
     Commands("x", tmp_path / "log", _unheard).run(["sh", "-c", 'test -z "$CFLAGS$CC$MAKEFLAGS$PG_CONFIG"'], tmp_path)
-    with pytest.raises(BuildError, match="x does not build: false ended with status 1; all that was printed is in"):
+    with pytest.raises(BuildError, match="the build of x failed: false ended with status 1; the whole output is in"):
         Commands("x", tmp_path / "log", _unheard).run(["false"], tmp_path)
 
 

@@ -1,6 +1,8 @@
-"""Finds out what the build of a server can do (extensions, ICU, lz4) from its files, without a start of the server.
+"""Finds out which features the build of a server has (extensions, ICU, lz4). Reads the files of the installation and
+does not start the server.
 
-A study checks its data against this before it loads anything, so that all that is missing is told at once.
+A study checks the needs of its data against these features before it loads anything, so that the user learns of
+everything that is missing at once.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ done
 grep -q -a 'ICU is not supported in this build' "$1/postgres" || echo icu
 grep -q -a 'server to be built with lz4 support' "$1/postgres" || echo lz4
 """
-"""The script that prints what a build has. A program contains the message that it lacks a library only if it was built
-without that library."""
+"""The script that prints the features of a build. The postgres program contains the error message about a missing
+library only if it was built without that library."""
 
 _MOST_NAMED = 4
 
@@ -46,7 +48,7 @@ class Abilities:
     lz4: bool
 
     def lacks(self, needs: DumpNeeds) -> list[str]:
-        """Returns what the data needs and the build does not have, for people."""
+        """Returns what the data needs and the build does not have, as phrases for messages."""
         lacking = []
         if needs.icu_collations and not self.icu:
             lacking.append(f"ICU (for {_plural('collation', needs.icu_collations)})")
@@ -64,16 +66,17 @@ def _plural(noun: str, names: Iterable[str]) -> str:
 
 @lru_cache
 def abilities_of(machine: Machine, account: str | None, programs: Path) -> Abilities:
-    """Returns what the build in a directory of programs can do. Raises HostTrouble."""
+    """Returns the features of the build whose programs are in this bin directory. Raises HostTrouble."""
     lines = machine.looked(["sh", "-c", _LOOK, "sh", programs], user=account).stdout.splitlines()
     names = frozenset(line.removeprefix("extension ") for line in lines if line.startswith("extension "))
     return Abilities(names, "icu" in lines, "lz4" in lines)
 
 
 def check_abilities(design: Design, data: Iterable[Data]) -> None:
-    """Raises StudyError, with one sentence for all arms, if servers of this machine lack what the data needs.
+    """Raises StudyError, with one sentence for all arms, if servers of this machine lack features that the data needs.
 
-    Arms that are built from source are checked once they are built, and those of other machines when they load.
+    Arms that are built from source are checked after they were built, and arms on other machines when they load the
+    data.
     """
     dumps = [one for one in data if isinstance(one, RestoredDump) and all(path.exists() for path in one.paths)]
     if not dumps:
@@ -97,7 +100,7 @@ def check_abilities(design: Design, data: Iterable[Data]) -> None:
 
 def _servers(design: Design) -> Iterator[tuple[str, ServerBinaries]]:
     for arm, server in design.servers.items():
-        # extensions in other directories are not looked for
+        # _LOOK does not find extensions in directories that extension_control_path names
         elsewhere = isinstance(server, MadeHere) and "extension_control_path" in server.settings
         if isinstance(server, MadeHere) and not elsewhere and not is_source(server.postgres):
             yield arm, resolve(server.postgres)

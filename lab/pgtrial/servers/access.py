@@ -1,5 +1,5 @@
-"""Determines how clients reach a server over TCP: its address as they see it, their addresses as the server sees them,
-the port and the password."""
+"""Determines how clients reach a server over TCP: the server's address as the clients see it, the clients' addresses as
+the server sees them, the port and the password."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ LOOPBACK = "127.0.0.1"
 HBA = (
     "# written by pgtrial: the private socket directory is the lock\nlocal all all trust\nlocal replication all trust\n"
 )
-"""The pg_hba.conf of a server that is reached only by its private socket."""
+"""The pg_hba.conf of a server that clients reach only by a Unix socket in a private directory."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """The address that clients use, the one that the server listens on, and the clients' addresses as the server sees
-    them."""
+    """The addresses for connections over TCP: the address that clients use, the address on which the server listens,
+    and the clients' addresses as the server sees them."""
 
     address: str
     port: int
-    """The TCP port; 0: a free port is reserved at each start."""
+    """The TCP port. With 0, pgtrial chooses a free port at each start of the server."""
     listen: str
     clients: tuple[str, ...]
 
     @property
     def hba(self) -> str:
-        """The pg_hba.conf that admits the private socket, and these clients with a password."""
+        """The content of pg_hba.conf that admits connections by the private socket, and these clients with a
+        password."""
         return HBA + "".join(f"host all all {ip_network(client)} scram-sha-256\n" for client in self.clients)
 
 
@@ -47,9 +48,11 @@ LOOPBACK_ACCESS = Access(LOOPBACK, 0, LOOPBACK, (LOOPBACK,))
 
 
 def access_to(machine: RemoteMachine, address: str | None, port: int) -> Access:
-    """Returns how clients on this machine, such as the lab, reach a server of another host. Raises ArmError.
+    """Returns the addresses by which clients on this machine, such as the lab, reach a server on another host. Raises
+    ArmError.
 
-    Without an `address`, clients use the host to which ssh goes, and the server listens where that connection arrives.
+    Without an `address`, clients use the host name of the ssh connection, and the server listens on the address at
+    which the ssh connection arrives.
     """
     lab, arrives_at = machine.seen
     used = address or machine.connection.where.host
@@ -60,38 +63,44 @@ def access_to(machine: RemoteMachine, address: str | None, port: int) -> Access:
 
 
 def _from_here(host: str, port: int) -> tuple[str, str]:
-    """Returns this machine's address towards a host, and the host's address. Nothing is sent. Raises ArmError."""
+    """Returns the address that this machine would use as the source of packets to a host, and the host's address. Sends
+    nothing. Raises ArmError."""
     try:
         family, _, _, _, there = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect(there)
             return str(probe.getsockname()[0]).partition("%")[0], str(there[0]).partition("%")[0]
     except socket.gaierror:
-        raise ArmError(f"no address is known for {host}, where clients are to reach the server; set address") from None
+        raise ArmError(
+            f"no address is known for {host}, by which clients should reach the server; set address"
+        ) from None
     except OSError as error:
-        raise ArmError(f"there is no way from here to {host} ({error.strerror}); set address") from None
+        raise ArmError(
+            f"there is no network route from this machine to {host} ({error.strerror}); set address"
+        ) from None
 
 
 def _has(machine: RemoteMachine, address: str) -> bool:
-    """True if one of the host's own network interfaces has this address, rather than a NAT device in front of the
-    host."""
+    """True if one of the host's own network interfaces has this address. False if the address belongs to a NAT device
+    in front of the host."""
     shown = machine.looked(["sh", "-c", "ip -o addr 2>/dev/null || ifconfig -a"]).stdout
     return address in shown.replace("/", " ").split()
 
 
 def verifier(password: str) -> str:
-    """Returns the SCRAM-SHA-256 verifier of a password, as in pg_authid, with a random salt."""
+    """Returns the SCRAM-SHA-256 verifier of a password with a random salt, in the form that pg_authid stores."""
     # libpq computes the verifier on any connection object, even on one that is not connected
     return pq.PGconn.connect_start(b"host=/").encrypt_password(password.encode(), b"", b"scram-sha-256").decode()
 
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """Reserves a TCP port of the loopback address on which nobody listens, and which the system gives to nobody else
-    meanwhile.
+    """Reserves a free TCP port of the loopback address within the context, so that the system gives it to no other
+    program.
 
-    PostgreSQL can listen on it nevertheless: it asks for SO_REUSEADDR as this socket does, and Linux then lets one of
-    two sockets listen on a port that the other has only bound.
+    PostgreSQL can listen on this port nevertheless. Both sockets set SO_REUSEADDR, and Linux then permits one socket to
+    listen on a port that the other socket has only bound. On other systems the port is released before the context
+    begins.
     """
     with socket.socket() as reserved:
         if sys.platform == "linux":

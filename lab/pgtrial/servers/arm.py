@@ -1,4 +1,4 @@
-"""The interface of an arm, the same for every kind of server, and checks that the kinds share."""
+"""The interface of an arm, which is the same for every kind of server, and checks that several kinds use."""
 
 from __future__ import annotations
 
@@ -31,20 +31,22 @@ from pgtrial.servers.loaded_data import LoadedData
 from pgtrial.servers.session_values import differences, unequal_values
 
 LAB_CONNECTIONS = 4
-"""The number of connections that the lab itself may hold in addition to the clients', to observe the server."""
+"""The number of connections that the lab itself may open, in addition to those of the clients, in order to observe the
+server."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """The demands of a study on every arm, such as its largest number of clients and its data."""
+    """What a study needs from every arm, such as the largest number of clients and the data."""
 
     clients: int
     data: list[Data]
-    """All data to be loaded on any arm: pgbench's tables by their scale, then what workloads bring with them."""
+    """All data that any arm has to load: first pgbench's tables in the order of their scale, then the data of other
+    workloads."""
     patience_s: float = 0.0
     """How long the lab waits for a given server that does not answer, in seconds."""
     at_once: int = 1
-    """The number of servers that are up at the same time."""
+    """The number of servers that run at the same time."""
     prepared: bool = False
     """True if the clients prepare their statements."""
     cold: bool = False
@@ -52,17 +54,18 @@ class Needs:
     undo: tuple[str, ...] = ()
     """The statements that undo a job on a given server."""
     has_users_sql: bool = False
-    """True if the load sends statements that are not pgtrial's own, or the study sets where its tables are found."""
+    """True if the load sends statements that are not pgtrial's own, or if the study sets search_path."""
     makes: tuple[Named, ...] = ()
-    """The database objects that a job creates and its undo drops, as far as the SQL of both names them."""
+    """The database objects that a job creates and its undo drops, as far as pgtrial can read their names from the SQL
+    of both."""
     sessions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The settings of the sessions of each arm, if the arms share one server."""
     data_of_arms: Mapping[str, list[Data]] = field(default_factory=dict)
-    """For each arm the data to be loaded there, where arms have data of their own; empty if all have the same."""
+    """The data that each arm has to load, by the arm's name. It is empty if all arms have the same data."""
 
     @classmethod
     def of(cls, design: Design) -> Needs:
-        """Returns the needs of a study."""
+        """Returns what a study needs from every arm."""
         spec, points = design.spec, design.load_points
         of_arms = {arm: list(dict.fromkeys(data_of(spec, point, arm) for point in points)) for arm in spec.arms}
         data = dict.fromkeys(one for of_arm in of_arms.values() for one in of_arm)
@@ -93,7 +96,7 @@ class Needs:
         )
 
     def of_arm(self, arm: str) -> list[Data]:
-        """Returns the data to be loaded on an arm."""
+        """Returns the data that an arm has to load."""
         return self.data_of_arms.get(arm, self.data)
 
     @property
@@ -103,20 +106,21 @@ class Needs:
 
 
 class Arm(Protocol):
-    """One set-up under comparison. It is served for one trial at a time."""
+    """One of the set-ups that a study compares. It provides a server for one trial at a time."""
 
     name: str
     notes: list[str]
-    """Notes on what happened to the host before the last trial began, for readers of that trial."""
+    """Sentences on what happened to the host before the last trial began. They are stored with that trial."""
 
     @property
     def data_directory(self) -> Path | None:
-        """The data directory of the server being served, on its machine; None between trials and for given servers."""
+        """The data directory of the server that runs now, as a path on its machine. It is None between trials, and for
+        given servers."""
 
     @property
     def account(self) -> str | None:
-        """The account that owns the data directory, if the lab is root there; None: the lab's own account, or a given
-        server."""
+        """The operating system account that owns the data directory, if the lab is root on that machine. It is None if
+        the lab's own account owns it, and for given servers."""
 
     @property
     def host_seen(self) -> dict[str, dict[str, int]]:
@@ -125,7 +129,8 @@ class Arm(Protocol):
 
     @property
     def tables_of_others(self) -> Sequence[str]:
-        """The tables that the load runs on as they are, since pgtrial has not made them, for people."""
+        """Descriptions of the tables that the load uses without pgtrial having made them, so that pgtrial does not
+        reset them."""
 
     @property
     def setup(self) -> Server:
@@ -133,7 +138,8 @@ class Arm(Protocol):
 
     @property
     def machine(self) -> AnyMachine | None:
-        """The machine on which the server runs, if the lab can look at it; None before a host was reached."""
+        """The machine on which the server runs, if the lab can read its state. It is None until the lab has reached the
+        host."""
 
     @property
     def targets(self) -> Sequence[Target] | None:
@@ -141,44 +147,51 @@ class Arm(Protocol):
         on another host, and None if it makes the server on this machine."""
 
     def check(self, needs: Needs) -> None:
-        """Finds out, before the first trial, whether the arm can serve the study. Raises StudyError or ArmError."""
+        """Checks before the first trial that the arm can provide what the study needs. Raises StudyError or
+        ArmError."""
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
-        """Makes sure that this data can be served at once. Raises StudyError or ArmError."""
+        """Loads this data if that is not done yet, so that `serve` need not load it. Raises StudyError or ArmError."""
 
     def serve(
         self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS
     ) -> AbstractContextManager[Target]:
-        """Provides a server in the state that every trial starts from; on exit it is stopped or put back.
+        """Provides a server in the state in which every trial begins. On exit from the context, the server is stopped,
+        or its former settings are restored.
 
         `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`. `drawn` has the random
-        choices that the study's plan made for the trial, such as the deployment. Raises StartError when the server does
-        not start, ArmError for other faults, and TrialError when only this trial cannot have what the arm asks of the
-        host, or loses it.
+        choices that the study's plan made for the trial, such as the deployment. Raises StartError if the server does
+        not start, and ArmError for other faults, which stop the study. Raises TrialError if only this trial fails: the
+        host cannot be put into the state that the arm asks for, or the host is lost.
         """
 
     def rehearsal(self, tables: Data, log: Path) -> AbstractContextManager[Target]:
-        """Provides a server with this data on which changes leave nothing behind: a copy, which is removed on exit.
+        """Provides a server on a copy of this data, which is removed on exit, so that the caller may change the data.
 
-        A given server is provided as it is, and the caller changes nothing there. Raises as `serve` does.
+        A given server is provided without a copy, and the caller must not change anything on it. Raises the same errors
+        as `serve`.
         """
 
     def loaded(self, tables: Data) -> Sequence[LoadedData]:
-        """Returns the places where this data is once it is prepared: a template, or each given server of the arm."""
+        """Returns where this data is stored after `prepare`: in a template, or on each of the given servers of the
+        arm."""
 
     def use_statistics(self, statistics: CopyStatistics) -> None:
-        """Makes each fresh copy of a trial begin with these statistics of the planner; given servers keep theirs."""
+        """Sets the planner statistics that each fresh copy of the data gets before a trial. Given servers keep their
+        own statistics."""
 
     def fetch_log(self, log: Path) -> None:
-        """Copies the server's log to `log` up to now, if the server does not write there itself. Raises TrialError."""
+        """Copies to `log` what the server has logged up to now, if the server does not write to this file itself.
+        Raises TrialError."""
 
     def close(self) -> None:
-        """Releases everything that outlives a trial."""
+        """Releases what the arm keeps between trials, such as copies of the data and connections to hosts."""
 
 
 @contextmanager
 def timed(timings: dict[str, float], phase: str) -> Iterator[None]:
-    """Adds the seconds of a phase to `timings`, also if the phase fails."""
+    """Adds the duration of the context, in seconds, to the entry of a phase in `timings`, also if an error ends the
+    context."""
     start = time.monotonic()
     try:
         yield
@@ -187,14 +200,15 @@ def timed(timings: dict[str, float], phase: str) -> Iterator[None]:
 
 
 def check_data(arm: str, needs: Needs, session: Session) -> None:
-    """Raises StudyError if the server cannot hold the data of the study."""
+    """Raises StudyError if the server does not support the data of the study."""
     for data in needs.data:
         if (objection := data.objection(session)) is not None:
             raise StudyError(f"arms.{arm}: {objection}")
 
 
 def check_clients(arm: str, needs: Needs, session: Session) -> None:
-    """Raises StudyError if the clients, the lab and the reserved connections exceed max_connections."""
+    """Raises StudyError if the clients, the lab and the reserved connections together need more than
+    max_connections."""
     max_connections = int(value(session, "SHOW max_connections"))
     reserved = int(value(session, "SELECT sum(setting::int) FROM pg_settings WHERE name LIKE '%reserved_connections'"))
     wanted = needs.clients + LAB_CONNECTIONS + reserved
@@ -213,9 +227,10 @@ _OF_SUPERUSERS = "SELECT name FROM pg_catalog.pg_settings WHERE lower(name) = AN
 
 
 def allow_settings(target: Target, names: Iterable[str]) -> None:
-    """Lets the role of the load change those settings of an arm in its sessions that only superusers may change.
+    """Permits the load's role to change, in its sessions, those settings of an arm that otherwise only superusers may
+    change (GRANT SET ON PARAMETER).
 
-    Does nothing before PostgreSQL 15, where such a right cannot be given. Raises psycopg.Error.
+    Does nothing before PostgreSQL 15, which cannot grant such a right. Raises psycopg.Error.
     """
     if target.owner is None:
         return
@@ -230,14 +245,15 @@ def allow_settings(target: Target, names: Iterable[str]) -> None:
 
 
 _WRONG_VALUE = ("invalid value for parameter", "outside the valid range", "unrecognized configuration parameter")
-"""Parts of PostgreSQL's error messages about a name or value that is wrong wherever it is set. With such a message, a
-server of the arm's own would not help."""
+"""Parts of PostgreSQL's error messages about a setting whose name or value is wrong on every server. If such a message
+comes, giving each arm its own server would not help."""
 
 
 def check_sessions(needs: Needs, target: Target, otherwise: str) -> None:
-    """Checks that sessions can have the settings of each arm, and do have them. Raises StudyError.
+    """Opens a session with the settings of each arm, and checks that the settings are in force there. Raises
+    StudyError.
 
-    `otherwise` says what pgtrial does if the arms do not share a server.
+    `otherwise` is a phrase for the message: what pgtrial does if the arms do not share a server.
     """
     own_server = f"{marks.set_key('load', 'share_server', False)}, which {otherwise}"
     for arm, settings in needs.sessions.items():

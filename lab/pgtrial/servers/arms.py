@@ -1,4 +1,5 @@
-"""The arms of a study by their kind of server: made for the study (made.py), given, or sessions of one server."""
+"""The arms of a study by the kind of their server: servers that somebody else runs (given), and sessions of one server
+that all arms share. Servers that pgtrial makes are in made.py."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ from pgtrial.servers.workspace import Workspace
 
 
 class GivenArm:
-    """An arm of given servers: one, or several deployments of one product, of which each trial uses the one that was
-    drawn."""
+    """An arm with a given server, or with several given servers that are deployments of one product. Each trial then
+    uses one of the deployments, which the study's plan has drawn at random."""
 
     data_directory: Path | None = None
     account: str | None = None
@@ -45,12 +46,13 @@ class GivenArm:
 
     @property
     def machine(self) -> AnyMachine | None:
-        """The server's host, if the study names one and it was reached; with several deployments there is none."""
+        """The server's host, if the study names one and pgtrial has reached it; otherwise None. A study cannot name
+        hosts for several deployments."""
         return self._servers[0].machine
 
     @property
     def tables_of_others(self) -> list[str]:
-        """The tables on any of the deployments that the load uses and pgtrial has not made, for people."""
+        """Descriptions of the tables on any of the deployments that the load uses and pgtrial has not made."""
         return sorted({tables for server in self._servers for tables in server.tables_of_others})
 
     @property
@@ -71,31 +73,32 @@ class GivenArm:
     def serve(
         self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS
     ) -> AbstractContextManager[Target]:
-        """Provides the deployment that was drawn for the trial. The drawn layout of the server's program is ignored,
-        since pgtrial did not build it."""
+        """Provides the deployment that was drawn for the trial. A given server has no layouts, since pgtrial has not
+        built its program."""
         self.notes.clear()
         return self._servers[drawn.place or 0].serve(tables, log, timings)
 
     @contextmanager
     def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
-        """Provides the first deployment, unchanged."""
+        """Provides the first deployment, without changing anything there."""
         yield self._servers[0].target
 
     def loaded(self, tables: Data) -> list[LoadedData]:
-        """Returns an entry for each deployment, since each has its own copy of the data. Nothing is changed there."""
+        """Returns an entry for each deployment, since each has its own copy of the data. Changes nothing on the
+        servers."""
         return [
             LoadedData(server.target.label, number, partial(_as_it_is, server.target))
             for number, server in enumerate(self._servers)
         ]
 
     def use_statistics(self, statistics: CopyStatistics) -> None:
-        """Does nothing: a given server is not analysed for a study."""
+        """Does nothing, since pgtrial does not run ANALYZE on a given server."""
 
     def fetch_log(self, log: Path) -> None:
-        """Does nothing: the log stays with the given server."""
+        """Does nothing, since the log of a given server stays where that server writes it."""
 
     def close(self) -> None:
-        """Closes the deployments and with them the connections to their hosts."""
+        """Closes the connections to the hosts of the deployments."""
         for server in self._servers:
             server.close()
 
@@ -105,18 +108,17 @@ def _as_it_is(target: Target, _log: Path) -> AbstractContextManager[Target]:
 
 
 class SharedServer:
-    """The one server that all arms share. The first arm that asks for it starts it, and it runs until that arm releases
-    it."""
+    """The server that all arms share. The first arm that needs it starts it, and it runs until that arm releases it."""
 
     def __init__(self, arm: Arm) -> None:
         self.arm = arm
         self.target: Target | None = None
-        """The server's address while it is served."""
+        """The server's address while the server runs for a trial; otherwise None."""
         self.checked = False
 
 
 class SessionArm:
-    """An arm whose sessions have settings of their own, in addition to those of the server that all arms share."""
+    """An arm that differs from the others by the settings of its sessions only. All arms share one server."""
 
     def __init__(self, name: str, setup: Server, settings: Mapping[str, str], server: SharedServer) -> None:
         self.name = name
@@ -137,12 +139,12 @@ class SessionArm:
 
     @property
     def host_seen(self) -> dict[str, dict[str, int]]:
-        """The counters of the shared server's host around the last trial."""
+        """The counters of huge pages on the shared server's host before and during the last trial."""
         return self._server.arm.host_seen
 
     @property
     def tables_of_others(self) -> Sequence[str]:
-        """The tables of the shared server that the load uses and pgtrial has not made."""
+        """Descriptions of the tables on the shared server that the load uses and pgtrial has not made."""
         return self._server.arm.tables_of_others
 
     @property
@@ -157,7 +159,8 @@ class SessionArm:
         return self._server.arm.targets
 
     def check(self, needs: Needs) -> None:
-        """Checks the shared server, once, with the sessions of all arms. Raises StudyError or ArmError."""
+        """Checks the shared server, and the sessions of all arms on it. Does so only once for all arms. Raises
+        StudyError or ArmError."""
         if not self._server.checked:
             self._server.arm.check(needs)
             self.notes, self._server.checked = self._server.arm.notes, True
@@ -168,8 +171,8 @@ class SessionArm:
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float], drawn: Drawn = AS_IT_IS) -> Iterator[Target]:
-        """Provides sessions of the shared server. The first arm that enters starts the server and stops it on exit, so
-        that arm has to be the last to leave."""
+        """Provides sessions of the shared server. The first arm that enters this context starts the server, and stops
+        it on exit; it therefore has to be the last arm that leaves its context."""
         server = self._server
         if server.target is not None:
             log.write_text("The arms are sessions of one server. Its log is in the trial that was the first.\n")
@@ -183,8 +186,8 @@ class SessionArm:
 
     @contextmanager
     def rehearsal(self, tables: Data, log: Path) -> Iterator[Target]:
-        """Provides sessions of the shared server. The first arm that enters starts the server and stops it on exit, so
-        that arm has to be the last to leave."""
+        """Provides sessions of the shared server. The first arm that enters this context starts the server, and stops
+        it on exit; it therefore has to be the last arm that leaves its context."""
         if self._server.target is not None:
             yield self._sessions_of(self._server.target)
             return
@@ -192,16 +195,16 @@ class SessionArm:
             yield sessions
 
     def loaded(self, tables: Data) -> Sequence[LoadedData]:
-        """Returns the places where the shared server has this data."""
+        """Returns where the data of the shared server is stored."""
         return self._server.arm.loaded(tables)
 
     def use_statistics(self, statistics: CopyStatistics) -> None:
-        """Makes the copies of the shared server begin with these statistics."""
+        """Sets the planner statistics that each fresh copy of the shared server gets."""
         self._server.arm.use_statistics(statistics)
 
     @contextmanager
     def _shared(self, target: Target) -> Iterator[Target]:
-        """Provides sessions of a server that the other arms can use meanwhile."""
+        """Lets the other arms use the server within the context, and provides sessions with this arm's settings."""
         self._server.target = target
         try:
             yield self._sessions_of(target)
@@ -209,25 +212,28 @@ class SessionArm:
             self._server.target = None
 
     def _sessions_of(self, target: Target) -> Target:
-        """Returns the address of the server for sessions with the arm's settings. Raises TrialError if sessions have
-        others."""
+        """Returns the server's address with the arm's settings for sessions. Raises TrialError if a new session does
+        not have these settings."""
         with_settings = target.with_settings(self._settings)
         try:
             allow_settings(target, self._settings)
             with with_settings.for_load.connect() as session:
                 unequal = differences(session, self._settings)
         except psycopg.Error as error:
-            raise TrialError(f"{target.label} gave no session the arm's settings: {one_line(error)}") from None
+            raise TrialError(
+                f"no session of {target.label} can be opened with the arm's settings: {one_line(error)}"
+            ) from None
         if unequal:
             raise TrialError(f"{unequal_values(unequal, self._settings)} in new sessions of {target.label}")
         return with_settings
 
     def fetch_log(self, log: Path) -> None:
-        """Copies the log to the first arm's trial up to now. Raises TrialError."""
+        """Copies what the shared server has logged up to now to `log`, a file of the first arm's trial. Raises
+        TrialError."""
         self._server.arm.fetch_log(log)
 
     def close(self) -> None:
-        """Closes the arm that makes the shared server."""
+        """Closes the arm that provides the shared server."""
         self._server.arm.close()
 
 
@@ -239,9 +245,9 @@ _KINDS: dict[type[Server], Callable[[str, Any, Needs, Workspace, LoadMaker], Arm
 
 
 def make_arms(design: Design, workspace: Workspace, maker: LoadMaker = ENGINE_HERE) -> dict[str, Arm]:
-    """Returns the study's arms by name, in its order. Nothing is started yet. Raises StudyError.
+    """Returns the study's arms by name, in the order of the study. Starts no server yet. Raises StudyError.
 
-    `maker` makes their loads, and data on servers elsewhere.
+    `maker` starts the engines that make the load, and that load data on servers of other machines.
     """
     needs, servers, sessions, baseline = Needs.of(design), design.servers, design.sessions, design.baseline
     if sessions:

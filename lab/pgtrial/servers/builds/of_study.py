@@ -1,4 +1,5 @@
-"""Builds all that a study needs from source before its first trial, and puts the builds in place of the sources."""
+"""Builds all servers and extensions that a study names by their source, before its first trial, and makes the study use
+the builds."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ def has_sources(spec: StudySpec) -> bool:
 
 
 def built(spec: StudySpec, builds: Builds, room: Room, say: Callable[[str], None]) -> StudySpec:
-    """Builds what the study needs, and returns the study with arms that name the builds: bin directories, and SQL that
-    creates the extensions.
+    """Builds the servers and extensions that the study names by their source. Returns the study with arms that name the
+    bin directories of the builds, and that have the SQL which creates the extensions.
 
-    A server with a profile is trained in `room`. Builds that are kept are not made again. Raises BuildError, StudyError
-    and StoreError.
+    If a server is built with a profile (PGO), its training load runs in the run directory `room`. Builds that exist on
+    this machine are used again. Raises BuildError, StudyError and StoreError.
     """
     if not has_sources(spec):
         return spec
@@ -52,7 +53,7 @@ def built(spec: StudySpec, builds: Builds, room: Room, say: Callable[[str], None
 
 
 def facts_of_build(setup: object) -> dict[str, Any]:
-    """Returns the build's part of an arm's facts; empty for a server that was not built here."""
+    """Returns the facts about the build of an arm's server; empty if pgtrial has not built the server."""
     if not isinstance(setup, MadeHere) or "/" not in setup.postgres:
         return {}
     programs = resolve(setup.postgres).bin
@@ -67,8 +68,8 @@ def facts_of_build(setup: object) -> dict[str, Any]:
 
 
 def _built(setup: MadeHere, builds: Builds, room: Room, say: Callable[[str], None]) -> tuple[ServerBinaries, list[str]]:
-    """Builds what the arm needs from source. Returns its server's programs, and the extensions to create in its
-    databases."""
+    """Builds the server and the extensions of an arm. Returns the programs of the server, and the names of the
+    extensions to create in the arm's databases."""
     if is_source(setup.postgres):
         server = resolve(str(builds.ensure(server_order(setup, room, say), say).programs))
     else:

@@ -1,4 +1,4 @@
-"""Builds a server from source, by meson or by configure and make."""
+"""Builds a PostgreSQL server from source, with meson or with configure and make."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OUTSIDE = ("doc", "src/test", "src/tutorial", "src/tools", "src/interfaces/ecpg
 
 @dataclass(frozen=True)
 class _Recipe:
-    """Everything that determines a build of a server; the digest of it names the build."""
+    """Everything on which the build of a server depends. Its digest is part of the build's name."""
 
     source: Source
     options: tuple[str, ...]
@@ -42,8 +42,8 @@ class _Recipe:
     meson: bool
     """True if meson and ninja are installed."""
     layouts: int
-    """How many further times the server's program is linked, each time with its object files in another order; 0:
-    never."""
+    """The number of layouts: how many more times the server's program is linked, each time with its object files in
+    another order. With 0, it is linked once."""
 
     @property
     def clang(self) -> bool:
@@ -60,10 +60,10 @@ class _Recipe:
 
 
 def server_order(setup: MadeHere, room: Room, say: Callable[[str], None]) -> Order:
-    """Returns what the store of builds needs to find, or else to make, a server from source. If the build uses a
-    profile (PGO), the training load runs in `room`.
+    """Returns the order for a server that is built from source. `Builds.ensure` finds this build on the machine, or
+    makes it. If the build uses a profile (PGO), its training load runs in the run directory `room`.
 
-    Raises BuildError if there is no such compiler.
+    Raises BuildError if the compiler is not installed.
     """
     for path in paths_in(setup.build or ()):
         if (why := refusal_to_run(path)) is not None:
@@ -94,7 +94,7 @@ def _make(
 ) -> Made:
     work, prefix = home / "work", home / _INSTALLATION
     source = work / SOURCE
-    say(f"building {recipe.source.short}: taking its files")
+    say(f"building {recipe.source.short}: fetching its source files")
     work.mkdir()
     export(recipe.source, source, say)
     by_meson = _by_meson(recipe, source)
@@ -104,11 +104,11 @@ def _make(
     system.configure(Commands(recipe.source.short, log, say))
     flags: Sequence[str] = ()
     if recipe.pgo:
-        work.chmod(0o755)  # the servers' account writes its counters below it
+        work.chmod(0o755)  # the trained server, which runs as the servers' account, writes its counters below it
         profile = Profile(work / "profile", clang=recipe.clang)
         profile.check()
         counting = Commands(f"{recipe.source.short} with counters", log, say, expected)
-        # GCC's counters call exit(); PostgreSQL checks that libpq does not, except in builds for coverage
+        # GCC's counters call exit(). The makefile of libpq fails if libpq calls exit(), except in builds for coverage
         system.install(counting, profile.counting, for_coverage=not recipe.clang)
         _check_installed(recipe, prefix)
         open_to_all(prefix)
@@ -136,30 +136,33 @@ def _make(
 
 
 def _check_installed(recipe: _Recipe, prefix: Path) -> None:
-    """Raises BuildError if the build has installed no server."""
+    """Raises BuildError if the build has not installed a server."""
     if not (prefix / "bin" / "postgres").is_file():
-        raise BuildError(f"{recipe.source.short} was built and has no bin/postgres; name the source of PostgreSQL")
+        raise BuildError(f"{recipe.source.short} was built but has no bin/postgres; name the source of PostgreSQL")
 
 
 def _by_meson(recipe: _Recipe, source: Path) -> bool:
-    """True if meson builds a source, false if configure and make do. The kind of its options decides, then what the
-    source and the machine have."""
+    """True if the source is to be built with meson, false if with configure and make. The form of the build options
+    decides. Without options, meson is used if the source and the machine have it. Raises BuildError if the chosen
+    system is missing."""
     of_meson = [option for option in recipe.options if option.startswith("-D")]
     of_configure = [option for option in recipe.options if not option.startswith("-D")]
     if of_meson and of_configure:
         raise BuildError(
-            f"build has options of meson ({of_meson[0]}) and of configure ({of_configure[0]}); write those of one"
+            f"build has an option of meson ({of_meson[0]}) and one of configure ({of_configure[0]}); write options of "
+            "only one of them"
         )
     has_meson, has_configure = (source / "meson.build").is_file(), (source / "configure").is_file()
     if not has_meson and not has_configure:
         raise BuildError(f"{recipe.source.short} has neither meson.build nor configure; name the source of PostgreSQL")
     if of_meson and not has_meson:
         raise BuildError(
-            f"{recipe.source.short} has no meson.build (PostgreSQL 16 has one first); write options of configure"
+            f"{recipe.source.short} has no meson.build (PostgreSQL has one since version 16); write options of "
+            "configure"
         )
     if has_meson and (of_meson or not has_configure) and not recipe.meson:
         raise BuildError(
-            f"{recipe.source.short} must be built by meson, and meson or ninja is not installed; install both (pip "
+            f"{recipe.source.short} must be built with meson, but meson or ninja is not installed; install both (pip "
             "install meson ninja), or write options of configure"
         )
     return has_meson and recipe.meson and not of_configure
@@ -167,7 +170,7 @@ def _by_meson(recipe: _Recipe, source: Path) -> bool:
 
 @dataclass(frozen=True)
 class _Meson:
-    """A build by meson and ninja."""
+    """The steps of a build with meson and ninja."""
 
     recipe: _Recipe
     source: Path
@@ -197,7 +200,7 @@ class _Meson:
 
 @dataclass(frozen=True)
 class _Make:
-    """A build by configure and make."""
+    """The steps of a build with configure and make."""
 
     recipe: _Recipe
     source: Path
@@ -214,7 +217,7 @@ class _Make:
         folders = [self.source, *([contrib] if (contrib / "Makefile").is_file() else [])]
         # PostgreSQL's makefiles use COPT for compiling and linking, and do not pass it on to the builds of extensions
         extra = {"COPT": " ".join(flags)} if flags else {}
-        if flags:  # make compares only times, and would not see other flags
+        if flags:  # make compares only the times of files, and would not notice that the flags have changed
             commands.run([make_program(), "clean"], self.source)
         for folder in folders:
             commands.run([*make, jobs()], folder, extra)
@@ -223,8 +226,8 @@ class _Make:
 
 
 def _with_lto(recipe: _Recipe) -> Sequence[str]:
-    """Returns the options of configure, with those of LTO if it is asked for: archives then need the compiler's own
-    ar."""
+    """Returns the options of configure. With `lto` (link-time optimization), they include its compiler flag and the
+    compiler's own ar, which archives of such object files need. Raises BuildError if this ar is not installed."""
     if not recipe.lto:
         return recipe.options
     clang = recipe.clang
@@ -242,6 +245,7 @@ def _value(options: Sequence[str], name: str) -> str:
 
 
 def _compiled_files(source: Path) -> int:
-    """Estimates how many files a build of PostgreSQL compiles, until a build of the same source has counted them."""
+    """Estimates how many files a build of PostgreSQL compiles. The estimate serves for the progress of the first build
+    of a source; later builds use the count of an earlier one."""
     outside = tuple(str(source / folder) for folder in _OUTSIDE)
     return sum(not str(path).startswith(outside) for path in source.rglob("*.c"))
