@@ -72,7 +72,7 @@ def test_a_bundle_has_marks_in_place_of_values_that_may_be_secrets_and_who_runs_
     (study / "study.toml").write_text(named)
     done = pgtrial("bundle", "s", "-o", "named.tar.xz", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "may be secrets: server.environment.API_TOKEN (PGTRIAL_SECRET_1); who runs" in done.stderr
+    assert "may be secrets: server.environment.API_TOKEN (PGTRIAL_SECRET_1); whoever runs" in done.stderr
     with open_study(tmp_path / "named.tar.xz") as opened:
         assert opened.spec.server.environment == {"API_TOKEN": "(cut: PGTRIAL_SECRET_1)"}
         assert not any(b"t0p-0f-all" in path.read_bytes() for path in opened.path.rglob("*") if path.is_file())
@@ -121,7 +121,7 @@ def test_several_verdicts_are_printed_with_the_worst_status(pgtrial, study, exam
 
 def test_a_report_is_html_or_markdown_or_short(pgtrial, study, tmp_path):
     said = refusal(pgtrial("report", "s", "-o", "out.pdf", cwd=tmp_path))
-    assert "a report is written as HTML or Markdown, not as out.pdf; end its name in .html or .md" in said
+    assert "out.pdf is neither HTML nor Markdown; end the name in .html or .md" in said
     short = pgtrial("report", "s", "--short", cwd=tmp_path).stdout
     whole = (study / "report.md").read_text()
     assert short.splitlines()[0] == whole.splitlines()[0]
@@ -169,7 +169,7 @@ def test_a_verdict_that_does_not_follow_is_said_with_the_difference(pgtrial, stu
     assert f"the verdict of s does not follow from its trials: {told}\n" in refusal(
         pgtrial("verify", "s", cwd=tmp_path)
     )
-    assert f"{told}; `pgtrial report s` writes it again" in refusal(pgtrial("bundle", "s", cwd=tmp_path))
+    assert f"{told}; `pgtrial report s` computes the verdict again" in refusal(pgtrial("bundle", "s", cwd=tmp_path))
     changed(study / "verdict.json", "invented", {"a": [1]})
     assert f"{told} (and 1 more)" in refusal(pgtrial("verify", "s", cwd=tmp_path))
     (study / "verdict.json").write_text("[" * 100_000)

@@ -267,7 +267,7 @@ def test_a_change_is_confirmed_by_a_trial_of_its_two_commits(tmp_path, monkeypat
     HistoryDirectory(Path("history")).add("s", entries)
     with pytest.raises(StudyError, match="--study FILE is missing"):
         history_command("confirm")
-    with pytest.raises(StudyError, match="there is no terminal to ask at; read what is shown, and add --trust"):
+    with pytest.raises(StudyError, match="there is no terminal to ask at; read what is shown above, and add --trust"):
         history_command("confirm", study="s.toml", budget="20min")
     assert begun == []
     assert history_command("confirm", study="s.toml", budget="20min", trust=True) == 1

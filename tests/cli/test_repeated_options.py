@@ -31,7 +31,9 @@ def test_no_option_of_one_value_is_taken_twice(capsys, command):
         if not option.multiple:
             status, told = answer(capsys, command, option.opts[0], "1", f"{option.opts[0]}=2")
             assert status == 3, option.name
-            assert told.startswith(f"pgtrial: error: {option.opts[0]} is given more than once"), told
+            assert told.startswith(f"pgtrial: error: {option.opts[0]} takes one value, but is given more than once"), (
+                told
+            )
             assert told.count("\n") == 1
 
 

@@ -161,7 +161,7 @@ def test_a_calibration_that_is_too_light_or_too_heavy_is_tried_anew():
     [
         (["--budget", "1min"], "--budget 1min is too short for this self-test; give it at least 4min"),
         (["--budget", "soon"], "--budget: 'soon' is not a duration"),
-        (["--planted", "90%"], "--planted 90% cannot be planted; write shares between 0.5% and 50%"),
+        (["--planted", "90%"], "--planted 90% is out of range; write losses between 0.5% and 50%"),
         (["--planted", "5%,5%"], "--planted 5%,5% names a share twice"),
         (["--workload", "oltp"], "--workload oltp: a self-test has select-only or tpcb-like"),
         (["--workload", "tpcb-like", "--server", "host=db1"], "needs a trigger"),
@@ -179,7 +179,7 @@ def test_another_directory_is_no_self_test(tmp_path, capsys):
     assert "is not a study directory" in capsys.readouterr().err
     study = small_study(tmp_path / "results")
     assert status_of("selftest", str(study.path)) == 3
-    assert "is not the directory of a self-test" in capsys.readouterr().err
+    assert "is the directory of a study and not of a self-test" in capsys.readouterr().err
 
 
 def test_the_record_keeps_the_latest_certificate_of_each_set_of_servers(tmp_path):

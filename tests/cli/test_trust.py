@@ -149,7 +149,9 @@ def test_a_mark_of_another_study_or_another_account_is_none(stranger, tmp_path, 
     assert not StudyDirectory.open(tmp_path / "study").made_here
 
 
-@pytest.mark.parametrize(("answer", "word"), [("n", b"nothing of b.tar.xz runs"), ("y", b"pgtrial: the time holds")])
+@pytest.mark.parametrize(
+    ("answer", "word"), [("n", b"nothing of b.tar.xz runs"), ("y", b"pgtrial: the budget is too short for a verdict")]
+)
 def test_at_a_terminal_the_user_is_asked(stranger, tmp_path, answer, word):
     bundle = stranger()
     ours, theirs = pty.openpty()
@@ -199,9 +201,9 @@ def test_a_long_script_is_cut_and_the_cut_is_told(capsys):
     shown = capsys.readouterr().err
     assert "SELECT 58;" in shown
     assert "SELECT 59;" not in shown
-    assert "... and 40 lines more: read the file before you trust it" in shown
+    assert "... and 40 more lines: read the file before you trust it" in shown
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(StudyError, match="--allow 'everything' is nothing that a study does"):
+    with pytest.raises(StudyError, match="--allow 'everything' is not a known word"):
         trust.check_trust("b", [], trust=True, allow="everything")

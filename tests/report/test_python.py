@@ -271,7 +271,9 @@ class TestSql:
         write_bundle(study, tmp_path / "demo.tar.xz", everything=False)
         ((number,),) = run("SELECT count(*) FROM studies", [tmp_path / "demo.tar.xz", study.path])[1]
         assert number == 1
-        assert f"left out: {tmp_path / 'demo.tar.xz'} is the study of {study.path}" in capsys.readouterr().err
+        assert (
+            f"left out: {tmp_path / 'demo.tar.xz'} contains the same study as {study.path}" in capsys.readouterr().err
+        )
 
 
 def test_an_interval_that_is_not_bounded_is_null(studies):

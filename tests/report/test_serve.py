@@ -344,7 +344,7 @@ class TestCommand:
             assert served.stdout is not None
             assert served.stderr is not None
             address = urlsplit(served.stdout.readline().strip())
-            assert served.stderr.readline() == "pgtrial: Ctrl-C ends it\n"
+            assert served.stderr.readline() == "pgtrial: press Ctrl-C to stop the web server\n"
             asking = Client(address.port or 0, address.path.rstrip("/"))
             (key,) = asking.listed()
             with StudyDirectory.open(tmp_path / "s").locked():  # a page that follows a study does not keep it

@@ -1,4 +1,5 @@
-"""`pgtrial selftest`: what this machine can tell, found out with servers that are known to be equal or slower."""
+"""`pgtrial selftest`: finds out which differences can be found on this machine, by studies of servers that are known to
+be equal, or known to be slower by a certain share."""
 
 from __future__ import annotations
 
@@ -58,20 +59,23 @@ _by_options = by_options(
     }
 )
 _LEAST, _MOST = 0.005, 0.5
-"""Shares that can be planted."""
+"""The smallest and the largest loss of throughput that a self-test can build into an arm."""
 
 
 def selftest_command(
     directory: Annotated[
         Path | None,
-        typer.Argument(help="The directory of an unfinished self-test that goes on.", show_default=False),
+        typer.Argument(help="The directory of an unfinished self-test to continue.", show_default=False),
     ] = None,
     *,
     budget: Annotated[str, typer.Option(help="The time for the whole self-test, e.g. 10min or 2h.")] = "10min",
     planted: Annotated[
         str,
         typer.Option(
-            help="The losses of throughput that are built into arms, to see whether they are found, e.g. 5% or 3%,5%."
+            help=(
+                "The losses of throughput that pgtrial builds into arms, to see whether the studies find them, "
+                "e.g. 5% or 3%,5%."
+            )
         ),
     ] = "5%",
     workload: Annotated[str, typer.Option(help="The load: select-only or tpcb-like.")] = _DEFAULT.workload,
@@ -82,14 +86,16 @@ def selftest_command(
     interleave: Annotated[
         str,
         typer.Option(
-            help="Whether the arms take turns in short slices: auto, off, or the length of a slice, as "
-            "[load] interleave of a study file."
+            help="Whether the arms take turns in short slices of time: auto, off, or the length of a slice, as for "
+            "[load] interleave in a study file."
         ),
     ] = _DEFAULT.interleave,
     server: Annotated[
         str | None,
         typer.Option(
-            help="The connection string of an existing server that is tested, in place of a server that pgtrial makes.",
+            help=(
+                "The connection string of an existing server to test, in place of a server that pgtrial starts itself."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -106,18 +112,20 @@ def selftest_command(
 ) -> int:
     """Find out how small a difference pgtrial can find on this machine, and write a certificate.
 
-    Two equal servers, and one that is slower by a known share, are measured under the same load. The certificate states
-    how long it takes on this machine to find a difference, how many studies of the two equal servers got a verdict by
-    mistake, and how many studies found the slower server. Later reports of this machine name it.
+    pgtrial measures two equal servers, and one that is slower by a known share, under the same load. The certificate
+    states how long it takes on this machine to find a difference, how many studies of the two equal servers got a
+    verdict by mistake, and how many studies found the slower server. Reports of later studies on this machine name the
+    certificate.
 
-    The exit status is 1 if studies of equal servers got more verdicts than chance explains.
+    The exit status is 1 if studies of the equal servers found a difference more often than chance explains.
     """
     if directory is not None:
         study = StudyDirectory.open(directory)
         selftest = selftest_in(study)
         if selftest is None:
             raise StudyError(
-                f"{directory} is not the directory of a self-test; `pgtrial run {directory}` goes on with it"
+                f"{directory} is the directory of a study and not of a self-test; `pgtrial run {directory}` continues "
+                "the study"
             )
         if not study.made_here:
             check_trust(str(directory), effects_of(study.spec), trust=trust, allow=allow)
@@ -140,8 +148,8 @@ def selftest_command(
 
 
 def run(wanted: Wanted, results: Path | None, *, as_json: bool) -> int:
-    """Calibrates the slower server, runs the study, writes its certificate, and returns the exit status. Raises
-    StudyError."""
+    """Calibrates the extra work of the slower server, runs the study, writes its certificate, and returns the exit
+    status. Raises StudyError."""
     check_budget(wanted)
     check_place(results or RESULTS)
     began = time.monotonic()
@@ -153,10 +161,11 @@ def run(wanted: Wanted, results: Path | None, *, as_json: bool) -> int:
 
 
 def calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
-    """Measures what work costs the server, with more or less work until the cost is well measured."""
+    """Finds an amount of extra work that costs the server a well-measured share of its throughput. Repeats the
+    measurement with more or less work until the cost is known precisely enough."""
     work, attempt = FIRST_WORK, 1
     while True:
-        say(f"calibrating: what it costs to count {work:,} rows in each transaction")
+        say(f"calibrating: measuring what it costs the server to count {work:,} rows in each transaction")
         with temporary_folder() as folder:
             spec = calibration_of(wanted, work)
             study = StudyDirectory.create(folder / "study", spec, plan_now(spec))
@@ -165,7 +174,7 @@ def calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
             lost = lost_share(study)
         other = next_work(work, lost.estimate, attempt)
         if other is None:
-            say(f"this work costs {percent(lost.estimate)} of the throughput")
+            say(f"this extra work costs {percent(lost.estimate)} of the throughput")
             return selftest_of(wanted, work, lost)
         work, attempt = other, attempt + 1
 
@@ -185,7 +194,7 @@ def _conduct(study: StudyDirectory, spec: StudySpec, selftest: Selftest, *, as_j
     try:
         keep_for_studies(certificate)
     except StoreError as error:
-        warn(f"reports of later studies will not name this certificate: {error}")
+        warn(f"the certificate could not be stored for reports of later studies, which will not name it: {error}")
     sentence = caution(certificate)
     if sentence is not None:
         warn(sentence)
@@ -201,7 +210,7 @@ def _shares(planted: str) -> list[float]:
     for share in shares:
         if not _LEAST <= share <= _MOST:
             raise StudyError(
-                f"--planted {as_written(share)} cannot be planted; write shares between {as_written(_LEAST)} and "
+                f"--planted {as_written(share)} is out of range; write losses between {as_written(_LEAST)} and "
                 f"{as_written(_MOST)}"
             )
     if len(set(shares)) < len(shares):

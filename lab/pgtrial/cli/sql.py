@@ -1,4 +1,5 @@
-"""`pgtrial sql`: DuckDB over the studies, comparisons, trials and seconds of many study directories and bundles."""
+"""`pgtrial sql`: runs an SQL query in DuckDB over the studies, claims, trials and seconds of many study directories and
+bundles."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _WIDEST = 1_000_000
-"""Characters of a line."""
+"""The width in characters that rich assumes for the terminal, so large that no column is cut."""
 
 
 def sql_command(
@@ -35,12 +36,12 @@ def sql_command(
     *,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each row.")] = False,
 ) -> None:
-    """Query many studies by SQL, in the dialect of DuckDB. The first column of each table, `study`, has the path of the
+    """Query many studies with SQL, in the dialect of DuckDB. The first column of each table is `study`, the path of the
     study.
 
     Example: pgtrial sql 'SELECT study, load_point, arm, median(tps) FROM trials GROUP BY ALL ORDER BY ALL' results/*
 
-    Files that are no studies are left out with a warning. A bundle is left out if the directory of the same study is
+    Files that are not studies are left out with a warning. A bundle is left out if the directory of the same study is
     given as well.
     """
     heads, rows = run(query, studies)
@@ -49,13 +50,14 @@ def sql_command(
             json_line(dict(zip(heads, row, strict=True)), default=str)
         return
     columns = by_place(*heads, right=[place for place in range(len(heads)) if _is_numeric(rows, place)])
-    # no column is dropped or folded: a narrow terminal wraps the lines
+    # a large width, so that rich does not drop or fold columns; a narrow terminal wraps the lines
     Terminal(width=_WIDEST).print(for_terminal(Table("", [[_cell(value) for value in row] for row in rows], columns)))
 
 
 def run(query: str, paths: Sequence[Path]) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Returns the column names and the rows that a query returns. Raises StudyError and StoreError."""
-    # its help needs no DuckDB
+    """Returns the column names and the rows of the query's result. Raises StudyError for a query that DuckDB rejects
+    and StoreError for a study that cannot be read."""
+    # imported here, since `pgtrial sql --help` does not need DuckDB
     import duckdb  # noqa: PLC0415
 
     words = set(re.findall(r"\w+", query.lower()))
@@ -82,18 +84,21 @@ def _opened(paths: Sequence[Path], stack: ExitStack) -> list[tuple[str, StudyDir
             continue
         known_by = (study.plan.created, study.plan.seed, tuple(study.plan.arms))
         if (there := paths_of.setdefault(known_by, path)) != path:
-            warn(f"left out: {path} is the study of {there}")
+            warn(f"left out: {path} contains the same study as {there}")
         else:
             studies.append((str(path), study))
     if not studies:
-        raise StudyError("none of the paths is a study directory or a bundle; name some, e.g. results/*")
+        raise StudyError(
+            "none of the paths is a study directory or a bundle; name study directories or bundles, e.g. results/*"
+        )
     return studies
 
 
 def _make_tables(
     database: DuckDBPyConnection, names: Sequence[str], studies: Sequence[tuple[str, StudyDirectory]], folder: Path
 ) -> None:
-    """Fills the tables, and then denies the database access to files and the network."""
+    """Creates the tables that the query uses and fills them. Then denies the database access to files and the network,
+    since the query may come from somebody else."""
     for name in names:
         file = folder / f"{name}.parquet"
         frame_of(name, studies).write_parquet(file)
@@ -102,7 +107,7 @@ def _make_tables(
 
 
 def _first_line(error: Exception) -> str:
-    """Returns DuckDB's message on one line, with its proposal if it has one."""
+    """Returns DuckDB's error message on one line, with its proposal for a correction if there is one."""
     return re.sub(r"\s*\n\s*", " ", str(error).split("\n\n")[0]).strip()
 
 

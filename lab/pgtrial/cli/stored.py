@@ -1,4 +1,4 @@
-"""Commands on studies that are stored: verdict, report, bundle, pages of them, and what a provider has about one."""
+"""Commands on stored studies: `verdict`, `report`, `bundle`, `verify`, `metrics` and `serve`."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def verdict_command(
     ] = False,
     everything: Annotated[bool, typer.Option("--all", help="Also print all findings, notes and load points.")] = False,
 ) -> int:
-    """Print the verdict of each study, and write nothing. Exit status: 0 no regression, 1 an arm is worse than the
+    """Print the verdict of each study. No file is written. Exit status: 0 no regression, 1 an arm is worse than the
     baseline, 2 no verdict.
 
-    For several studies the exit status is 1 if any has a regression, otherwise 2 if any has no verdict. A loss that is
-    certainly smaller than the margin is no regression.
+    For several studies the exit status is 1 if any study has a regression, and otherwise 2 if any study has no verdict.
+    A loss that is certainly smaller than the margin is not a regression.
     """
     statuses = set()
     for study in studies:
@@ -69,7 +69,7 @@ def verdict_command(
 
 
 _PAGES = ("", ".html", ".htm", ".md")
-"""How names of reports may end."""
+"""The endings that the file name of a report may have."""
 
 
 def report_command(
@@ -79,8 +79,9 @@ def report_command(
         typer.Option(
             "-o",
             "--output",
-            help="Write only this file: Markdown if it ends in .md, otherwise HTML. Default: report.html "
-            "and report.md in the study directory; for a bundle, its name with .html.",
+            help="Write only this file, as Markdown if its name ends in .md, otherwise as HTML. Default: report.html "
+            "and report.md in the study directory; for a bundle, a file with the name of the bundle and the "
+            "ending .html.",
             show_default=False,
         ),
     ] = None,
@@ -88,19 +89,22 @@ def report_command(
         bool,
         typer.Option(
             "--short",
-            help="Print a short report as Markdown: verdict, levels, differences and failures. With -o it "
-            "is written to the file.",
+            help="Print a short report as Markdown, with the verdict, the speeds, the differences and the failures. "
+            "With -o the short report is written to the file.",
         ),
     ] = False,
 ) -> int:
-    """Write verdict.json, report.md and report.html of a study again from its stored trials. The study need not be
-    finished.
+    """Compute the verdict of a study again from its stored trials, and write verdict.json, report.md and report.html.
+    The study need not be finished.
 
-    The files are written into the study directory. For a bundle a single page is written next to the bundle, and it
-    does not replace any other file.
+    The files are written into the study directory. For a bundle a single HTML page is written next to the bundle; an
+    existing file is not replaced.
     """
     if output is not None and output.suffix not in _PAGES:
-        raise StudyError(f"a report is written as HTML or Markdown, not as {output}; end its name in .html or .md")
+        raise StudyError(
+            f"the format of a report follows from its file name, and {output} is neither HTML nor Markdown; end "
+            "the name in .html or .md"
+        )
     with open_study(study) as opened, values_of(study):
         if short:
             text = short_report(opened)
@@ -108,7 +112,9 @@ def report_command(
                 line(text.rstrip("\n"))
                 return 0
             if output.suffix != ".md":
-                raise StudyError("a short report is Markdown; end the name of -o in .md, or leave -o out")
+                raise StudyError(
+                    "a short report is written as Markdown; end the file name after -o in .md, or leave -o out"
+                )
             with new_file(output) as new:
                 new.file.write(text.encode())
             line(output)
@@ -133,21 +139,24 @@ def bundle_command(
     ] = None,
     everything: Annotated[
         bool,
-        typer.Option("--all", help="Include every file, also the large engine.jsonl and server.log of each trial."),
+        typer.Option(
+            "--all", help="Include every file of the study, even the large engine.jsonl and server.log of each trial."
+        ),
     ] = False,
 ) -> int:
-    """Make one compressed file of a study: plan, scripts, facts, trials, verdict and report.
+    """Pack a study into one compressed file (a bundle), with its plan, scripts, facts, trials, verdict and report.
 
-    The bundle has the SHA-256 of each of its files. `pgtrial report`, `verdict`, `facts` and `verify` read it like a
-    study directory, and `tar -xf` unpacks it. Without --all the raw output of each trial is left out, which reports and
-    verdicts do not need. The bundle is read back before it gets its name, and does not replace any other file.
+    The bundle contains the SHA-256 of each of its files. `pgtrial report`, `verdict`, `facts` and `verify` read a
+    bundle like a study directory, and `tar -xf` unpacks it. Without --all the raw output of each trial is left out,
+    since reports and verdicts do not need it. pgtrial reads the bundle back before it gives the file its name. An
+    existing file is not replaced.
     """
     study = StudyDirectory.open(directory)
     target = output or Path(f"{directory if directory.name.strip('.') else directory.resolve()}{SUFFIX}")
     if unlike := differences(study):
         raise StoreError(
             f"the verdict in {directory} does not follow from its trials: {unlike[0]}; `pgtrial report {directory}` "
-            "writes it again"
+            "computes the verdict again"
         )
     with new_file(target) as new:
         manifest = write_bundle(study, new.file, everything=everything)
@@ -155,7 +164,8 @@ def bundle_command(
         with open_study(new.path) as written:
             if written.trials() != study.trials():
                 raise StoreError(
-                    f"{directory} has changed in the meantime, or holds links to folders; let its run end first"
+                    f"{directory} has changed while it was bundled, or holds links to folders; wait until its run has "
+                    "ended, and bundle it again"
                 )
     say(_kept(study, manifest, target))
     warn_of_cut_values(study.spec)
@@ -180,11 +190,11 @@ def _megabytes(size: int) -> str:
 
 
 def verify_command(study: Annotated[Path, typer.Argument(help="A bundle, or a study directory.")]) -> int:
-    """Check the digest of each file of a bundle, compute the verdict again from the trials, and compare it with the
-    stored one.
+    """Check the digest of each file of a bundle, compute the verdict again from the trials, and compare this verdict
+    with the stored verdict.
 
     Exit status: 0 all files are unchanged and the verdict follows from them, 3 otherwise. For a study directory the
-    digests are checked only if it was unpacked from a bundle.
+    digests are checked only if the directory was unpacked from a bundle.
     """
     line(_verified(study))
     return 0
@@ -207,11 +217,11 @@ def _verified(path: Path) -> str:
 def metrics_command(
     directory: Annotated[Path, typer.Argument(help="A study directory.")], *, trust: Trust = False, allow: Allow = None
 ) -> int:
-    """Import the metrics of cloud providers that the arms of a study name and that are not stored yet, and write the
-    report again.
+    """Import the metrics of cloud providers that the arms of a study name in `monitoring`, as far as they are not
+    stored yet, and write the report again.
 
-    `pgtrial run` imports those that are available when the study ends. Those of the last trials become available some
-    minutes later. The exit status is 2 if some are still missing.
+    `pgtrial run` imports the metrics that are available when the study ends. The metrics of the last trials become
+    available some minutes later. The exit status is 2 if some metrics are still missing.
     """
     study = StudyDirectory.open(directory)
     if not measured_arms(study):
@@ -241,19 +251,19 @@ def serve_command(
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(help="The port of the web server. Default: a free one.", min=1, max=65535, show_default=False),
+        typer.Option(help="The port of the web server. Default: a free port.", min=1, max=65535, show_default=False),
     ] = None,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the address and do not open a browser.")
     ] = False,
 ) -> int:
-    """Show studies in a browser: their reports, a running study live, two studies side by side, and the seconds of each
-    trial. Histories are shown as series of commits, with the commits at which the speed changed.
+    """Show studies in a browser: their reports, running studies live, two studies side by side, and the throughput in
+    each second of a trial. Histories are shown as series of commits, with the commits at which the speed changed.
 
-    The command prints the address, which contains a random token, and serves it to this machine only, until Ctrl-C. The
-    pages change nothing, except for the button that asks a running study to stop after the current block.
+    The command prints an address that contains a random token, and serves the pages to this machine only, until you
+    press Ctrl-C. The pages change nothing, except for a button that makes a running study stop after its current block.
     """
-    # other commands start sooner without its libraries
+    # imported here, since other commands start sooner without the libraries of the web server
     from pgtrial.report.serve.catalogue import check_paths  # noqa: PLC0415
     from pgtrial.report.serve.histories import Histories, is_branch  # noqa: PLC0415
     from pgtrial.report.serve.server import serving  # noqa: PLC0415
@@ -264,7 +274,7 @@ def serve_command(
     try:
         with interruptible(), serving(served, port) as server:
             line(server.address)
-            say("Ctrl-C ends it")
+            say("press Ctrl-C to stop the web server")
             with _shown(server.address, wanted=not no_browser):
                 server.thread.join()
     except Interrupted:
@@ -275,7 +285,7 @@ def serve_command(
 @contextmanager
 def _shown(address: str, *, wanted: bool) -> Iterator[None]:
     """Opens an address in the user's browser, if there is a screen. The browser gets a private file that leads to the
-    address, since other users of this machine can see its command line."""
+    address, because other users of this machine can see the browser's command line and so the token in the address."""
     has_screen = sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     if not wanted or not has_screen:
         yield

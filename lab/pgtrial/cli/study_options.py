@@ -1,4 +1,4 @@
-"""Options and reading of a study that several commands share."""
+"""The options that several commands share, and the functions that read a study by them."""
 
 from __future__ import annotations
 
@@ -18,33 +18,41 @@ from pgtrial.store.directory import PLAN, STUDY, StudyDirectory
 from pgtrial.store.study_file import Change, profiles_of, read_study, with_fleet
 
 Profile = Annotated[
-    str | None, typer.Option(help="The profile of the study. Default: the first one.", show_default=False)
+    str | None,
+    typer.Option(
+        help="The profile of the study to use. Default: the first profile in the study file.", show_default=False
+    ),
 ]
 Seed = Annotated[
     int | None,
     typer.Option(
-        help="The seed for the random order of the trials. Default: that of the study, or a random seed.", min=0
+        help="The seed for the random order of the trials. Default: the seed in the study file, or a random seed.",
+        min=0,
     ),
 ]
 
 Threads = Annotated[
     int | None,
     typer.Option(
-        help="The number of threads of the load engine. Default: one for every 16 clients, and at "
-        "most half as many as there are CPUs."
+        help="The number of threads of the load engine. Default: one thread for every 16 clients, but at most half as "
+        "many threads as CPUs."
     ),
 ]
-Blocks = Annotated[int | None, typer.Option(help="The most blocks that are run. Default: as many as the budget holds.")]
+Blocks = Annotated[
+    int | None, typer.Option(help="The largest number of blocks that are run. Default: as many as the budget holds.")
+]
 Budget = Annotated[str | None, typer.Option(help="The time for all blocks, e.g. 30min. Default: 1h.")]
 Margin = Annotated[str | None, typer.Option(help="The margin below which a difference counts as equivalent, e.g. 1%.")]
 Shared = Annotated[
     list[str] | None,
     typer.Option(
-        help="A property that all arms have, in the form of an arm, e.g. postgres=17. Repeatable.",
+        help="A set-up that all arms have in common, in the form of an arm, e.g. postgres=17. Repeatable.",
         show_default=False,
     ),
 ]
-Question = Annotated[str | None, typer.Option(help="The question, which is the title of the report.")]
+Question = Annotated[
+    str | None, typer.Option(help="The question that the study answers. It becomes the title of the report.")
+]
 Results = Annotated[
     Path | None,
     typer.Option(help="The directory of the study. Default: results/NAME-DATE-TIME.", show_default=False),
@@ -54,42 +62,47 @@ DrawnSeed = Annotated[
 ]
 New = Annotated[
     bool,
-    typer.Option("--new", help="Start a new study even if an unfinished one with the same content could go on."),
+    typer.Option(
+        "--new",
+        help="Start a new study, even if there is an unfinished study with the same content that could be continued.",
+    ),
 ]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines, one object for each event.")]
 
 
 def read(study: str, profile: str | None, seed: int | None = None, change: Change = dict) -> StudySpec:
-    """Returns the spec of a study file or of a bundled study (`@name`). If the study has profiles and none was asked
-    for, prints which one is used."""
+    """Returns the spec of a study file or of a bundled study (`@name`). If the study has profiles and the user has not
+    chosen one, prints which profile is used."""
     if not study.startswith("@"):
         _refuse_frozen(Path(study))
     names = profiles_of(study)
     if profile is None and names:
         profile = names[0]
-        others = " or ".join(f"--profile {name}" for name in names[1:]) or "it has no other"
+        others = " or ".join(f"--profile {name}" for name in names[1:]) or "there is no other profile"
         say(f"profile {profile} of {study}; {others}")
     spec = read_study(study, profile, builds_here, change)
     return spec if seed is None else spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
 
 
 def _refuse_frozen(file: Path) -> None:
-    """Raise StudyError for the frozen study file in a directory that this account has not made on this machine."""
+    """Raises StudyError if the file is the stored study file of a directory that this account has not made on this
+    machine."""
     if file.name == STUDY and (file.parent / PLAN).is_file() and not StudyDirectory.open(file.parent).made_here:
         raise StudyError(
-            f"{file} belongs to a study that was not made by this account on this machine; run its directory, "
-            f"`pgtrial run {shlex.quote(str(file.parent))}`, which first shows what it does, or copy the file and its "
-            "scripts to a place of your own after you have read them"
+            f"{file} belongs to a study that was not made by this account on this machine; run its directory, `pgtrial "
+            f"run {shlex.quote(str(file.parent))}`, which first shows what the study does, or read the file and its "
+            "scripts and copy them to a directory of your own"
         )
 
 
 def builds_here() -> list[Build]:
-    """Returns the server builds that `postgres = "every"` stands for."""
+    """Returns the PostgreSQL installations of this machine, which are the arms of a study with `postgres = "every"`."""
     return [Build(server.version, str(server.bin), server.origin.split()[0]) for server in find_servers()]
 
 
 def parsed(option: str, parse: Callable[[object], float], text: str) -> float:
-    """Returns the number that the value of an option stands for. Raises StudyError, which names the option."""
+    """Returns the number that the text of an option's value means, such as the seconds of `10min`. Raises StudyError
+    with the name of the option."""
     try:
         return parse(text)
     except ValueError as error:
@@ -100,7 +113,7 @@ Fleet = Annotated[
     str | None,
     typer.Option(
         "--fleet",
-        help="The Ray cluster whose machines make the load: auto, ray://HOST:10001, or local.",
+        help="The address of the Ray cluster whose machines make the load: auto, ray://HOST:10001, or local.",
         metavar="ADDRESS",
         show_default=False,
     ),
@@ -109,7 +122,7 @@ Machines = Annotated[
     int | None,
     typer.Option(
         "--machines",
-        help="The number of machines of the cluster that make the load. Default: all.",
+        help="The number of machines of the cluster that make the load. Default: all machines.",
         min=1,
         show_default=False,
     ),
@@ -132,7 +145,8 @@ FailOnRegression = Annotated[
 
 
 def by_fleet(spec: StudySpec, fleet: str | None, machines: int | None, *, share: bool) -> StudySpec:
-    """Returns the study with these options of a fleet, unchanged if none is given. Raises StudyError."""
+    """Returns the study with the values of the options --fleet, --machines and --share-machines. Without these options
+    the study is unchanged. Raises StudyError."""
     if fleet is None and machines is None and not share:
         return spec
     return with_fleet(spec, address=fleet, machines=machines, share_machines=share or None)

@@ -1,4 +1,4 @@
-"""The verdict for the terminal; every word of it is readable without colour."""
+"""Prints verdicts on the terminal. No information is in the colours alone."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from pgtrial.report.words import estimate_text, in_regime, signed
 
 _MOST_MACHINES = 12
 _LABEL = 9
-"""Characters of the widest label."""
+"""The width in characters of the longest label."""
 
 _WATCHED = 2
-"""Things to watch out for in the short form."""
+"""How many warnings the short form shows."""
 
 _SEVERITIES = {"withhold": "bold red", "warning": "yellow"}
 
 
 def in_short(brief: Brief, reword: Callable[[str], str] = in_toml) -> RenderableType:
-    """Returns a headline for each comparison, and short lines with labels. `reword` changes their texts, which follow
-    from stored findings and so have the words of the study file."""
+    """Returns a headline for each comparison, and short lines with labels. `reword` changes their texts: these contain
+    stored findings, which use the words of the study file."""
     return comparisons_in_short(brief.headlines, brief.lines(_WATCHED), reword)
 
 
 def comparisons_in_short(
     headlines: Sequence[Headline], lines: Sequence[Line], reword: Callable[[str], str] = str
 ) -> RenderableType:
-    """Returns each headline with its own lines, and then the lines that apply to all of them."""
+    """Returns each headline with the lines that belong to it, and then the lines that apply to all comparisons."""
     parts: list[RenderableType] = []
     for headline in headlines:
         text = headline.text.removeprefix("Undecided ")
@@ -53,7 +53,8 @@ def comparisons_in_short(
 
 
 def _headline(verdict: Word | None, text: str, word: str | None = None) -> Text:
-    """Returns the word of the verdict, or another `word` in its place, and the text; of one arm alone the text."""
+    """Returns the verdict in capitals, or `word` in its place, followed by the text. If there is no verdict, because
+    the study has a single arm, returns the text alone."""
     if verdict is None:
         return Text(text, "bold")
     return Text.assemble((f"{(word or verdict).upper()}  ", f"bold {VERDICT_STYLES[verdict]}"), (text, "bold"))
@@ -69,8 +70,8 @@ def _grid(lines: Sequence[Line], reword: Callable[[str], str]) -> Padding:
 
 
 def in_full(result: StudyResult) -> RenderableType:
-    """Returns the complete result: findings, sentences of the verdict, notes, and a line for each comparison and load
-    point."""
+    """Returns the complete result as text: the findings, the sentences of the verdict, the notes, and a table with a
+    row for each comparison and load point."""
     parts: list[RenderableType] = [
         Text.assemble((f"{finding.severity}: ", _SEVERITIES[finding.severity]), f"{finding.message} {finding.cure}")
         for finding in result.findings
@@ -94,13 +95,14 @@ def in_full(result: StudyResult) -> RenderableType:
 
 @dataclass(frozen=True)
 class _Row:
-    """An arm at a load point, a regime of it, or the mean over the load points."""
+    """A row of the table of comparisons: an arm at a load point, one regime of this arm, or the mean over the load
+    points."""
 
     place: str
     arm: str
     measured: str | None = ""
     claim: Claim | None = None
-    """The claim about the arm; None for the baseline itself."""
+    """The claim about the arm, or None for the baseline."""
 
     @property
     def verdict(self) -> Word | None:
@@ -108,7 +110,8 @@ class _Row:
 
     @property
     def difference(self) -> str | None:
-        """Returns the estimated difference, or an empty text if the parts of the claim have estimates of their own."""
+        """Returns the estimated difference. Returns an empty text if the claim has parts, since each part has its own
+        estimate."""
         return estimate_text(self.claim, "so far") if self.claim and not self.claim.parts else ""
 
     @property
@@ -117,7 +120,8 @@ class _Row:
 
 
 def _comparisons(result: StudyResult) -> Table[_Row]:
-    """Returns a table with a line for each load point and arm, so that any number of arms fits the width."""
+    """Returns a table with a row for each load point and arm, so that any number of arms fits into the width of the
+    terminal."""
     by_goodput = measure_of(result.load_points) == "goodput"
     metric = next((row.metric for row in result.metrics if row.primary), None)
     compared = f"{metric} / {result.baseline}" if metric is not None else f"/ {result.baseline}"
@@ -137,7 +141,7 @@ def _comparisons(result: StudyResult) -> Table[_Row]:
 
 def _rows(result: StudyResult, *, by_goodput: bool) -> Iterator[_Row]:
     claims = {(claim.load_point, claim.arm): claim for claim in result.by_load_point}
-    # the mean over tasks counts the failed ones too, which a level does not
+    # the mean over tasks includes failed tasks, which the level leaves out
     means = {arm: value for row in result.criteria if row.primary for arm, value in row.values.items()}
     means |= {arm: us and us / 1e6 for row in result.queries if row.query is None for arm, us in row.time_us.items()}
     for level in result.levels:
@@ -154,14 +158,14 @@ def _rows(result: StudyResult, *, by_goodput: bool) -> Iterator[_Row]:
 
 
 def _with_parts(row: _Row) -> Iterator[_Row]:
-    """Yields a row, and one for each part of its claim."""
+    """Yields a row, followed by a row for each part of its claim."""
     yield row
     for part in row.claim.parts if row.claim else ():
         yield _Row("", f"-{in_regime(part).removeprefix(',')}", claim=part)
 
 
 def _criteria(result: StudyResult) -> Table[Criterion]:
-    """Returns a table of the criteria of each comparison. The report has their intervals."""
+    """Returns a table of the criteria of each comparison. Their intervals are only in the report."""
     return Table(
         "",
         result.criteria,
@@ -176,7 +180,7 @@ def _criteria(result: StudyResult) -> Table[Criterion]:
 
 
 def _metrics(result: StudyResult) -> Table[MetricClaim]:
-    """Returns a table of the claims on declared metrics. The report has their intervals."""
+    """Returns a table of the claims on declared metrics. Their intervals are only in the report."""
     rate = rate_unit(result.load_points)
     return Table(
         "",
@@ -197,8 +201,8 @@ def _with_name(row: MetricClaim, arm: str, rate: str) -> str:
 
 
 def _fleet(where: WhereItRan) -> Table[MachinePart]:
-    """Returns a table of the first machines that made the load, with their distance from the servers. The report has
-    the other machines."""
+    """Returns a table of the first machines that made the load, with their round-trip times to the servers. The other
+    machines are only in the report."""
     ways = {(way.machine, way.arm): way.round_trip_us for way in where.ways}
 
     def way_to(arm: str) -> Callable[[MachinePart], float | None]:
