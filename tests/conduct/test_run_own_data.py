@@ -161,7 +161,7 @@ def test_a_database_is_dumped_by_the_pg_dump_of_its_version_and_its_roles_are_ma
             session.execute("DROP DATABASE older_shop")
             session.execute("DROP ROLE IF EXISTS clerk")
     assert any("by pg_dump 15" in text for text in said)
-    assert any(text.endswith("names the role clerk, made here without login") for text in said)
+    assert any(text.endswith("names the role clerk, which pgtrial created here without login") for text in said)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_procedures_need_a_server_that_has_them(clusters):
             assert OrderEntryTables(1).objection(connection) is None
         assert (objection is None) == (major >= 11), objection
         if objection is not None:
-            assert f"order-entry need PostgreSQL 11 or later, and this server is {major};" in objection
+            assert f"order-entry need PostgreSQL 11 or later, and this server is PostgreSQL {major};" in objection
 
 
 def test_a_table_of_others_is_not_replaced(server):

@@ -88,7 +88,7 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
         ("SELECT 1;\n\nSELEC 2;\n", 'line 3 (SELEC 2): PostgreSQL says: syntax error at or near "SELEC"'),
         (
             "CREATE TABLE t ();\nCREATE FUNCTION f() RETURNS int LANGUAGE c AS 'libc.so.6', 'getpid';\n",
-            "): PostgreSQL says: permission denied for language c; data is restored as a role without superuser",
+            "): PostgreSQL says: permission denied for language c; pgtrial restores data as a role without superuser",
         ),
         (
             "CREATE TABLE t (n text);\nCOPY t FROM '/etc/passwd';\n",
@@ -96,7 +96,7 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
         ),
         (
             "--\n-- PostgreSQL database cluster dump\n--\nCREATE ROLE shopkeeper;\n\\connect shop\n",
-            "line 5: it is the output of pg_dumpall, with all databases of a server; name a dump of the database",
+            "line 5: the file is the output of pg_dumpall, with all databases of a server; give a dump of the one",
         ),
         (
             "CREATE TABLE n (n integer);\nCOPY n FROM stdin;\nx\n\\.\n",
@@ -118,9 +118,9 @@ def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
         ("SELECT 1;; SELECT x;\n", 'line 1 (SELECT x): PostgreSQL says: column "x" does not exist'),
         (
             "-- Dumped by pg_dump version 99.1\nSET future_timeout = 0;\n",
-            "it was made by pg_dump 99.1: make it by the pg_dump of this server's version",
+            "the dump was made by pg_dump 99.1: make it with the pg_dump of this server's version",
         ),
-        ("\\connect shop\n", "line 1: it changes the database; make the dump without --create"),
+        ("\\connect shop\n", "line 1: the dump connects to another database; make it without pg_dump's option --cre"),
         ("SELECT 1;\n  \\i more.sql\n", r"line 2: \i is a command of psql, which pgtrial does not run; write SQL"),
         ("SELECT 1;\n\n COPY (SELECT 1) TO STDOUT;\n", "line 3: pgtrial does not read the rows of COPY ... TO STDOUT"),
     ],
@@ -158,7 +158,7 @@ def test_an_archive_needs_the_pg_restore_of_the_servers_installation(clusters, t
     path = tmp_path / "shop.dump"
     path.write_bytes(b"PGDMP but no more")
     assert f"pg_restore cannot restore {path}: " in refusal(dump_of(path), target)
-    assert f"{tmp_path} has no pg_restore to restore {path}; " in refusal(
+    assert f"there is no pg_restore in {tmp_path} to restore {path}; " in refusal(
         dump_of(path), replace(target, programs=tmp_path)
     )
     assert "give a plain dump (pg_dump --format=plain)" in refusal(dump_of(path), replace(target, programs=None))

@@ -129,7 +129,7 @@ def test_a_function_that_fails_where_tables_are_analysed_is_told_with_the_words_
         CREATE TABLE public.t AS SELECT generate_series(1, 100) AS id;
         CREATE INDEX ON public.t (public.picky(id));
     """)
-    words = r"^the dump shop\.sql is restored, but its tables cannot be analysed: PostgreSQL says: not by you"
+    words = r"^the dump shop\.sql is restored, but VACUUM \(FREEZE, ANALYZE\) failed: PostgreSQL says: not by you"
     with pytest.raises(ArmError, match=words):
         dump_of(path).make(target, lambda line: None)
 
@@ -183,12 +183,12 @@ def test_roles_and_extensions_are_made_first_and_what_is_left_out_is_named(clust
         told = type(whole)(whole.sha256, whole.size, tuple(dumps), whole.name).make(copy, lambda line: None)
         assert told[0].startswith("the dump shop.dump names the roles ")
         assert {"shop_reader", "Shop Boss"} <= set(
-            told[0].removesuffix(", made here without login").replace("roles ", "roles, ").split(", ")
+            told[0].removesuffix(", which pgtrial created here without login").replace("roles ", "roles, ").split(", ")
         )
         [left_out] = told[1:]
         assert "the event trigger guard" in left_out
         assert "the publication every_table" in left_out
-        assert left_out.endswith(" are left out: data is restored by a role without superuser")
+        assert left_out.endswith(" are left out, since pgtrial restores data as a role without superuser rights")
         with copy.connect_as_user() as connection:
             rows = connection.execute("SELECT count(*), max(parent) FROM item").fetchone()
             assert rows == (60, 60)

@@ -1,1 +1,2 @@
-"""The data that trials need on their servers: what it is, making it, and its state before a trial."""
+"""Describes the data that trials need on their servers, one module for each kind of data, and makes, finds and resets
+them."""

@@ -1,4 +1,5 @@
-"""Data that a trial needs on its server: what every kind of it is and does, and what it takes on disk."""
+"""The base classes of all kinds of data that a trial may need on its server, and the estimates of how much disk space
+data takes."""
 
 from __future__ import annotations
 
@@ -17,25 +18,29 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 CLUSTER_MB = 50
-"""The size of a cluster without tables, rounded up, megabytes."""
+"""The size, in megabytes, of a database cluster without user tables, rounded up."""
 
 SEGMENT_MB = 16
 LOADING_WAL_MB = 1024
-"""The most WAL that may stand around while loading, megabytes; see `max_wal_size` of the loading settings."""
+"""The largest size, in megabytes, of the WAL files that exist at one time while data is loaded; see `max_wal_size` in
+the settings for loading."""
 
 
 class Data(abc.ABC):
-    """Data of one kind. Two that are equal are the same on a server, and share a template."""
+    """The data that a load point needs, of one kind. Equal objects mean the same data on a server, so trials whose data
+    are equal share a template."""
 
     marks: ClassVar[tuple[str, ...]]
-    """The beginnings of the marks on its tables, complete and unfinished ones: what pgtrial has made and may drop."""
+    """The beginnings of the marks on its tables, complete or unfinished. pgtrial created tables with such marks and is
+    allowed to drop them."""
 
     making_is_measured: ClassVar[bool] = False
-    """True if reports say how long the data took to be made. Each study then makes its own."""
+    """True if reports show how long making the data took. Each study then makes its own data, in place of data that an
+    earlier study made."""
 
     @property
     def has_users_rows(self) -> bool:
-        """True if SQL or a program of the user's makes the rows, which may come out otherwise each time it runs."""
+        """True if SQL or a program of the user makes the rows. They may then differ each time they are made."""
         return False
 
     @classmethod
@@ -46,64 +51,70 @@ class Data(abc.ABC):
     @property
     @abc.abstractmethod
     def label(self) -> str:
-        """The name of the data for people, such as `scale 20` or `sysbench, 250 x 450,000 rows`."""
+        """The name of the data in messages and reports, such as `scale 20` or `sysbench, 250 x 450,000 rows`."""
 
     @property
     @abc.abstractmethod
     def relations_made(self) -> str:
-        """The objects that making the data creates in a database, for people: `pgbench_accounts, ...`."""
+        """A list, for messages, of the objects that pgtrial creates in a database when it makes the data:
+        `pgbench_accounts, ...`."""
 
     @property
     @abc.abstractmethod
     def short_name(self) -> str:
-        """The name of the data for directories, such as `s20`, `sysbench-1a2b3c4d` or `table_a-10x100000`."""
+        """The name of the data in the names of directories, such as `s20`, `sysbench-1a2b3c4d` or
+        `table_a-10x100000`."""
 
     @property
     @abc.abstractmethod
     def mb(self) -> int:
-        """The approximate size of tables and indexes, megabytes; 0 if unknown."""
+        """The approximate size of tables and indexes in megabytes; 0 if it is not known."""
 
     @property
     @abc.abstractmethod
     def digest(self) -> str:
-        """A text that stands for everything on which the data depends.
+        """A text that differs whenever the data differ: it contains everything that determines the data, or a hash of
+        it.
 
-        A text that begins with a word and a space names the kind of data by this word.
+        If the text begins with a word and a space, the word names the kind of the data.
         """
 
     @abc.abstractmethod
     def relations(self, connection: Session) -> str:
-        """Returns an SQL condition for the tables of the data on a server, of which pg_class is named `c`."""
+        """Returns an SQL condition for the tables of the data on a server. In the condition pg_class has the alias
+        `c`."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the tables, indexes and views that making the data creates, as far as they are known before."""
+        """The names of the tables, indexes and views that making the data creates, as far as pgtrial knows them in
+        advance."""
         return ()
 
     @property
     def key(self) -> dict[str, Any]:
-        """The part of the data in a template's key."""
+        """The entries of the data in the key that identifies a template."""
         return {"scale": 0, "prepared": self.digest}
 
     def objection(self, connection: Session) -> str | None:
-        """Returns why a server cannot hold the data, one sentence without a full stop; None if no reason is known."""
+        """Returns why a server cannot have the data, as a sentence without a full stop; None if no reason is known."""
         return None
 
     @abc.abstractmethod
     def find(self, connection: Session) -> bool:
-        """True if the server already has exactly this data, and all of it. Raises StudyError if tables of others have
-        its names."""
+        """True if the server already has exactly this data, complete. Raises StudyError if tables that pgtrial did not
+        create have the names of its tables."""
 
     def used_as_found(self, connection: Session) -> str | None:
-        """Returns the tables of others that serve in the place of this data, for people; None if the data is pgtrial's
-        own.
+        """Returns a name, for messages, of tables that pgtrial did not create but that the load uses in place of this
+        data; None if there are no such tables.
 
-        The load runs on such tables, and pgtrial does nothing else to them. It is called after `find` has found them.
+        pgtrial runs the load on such tables and does nothing else with them. `find` must have found the data before
+        this is called.
         """
         return None
 
     def clear(self, connection: Session) -> bool:
-        """Drops the tables that pgtrial made earlier and that this data will replace. Returns true if an interrupted
+        """Drops the tables that pgtrial created earlier and that this data will replace. Returns true if an interrupted
         load of this data can be resumed instead.
 
         Tables that the engine itself replaces when it loads the data are not dropped here.
@@ -114,17 +125,19 @@ class Data(abc.ABC):
     def make(
         self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False
     ) -> list[str] | None:
-        """Makes the data, marks it as pgtrial's, freezes and analyses it. Returns sentences that the user should read.
+        """Makes the data, marks its tables as pgtrial's, and runs VACUUM (FREEZE, ANALYZE) on them. Returns sentences
+        for the user.
 
-        Raises ArmError. With `in_steps` a load that was interrupted can be resumed, where the kind supports that.
+        With `in_steps`, an interrupted load can be resumed later, if the kind of data supports that. Raises ArmError.
         """
 
     def reset(self, connection: Session) -> None:
-        """Brings the data near its first state: it has no dead rows afterwards. Rows that trials wrote stay."""
+        """Brings the data close to its initial state before a trial: removes dead rows by VACUUM. Rows that earlier
+        trials inserted stay."""
         vacuum(connection, self.table_names(connection))
 
     def table_names(self, connection: Session) -> list[str]:
-        """Returns the names of its tables on a server, qualified and quoted as SQL has them."""
+        """Returns the names of the tables of the data on a server, qualified and quoted."""
         rows = connection.execute(
             "SELECT format('%I.%I', n.nspname, c.relname) "
             "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -135,23 +148,25 @@ class Data(abc.ABC):
 
 
 class MarkedTables(Data):
-    """Data whose tables only a script knows. The mark on a new table says that pgtrial made it, and has its digest."""
+    """The base class for data whose tables only the user's SQL or script knows. pgtrial finds the tables by their
+    marks, which contain the digest of the data."""
 
     mark: ClassVar[str]
-    """The beginning of the mark on a complete table, before the digest; one of `marks`."""
+    """The text of the mark on a complete table, before the digest; one of `marks`."""
     unfinished: ClassVar[str]
-    """The mark on a table of data that is not complete."""
+    """The text of the mark on tables while the data is not complete."""
 
     def relations(self, connection: Session) -> str:
         return marked_by(self.mark, connection)
 
     @property
     def replaced(self) -> str:
-        """The beginning of the marks on those complete tables that this data replaces."""
+        """The beginning of the marks on the complete tables that this data replaces."""
         return self.mark
 
     def refuse_copies(self, connection: Session) -> None:
-        """Raises StudyError if somebody has restored or copied such data into the database: names would clash."""
+        """Raises StudyError if somebody has restored or copied tables with such marks into the database, since the
+        names would clash."""
         copies = copied_objects(connection, (self.replaced, self.unfinished))
         if copies:
             more = f" and {len(copies) - 1:,} more" if len(copies) > 1 else ""
@@ -159,18 +174,21 @@ class MarkedTables(Data):
 
     @abc.abstractmethod
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
-        """Makes the tables, and marks each object as unfinished in the transaction that makes it. Raises ArmError."""
+        """Makes the tables, and marks each object as unfinished in the transaction that creates it. Raises ArmError."""
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Makes the tables, freezes and analyses those that `fill` has marked, and marks them as complete.
+        """Makes the tables by `fill`, runs VACUUM (FREEZE, ANALYZE) on those that have the mark, and changes their
+        marks to that of complete data.
 
-        Tables without a mark were made by somebody else at the same time. Raises what `fill` raises.
+        Tables without a mark were created by somebody else at the same time and stay as they are. Raises the errors of
+        `fill`.
         """
-        owner = server.for_load  # the tables belong to this role
+        owner = server.for_load  # this role owns the tables
         with owner.connect() as connection:
             clients = count_clients(connection)
         self.fill(server, report, maker)
-        # a new session: the rows that the former ones wrote reach the server's statistics when those end
+        # a new session: sessions report the rows that they wrote to the server's statistics when they end, so those
+        # above had to end first
         with owner.connect() as connection:
             made = marked_objects(connection, self.unfinished)
             freeze(connection, [relation.identity for relation in made if relation.letter in TABLES], clients)
@@ -178,21 +196,25 @@ class MarkedTables(Data):
                 mark_objects(connection, marked_objects(connection, self.unfinished), self.mark + self.digest)
 
     def clear(self, connection: Session) -> bool:
-        """Drops the objects that pgtrial made earlier and that this data will replace. Raises StudyError if objects of
-        others depend on them.
+        """Drops the objects that pgtrial created earlier and that this data will replace. Raises StudyError if other
+        people's objects depend on them.
 
-        Objects of a load that was interrupted are among them.
+        Objects that an interrupted load left are dropped too.
         """
         drop_marked(connection, (self.replaced, self.unfinished))
         return False
 
 
 def too_old(connection: Session, what: str, since: int, otherwise: str) -> str | None:
-    """Returns why a server is too old for `what`, one sentence without a full stop; None if it is not."""
+    """Returns why a server is too old, as a sentence without a full stop; None if it is not. `what` is the beginning of
+    the sentence and ends with a verb, `since` the first sufficient major version, and `otherwise` a remedy."""
     major = connection.info.server_version // 10000
     if major >= since:
         return None
-    return f"{what} PostgreSQL {since} or later, and this server is {major}; take a later one, or {otherwise}"
+    return (
+        f"{what} PostgreSQL {since} or later, and this server is PostgreSQL {major}; use a later version, or "
+        f"{otherwise}"
+    )
 
 
 _TAKEN = f"""SELECT c.oid::regclass::text, coalesce(obj_description(b.oid, 'pg_class'), ''),
@@ -201,11 +223,11 @@ _TAKEN = f"""SELECT c.oid::regclass::text, coalesce(obj_description(b.oid, 'pg_c
     JOIN pg_class b ON b.oid = coalesce(i.indrelid, c.oid)
     WHERE c.relname = ANY (%s) AND :is_reached OR c.oid = ANY (SELECT to_regclass(name)::oid
         FROM unnest(%s::text[]) AS name WHERE strpos(name, '.') > 0) ORDER BY c.relname"""
-"""Finds the objects that have a name which the data need, with the comment and the place of the table of each."""
+"""SQL that finds the objects with a name that the data need, with the comment and the place of their table."""
 
 
 def refuse_taken_names(connection: Session, data: Data) -> None:
-    """Raises StudyError if an object that pgtrial did not make has the name of one that pgtrial would create for the
+    """Raises StudyError if an object that pgtrial did not create has a name that pgtrial needs for an object of the
     data."""
     marks = Marks(connection)
     names = [name if name.startswith('"') else name.lower() for name in data.names]
@@ -217,8 +239,8 @@ def refuse_taken_names(connection: Session, data: Data) -> None:
 
 
 def refuse_foreign(connection: Session, marks: Mapping[str, Mark], beginning: str) -> None:
-    """Raises StudyError, with their names, if some of these tables were not made by pgtrial; `marks` has the mark of
-    each."""
+    """Raises StudyError with the names of the tables that pgtrial did not create, if there are any. `marks` has the
+    marks of the tables by their names, and `beginning` the beginning of pgtrial's own marks."""
     foreign = [name for name, mark in marks.items() if not mark.is_ours(beginning)]
     if foreign:
         tables, cure = ("a table", "rename it") if len(foreign) == 1 else ("tables", "rename them")
@@ -227,9 +249,10 @@ def refuse_foreign(connection: Session, marks: Mapping[str, Mark], beginning: st
 
 
 def tables_of_others(connection: Session, tables: str, cure: str, *, copied: bool = False) -> StudyError:
-    """Returns the error for `tables` that pgtrial did not make, and whose names pgtrial needs for its own.
+    """Returns the error for tables that pgtrial did not create, but whose names pgtrial needs for its own. `tables` is
+    a phrase for them, and `cure` the advice what to do with them.
 
-    `copied` is true if these tables have pgtrial's comments, as tables of a restored dump do.
+    `copied` is true if these tables have comments of pgtrial, as tables of a restored dump do.
     """
     copies = " (a copy of what it made elsewhere)" if copied else ""
     return StudyError(
@@ -239,10 +262,11 @@ def tables_of_others(connection: Session, tables: str, cure: str, *, copied: boo
 
 
 def flush_commits(connection: Session) -> None:
-    """Writes all commits so far to the WAL's files, also those that nobody waited for (`synchronous_commit = off`).
+    """Makes PostgreSQL flush all commits until now to the WAL files, including those of sessions with
+    `synchronous_commit = off`.
 
-    VACUUM does not mark a page as all-visible while the commit of one of its rows may still be lost, and without such
-    pages no plan has an index-only scan.
+    VACUUM does not mark a page as all-visible while the commit of one of its rows may still be lost, and index-only
+    scans are fast only on such pages.
     """
     with connection.transaction():
         connection.execute("SET LOCAL synchronous_commit = on")
@@ -250,18 +274,19 @@ def flush_commits(connection: Session) -> None:
 
 
 def vacuum(connection: Session, tables: Iterable[str]) -> None:
-    """Vacuums and analyses tables, by their names as SQL has them, one at a time: PostgreSQL 10 takes no list."""
+    """Runs VACUUM (ANALYZE) on tables, which are named as in SQL, one by one, since PostgreSQL 10 does not accept a
+    list."""
     flush_commits(connection)
     for table in tables:
         connection.execute(f"VACUUM (ANALYZE) {table}".encode())
 
 
 def freeze(connection: Session, tables: Iterable[str], clients_before: int) -> None:
-    """Freezes and analyses tables that other sessions have loaded, by their names as SQL has them.
+    """Runs VACUUM (FREEZE, ANALYZE) on tables that other sessions have loaded. `tables` has their names as in SQL.
 
-    Hint bits and frozen rows are written now, not by the first reads of a trial. `clients_before` is the number of
-    client processes that the database had before the load. Those of the load have to end first, since the rows that a
-    session reports at its end would be added to those that VACUUM counts.
+    Thus hint bits and frozen rows are written now, and not by the first reads of a trial. `clients_before` is the
+    number of client backends that the database had before the load. The function first waits until the load's backends
+    have ended: when a backend ends, PostgreSQL would add the rows that it reports to the rows that VACUUM has counted.
     """
     wait_for_clients_to_leave(connection, clients_before)
     flush_commits(connection)
@@ -270,35 +295,39 @@ def freeze(connection: Session, tables: Iterable[str], clients_before: int) -> N
 
 
 def prefilled_wal_mb(data: Data) -> int:
-    """Returns the megabytes of WAL segments to keep ready in a template: as many as its data, within 64 to 512.
+    """Returns how many megabytes of WAL segments a template keeps ready: as many as its data has, but at least 64 and
+    at most 512.
 
-    New segments cost more than recycled ones. Ready-made segments spare the first trials after initdb that cost.
+    Creating a segment costs PostgreSQL more than recycling one, and without these segments the first trials after
+    initdb would bear the cost.
     """
     return min(512, max(64, data.mb)) // SEGMENT_MB * SEGMENT_MB
 
 
 def needed_mb(data: Data, *, templates: int = 1, copies: int = 1) -> int:
-    """Returns the megabytes to load and to run: the templates, their copies, and the WAL of loading or of a trial."""
+    """Returns the disk space, in megabytes, that is needed to load the data and to run trials: for the templates, their
+    copies, and the WAL of loading or of a trial."""
     return (templates + copies) * (CLUSTER_MB + data.mb + prefilled_wal_mb(data)) + wal_mb(data)
 
 
 def volume_bytes(data: Data) -> tuple[int, int]:
-    """Returns the bytes of a volume for one copy of the data and the WAL of a trial, and of one for such WAL alone."""
+    """Returns the size in bytes of a volume for one copy of the data and the WAL of a trial, and the size of a volume
+    for this WAL alone."""
     wal = prefilled_wal_mb(data) + wal_mb(data)
     return (CLUSTER_MB + data.mb + wal) * 1_000_000, wal * 1_000_000
 
 
 def wal_mb(data: Data) -> int:
-    """Estimates how many megabytes of WAL files exist at one time while data is loaded or a trial runs, from the size
-    of the data alone."""
+    """Estimates, from the size of the data alone, how many megabytes of WAL files exist at one time while data is
+    loaded or a trial runs."""
     return min(LOADING_WAL_MB, max(64, data.mb))
 
 
 def check_free(free_bytes: int, where: str, cure: str, data: Data, *, templates: int = 1, copies: int = 1) -> None:
-    """Raises StudyError with the figures if the data does not fit so many bytes.
+    """Raises StudyError if the data needs more than `free_bytes` of disk space in the directory `where`.
 
-    `templates` is the number of templates that still have to be loaded, and `copies` that of the copies which are there
-    at once. `cure` is what to do besides a lower scale and a tidier disk.
+    `templates` is the number of templates that still have to be loaded, and `copies` the number of copies that exist at
+    one time. `cure` is the last of the remedies in the message.
     """
     needed = needed_mb(data, templates=templates, copies=copies)
     free = free_bytes / 1e6

@@ -1,4 +1,5 @@
-"""The text of a dump in the parts in which a server gets it: statements together, one alone, and the rows of a COPY."""
+"""Splits the text of a dump into the parts that are sent to a server together: several statements, a single statement,
+or the rows of a COPY."""
 
 from __future__ import annotations
 
@@ -13,42 +14,44 @@ from pgtrial.model.errors import ArmError
 
 _END = rb"\."
 _TOGETHER = 1 << 20
-"""The number of bytes after which statements are sent together; with --inserts a dump has all rows in statements."""
+"""The number of bytes at which collected statements are sent together. A dump of pg_dump --inserts has all its rows in
+statements."""
 _LONGEST = 1 << 20
-"""The longest statement that is looked at, in bytes: a COPY without its rows has 1,600 columns at most."""
+"""The length, in bytes, of the longest statement that is examined. Longer statements only insert rows: a COPY without
+its rows is shorter, since a table has at most 1,600 columns."""
 _COMMAND = re.compile(rb"\s*(\\\S+)")
 _RESTRICTS = (rb"\restrict", rb"\unrestrict")
 _CONNECTS = (rb"\c", rb"\connect")
 _OF_A_SERVER = b"-- PostgreSQL database cluster dump"
-"""The first line of what pg_dumpall writes."""
+"""A line at the beginning of the output of pg_dumpall."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """The text that is sent to the server at once."""
+    """A part of a dump that is sent to the server in one message."""
 
     text: bytes
     line: int
     """The line of the dump on which the part begins, counted from 1."""
     has_rows: bool = False
-    """True for a COPY whose rows follow in the lines of the dump."""
+    """True if the part is a COPY whose rows follow in the dump."""
     may_fail: bool = False
 
 
 class DumpText:
-    """The parts of a dump, line by line. `named` is what messages call it."""
+    """Reads a dump line by line, and yields its parts. `named` is the name of the dump in messages."""
 
     def __init__(
         self, lines: Iterator[bytes], named: str, treat: Callable[[str], Treated], together: int = _TOGETHER
     ) -> None:
-        """Takes the lines of a dump.
+        """Sets up the reader for the lines of a dump.
 
-        `treat` returns what becomes of a statement that is looked at. Statements are sent together until they have more
-        than `together` bytes.
+        `treat` returns the replacement of a statement that is examined. Statements are collected and sent together as
+        soon as they have more than `together` bytes.
         """
         self.named = named
         self.left_out: list[str] = []
-        """The objects that the statements which were left out would have made, for people."""
+        """The objects that the database lacks because pgtrial left out statements of the dump; phrases for messages."""
         self._lines = lines
         self._treat = treat
         self._together = together
@@ -57,7 +60,7 @@ class DumpText:
         self._begun: list[bytes] = []
         self._size = 0
         self._line = 1
-        """The line of the next byte that a part gets."""
+        """The number of the line at which the next part begins."""
         self._of_a_server = False
 
     def parts(self) -> Iterator[Part]:
@@ -65,15 +68,16 @@ class DumpText:
         for number, line in enumerate(self._lines):
             text = line.removeprefix(BYTE_ORDER_MARK.encode()) if number == 0 else line
             self._of_a_server = self._of_a_server or text.startswith(_OF_A_SERVER)
-            # psql's own commands stand between statements; within a statement such a line is text
+            # psql's backslash commands stand between statements; within a statement such a line is text
             if self._scanner.between and (command := _COMMAND.match(text)) is not None:
                 self._check_command(command[1])
-                text = b"\n"  # the command still counts as a line
+                text = b"\n"  # the empty line keeps the line numbers right
             yield from self._add(text)
         yield from self._take()
 
     def rows(self) -> Iterator[bytes]:
-        """Yields the rows of the COPY that was the last part. Raises ArmError if the dump ends within them."""
+        """Yields the rows of the COPY that was the last part. Raises ArmError if the dump ends before the end of the
+        rows."""
         for line in self._lines:
             self._line += 1
             if line.rstrip(b"\r\n") == _END:
@@ -84,7 +88,7 @@ class DumpText:
     def _add(self, line: bytes) -> Iterator[Part]:
         place = 0
         last: tuple[bytes, list[str]] | None = None
-        # the characters that end quotes and statements are ASCII in every encoding that a server can have
+        # latin-1 keeps every byte: the characters that end quotes and statements are ASCII in every server encoding
         for token in self._scanner.tokens(line.decode("latin-1")):
             if token.kind == "end":
                 if last is not None:
@@ -103,7 +107,8 @@ class DumpText:
             yield from self._take()
 
     def _end(self, statement: bytes, words: list[str]) -> Iterator[Part]:
-        """Takes a complete statement, or what replaces it."""
+        """Collects a complete statement, or the statement that replaces it. Yields parts if the statement has to be
+        sent alone."""
         if not is_looked_at(words) or len(statement) > _LONGEST:
             self._complete.append(statement)
             return
@@ -134,17 +139,17 @@ class DumpText:
         return part
 
     def _check_command(self, command: bytes) -> None:
-        """Raises ArmError for a meta-command of psql in the dump, other than the `restrict` and `unrestrict` that
+        """Raises ArmError for a backslash command of psql in the dump, apart from `restrict` and `unrestrict`, which
         pg_dump itself writes."""
         line = self._line + sum(part.count(b"\n") for part in (*self._complete, *self._begun))
         where = f"{self.named}, line {line}"
         if command in _CONNECTS and self._of_a_server:
             raise ArmError(
-                f"{where}: it is the output of pg_dumpall, with all databases of a server; name a dump of the database "
-                "that the load uses (pg_dump DATABASE)"
+                f"{where}: the file is the output of pg_dumpall, with all databases of a server; give a dump of the "
+                "one database that the load uses (pg_dump DATABASE)"
             )
         if command in _CONNECTS:
-            raise ArmError(f"{where}: it changes the database; make the dump without --create")
+            raise ArmError(f"{where}: the dump connects to another database; make it without pg_dump's option --create")
         if command not in _RESTRICTS:
             raise ArmError(f"{where}: {objection(command.decode(errors='replace'))}")
 

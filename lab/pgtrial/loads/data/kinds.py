@@ -1,4 +1,4 @@
-"""The kinds of data that a trial may need on its server, and which of them a load point needs."""
+"""Lists the kinds of data that a trial may need on its server, and finds the data that a load point needs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ KINDS: tuple[type[Data], ...] = (
     SuiteTables,
     PgbenchTables,
 )
-"""The kinds in the order in which they are tried: the first one that a load point needs is its data."""
+"""The kinds in the order in which pgtrial asks them: the data of a load point are those of the first kind that it
+needs."""
 
 
 def data_of(spec: StudySpec, point: LoadPoint, arm: str | None = None) -> Data:
-    """Returns the data that a load point needs on the server of an arm. Without an arm, these are the data of the
-    baseline where arms have data of their own."""
+    """Returns the data that a load point needs on the server of an arm. Without an arm, if arms have different data,
+    these are the data of the baseline."""
     if spec.has_arm_data:
         spec = spec.for_arm(arm or spec.baseline)
         point = point.model_copy(update={"data": name_of_data(spec.load.data)})
@@ -42,7 +43,7 @@ def data_of(spec: StudySpec, point: LoadPoint, arm: str | None = None) -> Data:
 
 @dataclass(frozen=True)
 class NoTables(Data):
-    """No tables of pgtrial's: for a script that names none, and reads the tables of others or none at all."""
+    """The data of a load that needs no tables of pgtrial: its scripts use tables of the user, or none."""
 
     marks: ClassVar[tuple[str, ...]] = ()
     label = "no tables"

@@ -1,7 +1,8 @@
-"""Makes what a dump needs in a new database before its statements run, as a superuser: roles, schemas, extensions.
+"""Creates the roles, schemas and extensions that a dump needs in a new database. A superuser does this before the
+statements of the dump run.
 
-The database has no function of the dump yet that these statements could call. The rows come later, by the role that
-owns them.
+At this time the database has no function of the dump yet that these statements, with their superuser rights, could
+call. The rows come later, and are inserted by the role that owns them.
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ _PUBLIC = "public"
 
 
 def make_ready(session: Session, needs: DumpNeeds, owner: str | None) -> list[str]:
-    """Makes what dumps need, for the role that owns the database; None if the session's own role restores them.
+    """Creates what the dumps need, in a session of a superuser. `owner` is the role that owns the database; None if the
+    role of the session restores the dumps itself.
 
-    Returns the roles that were made. Raises ArmError for an extension that PostgreSQL cannot create.
+    Returns the roles that were created. Raises ArmError for an extension that PostgreSQL cannot create.
     """
     present = {str(name) for (name,) in session.execute(_ROLES).fetchall()}
     roles = [role for role in needs.roles if role not in present]
     for role in roles:
         _run(session, "CREATE ROLE {} NOLOGIN", role)
         if owner is not None:
-            # a load may SET ROLE to this role, which has no other rights than those that the owner grants to it
+            # with this GRANT a load may SET ROLE to the new role, which has only the rights that the owner grants it
             _run(session, "GRANT {} TO {}", role, owner)
     for group, member in needs.members:
         if {group, member} <= {*roles}:

@@ -1,7 +1,9 @@
-"""Finds the relations of a server that the SQL of a load uses: those that it names, and those on which these depend.
+"""Finds the relations of a server that the SQL of a load uses: those that the SQL names, and those on which they
+depend.
 
 PostgreSQL knows the dependencies of views, and of functions with a body BEGIN ATOMIC. Other functions are only texts to
-it: names are looked for in them as in the load's own SQL. A name that a program puts together is not found.
+PostgreSQL, so pgtrial searches them for names like the load's own SQL. Names that a program composes at run time are
+not found.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ _DEPENDENCIES = """SELECT 'relation', r.ev_class, d.refclassid = 'pg_proc'::regc
     WHERE d.classid = 'pg_proc'::regclass AND d.refclassid IN ('pg_class'::regclass, 'pg_proc'::regclass)
     UNION SELECT 'relation', inhparent, false, inhrelid FROM pg_inherits
     UNION SELECT 'changed', tgrelid, true, tgfoid FROM pg_trigger WHERE NOT tgisinternal"""
-"""The query for which object uses which other one. Each row has the kind and the OID of the object that uses the other
-one, whether that other one is a function, and its OID."""
+"""SQL that lists which object uses which other object. A row has the kind and the OID of the user, whether the used
+object is a function, and the OID of the used object."""
 
 _CHANGES = re.compile(
     r"\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate(?:\s+table)?|refresh\s+materialized\s+view"
@@ -39,24 +41,26 @@ _CHANGES = re.compile(
 )
 _WORD = re.compile(r"[\w$]+")
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-"""How PostgreSQL reads a name without quotes in UTF-8: letters beyond ASCII stay as they are."""
+"""The translation of an unquoted name to lower case as PostgreSQL does it in UTF-8: letters beyond ASCII stay as they
+are."""
 
 _Object = tuple[str, int]
-"""An object: its kind, `relation`, `function` or `changed` (a relation that the load changes), and its OID."""
+"""An object as a pair of its kind and its OID. The kind is `relation`, `function` or `changed`, which is a relation
+that the load changes."""
 
 
 @dataclass(frozen=True)
 class UsedRelations:
-    """The OIDs of the relations that a load uses, and of those that its SQL changes."""
+    """The OIDs of the relations that a load uses (`used`) and of the relations that its SQL changes (`changed`)."""
 
     used: frozenset[int] = frozenset()
     changed: frozenset[int] = frozenset()
 
 
 def used_relations(session: Session, texts: Iterable[str]) -> UsedRelations:
-    """Returns the relations that these texts of SQL use on a server, as far as they name them. Raises psycopg.Error.
+    """Returns the relations on a server that SQL texts use, as far as the texts name them. Raises psycopg.Error.
 
-    The triggers of a relation count if the texts change it.
+    The functions of a relation's triggers are followed if the texts change the relation.
     """
     search = _Search(session)
     for text in texts:
@@ -68,7 +72,7 @@ def used_relations(session: Session, texts: Iterable[str]) -> UsedRelations:
 
 
 def changed_in(texts: Iterable[str]) -> set[str]:
-    """Returns the names of the tables, without their schemas, that texts of SQL say they change or make."""
+    """Returns the names, without schemas, of the tables that statements in these SQL texts change or create."""
     names = (re.findall(NAME, qualified)[-1] for text in texts for qualified in _CHANGES.findall(text))
     return {_as_stored(name) for name in names}
 
@@ -79,7 +83,7 @@ def _as_stored(name: str) -> str:
 
 @dataclass
 class _Search:
-    """A search on one server: the objects that were found, and those to which they may still lead."""
+    """A search on one server: the objects that were found so far, and the catalogs that lead to further objects."""
 
     session: Session
     found: set[_Object] = field(default_factory=set)
@@ -100,9 +104,9 @@ class _Search:
             self._uses.setdefault((kind, user), []).append(("function" if is_function else "relation", used))
 
     def read(self, text: str) -> None:
-        """Adds the relations and functions that a text of SQL names, and all that those use in turn."""
+        """Adds the relations and functions that an SQL text names, and all objects that they use in turn."""
         words = {form for word in _WORD.findall(text) for form in (word, word.lower(), word.translate(_LOWER))}
-        # a name that is not one word, such as "order-items", stands in quotes, or is one of a format()
+        # a name that is not a single word, such as "order-items", is in quotes, or is an argument of format()
         names = {*words, *(name for name in self._odd_names if name.replace('"', '""') in text)}
         self._add(one for name in names for one in self._named.get(name, ()))
         self._add(
@@ -122,7 +126,8 @@ class _Search:
             kind, oid = one
             todo += self._uses.get(one, ())
             if kind == "changed" and oid not in self._copies:
-                # a change of a table or view changes its children or tables too; that of a materialized view does not
+                # a statement that changes a table or view changes its partitions or underlying tables too; REFRESH of a
+                # materialized view changes only the view itself
                 todo += [("changed", used) for of, used in self._uses.get(("relation", oid), ()) if of == "relation"]
             if (text := self._texts.pop(one, None)) is not None:
                 self.read(text)

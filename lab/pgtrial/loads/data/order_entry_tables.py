@@ -1,4 +1,5 @@
-"""The tables of the workload order-entry on a server: making and finding them, and their conditions."""
+"""Makes and finds the tables of the workload order-entry on a server, and checks TPC-C's consistency conditions on
+them."""
 
 from __future__ import annotations
 
@@ -24,24 +25,24 @@ TABLES = ("customer", "district", "history", "item", "new_order", "order_line", 
 _PROCEDURES = tuple(f"pgtrial_{name}" for name in ("new_order", "payment", "order_status", "delivery", "stock_level"))
 
 MB_PER_WAREHOUSE = 105
-"""The size of tables and indexes of a warehouse at fill factor 100, megabytes."""
+"""The size, in megabytes, of the tables and indexes of one warehouse at fill factor 100."""
 
 _MADE = "pgtrial order entry"
-"""The beginning of the engine's marks on tables and procedures of its own."""
+"""The beginning of the marks that the engine puts on its own tables and procedures."""
 
 _SINCE = 11
-"""The first major version of PostgreSQL with procedures."""
+"""The first major version of PostgreSQL that has procedures."""
 
 _SEED = 1
 """The seed of the rows, so that all arms get the same."""
 
 _VIOLATED = 2
-"""The engine's exit status where a condition does not hold."""
+"""The exit status of the engine if a condition is violated."""
 
 
 @dataclass(frozen=True)
 class OrderEntryTables(Data):
-    """The nine tables of order entry with a number of warehouses; `fillfactor` in percent."""
+    """The nine tables of order entry with this number of warehouses; `fillfactor` is in percent."""
 
     marks: ClassVar[tuple[str, ...]] = (_MADE,)
 
@@ -49,7 +50,8 @@ class OrderEntryTables(Data):
     fillfactor: int = 100
     foreign_keys: bool = False
     procedures: bool = field(default=False, compare=False)
-    """True if the transactions are stored procedures, which the run makes: nothing of the tables depends on it."""
+    """True if the transactions are stored procedures, which the load creates when it starts. The tables do not depend
+    on this."""
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
@@ -88,22 +90,23 @@ class OrderEntryTables(Data):
 
     @property
     def _mark(self) -> str:
-        """The engine's mark on the table warehouse when all is there."""
+        """The mark that the engine puts on the table warehouse when all tables are complete."""
         keys = "with" if self.foreign_keys else "without"
         warehouses = f"{self.warehouses} warehouse{'s' if self.warehouses != 1 else ''}"
         return f"{_MADE}: {warehouses}, seed {_SEED}, fillfactor {self.fillfactor}, {keys} foreign keys"
 
     def objection(self, connection: Session) -> str | None:
-        """Returns the objection to a server without procedures, if the study asks for procedures."""
+        """Returns why a server cannot have the data: if the study asks for stored procedures, the server may be too
+        old."""
         if not self.procedures:
             return None
         cure = f"remove {marks.key_in('load', 'procedures', preposition='from')}"
         return too_old(connection, "the procedures of order-entry need", _SINCE, cure)
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Makes the tables by one engine over several connections, and freezes their rows. Raises ArmError."""
+        """Makes the tables with one engine over several connections, and freezes their rows. Raises ArmError."""
         with server.connect() as connection:
-            self.find(connection)  # raises an error if tables of others are there
+            self.find(connection)  # raises StudyError if tables with these names exist that pgtrial did not create
             clients = count_clients(connection)
         command = ["order-entry", "load", f"--warehouses={self.warehouses}", f"--fillfactor={self.fillfactor}"]
         command += [f"--random-seed={_SEED}", *(["--foreign-keys"] if self.foreign_keys else [])]
@@ -112,15 +115,16 @@ class OrderEntryTables(Data):
             freeze(connection, qualified(connection, TABLES), clients)
 
     def find(self, connection: Session) -> bool:
-        """True if the server already has exactly these tables. Raises StudyError if a table of others has one of their
-        names."""
+        """True if the server already has exactly these tables. Raises StudyError if a table of one of these names was
+        not created by pgtrial."""
         marks = {name: mark for name in TABLES if (mark := mark_on(connection, name)) is not None}
         refuse_foreign(connection, marks, _MADE)
         return len(marks) == len(TABLES) and marks["warehouse"] == Mark(self._mark)
 
 
 def violated_condition(server: Target) -> str | None:
-    """Returns the first consistency condition that does not hold, with its number and both values; None if all hold.
+    """Returns the first consistency condition that does not hold, with its number and the two values that should be
+    equal; None if all conditions hold.
 
     Raises TrialError, and StudyError for an engine that is built for another platform.
     """

@@ -1,4 +1,4 @@
-"""The tables of a pack on a server: what they depend on, making them by the pack's SQL, and whose they are."""
+"""Makes the tables of a pack on a server with the pack's SQL files, and finds them again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pgtrial.store.workloads import digest
 class PackTables(MarkedTables):
     """The tables that schema.sql and data.sql of a pack make at a scale.
 
-    Mixes of a pack that make the same tables are equal here.
+    Different mixes of one pack are equal here if they use the same tables.
     """
 
     mark: ClassVar[str] = "made by pgtrial for a pack: "
@@ -41,12 +41,13 @@ class PackTables(MarkedTables):
     scale: int
     mb_per_scale: float
     server: int
-    """The oldest major version of PostgreSQL that the pack runs on."""
+    """The oldest major version of PostgreSQL on which the pack runs."""
     extensions: tuple[str, ...]
     files: tuple[tuple[str, str], ...] = field(repr=False)
-    """The names and texts of the files on which the data depends, without the scripts of the load and the checks."""
+    """The names and texts of the files that determine the data: the SQL files for schema and data, and files with
+    rows."""
     variables: tuple[tuple[str, str], ...]
-    """The names and values of the variables that are filled in in these files."""
+    """The names and values of the variables that these files contain."""
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
@@ -103,7 +104,7 @@ class PackTables(MarkedTables):
         return f"pack-{self.name}-s{self.scale}-{self.digest.partition(' ')[2][:8]}"
 
     def objection(self, connection: Session) -> str | None:
-        """Returns the objection to a server that is too old, or has no such extension to create."""
+        """Returns why a server cannot have the data: it is too old, or it lacks an extension."""
         old = too_old(connection, f"the pack {self.name} needs", self.server, "another workload")
         if old is not None:
             return old
@@ -113,20 +114,20 @@ class PackTables(MarkedTables):
         lacking = sorted(set(self.extensions) - {name for (name,) in known})
         if lacking:
             return (
-                f"the pack {self.name} needs the extension {lacking[0]}, which this server does not have; install it "
-                "there, or take a server that has it"
+                f"the pack {self.name} needs the extension {lacking[0]}, which is not available on this server; "
+                "install its package there, or use a server that has it"
             )
         return None
 
     @property
     def replaced(self) -> str:
-        """The beginning of the marks on tables of this pack with any data."""
+        """The beginning of the marks on all complete tables of this pack, whatever their data."""
         return f"{self.mark}pack-{self.name} "
 
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
-        """Runs schema.sql and data.sql.
+        """Creates the extensions of the pack, and runs schema.sql and data.sql.
 
-        Raises StudyError for SQL that fails, ArmError for an extension that cannot be created.
+        Raises StudyError if a statement fails, and ArmError if an extension cannot be created.
         """
         files = SqlFiles(self.name, dict(self.files), dict(self.variables))
         if server.owner is not None:
@@ -151,8 +152,8 @@ class PackTables(MarkedTables):
                 ) from None
 
     def find(self, connection: Session) -> bool:
-        """True if the server already has the tables of exactly this data. Raises StudyError if a copy of such tables
-        has their names."""
+        """True if the server already has the tables of exactly this data. Raises StudyError if copies of such tables,
+        which pgtrial did not make here, have their names."""
         if Mark(self.mark + self.digest) in table_marks(connection).values():
             return True
         self.refuse_copies(connection)
@@ -160,7 +161,8 @@ class PackTables(MarkedTables):
 
 
 def sql_files(spec: StudySpec, point: LoadPoint) -> SqlFiles | None:
-    """Returns the files of a load point's pack, with its variables; None if its workload is no pack."""
+    """Returns the SQL files of a load point's pack with the values of its variables; None if the workload is not a
+    pack."""
     if point.pack is None:
         return None
     return SqlFiles(
@@ -169,5 +171,6 @@ def sql_files(spec: StudySpec, point: LoadPoint) -> SqlFiles | None:
 
 
 def _variables_of(load: PackLoad, scale: int) -> dict[str, str]:
-    """Returns the values to fill in in SQL files of a pack: its variables, the scale and the name of the mix."""
+    """Returns the values that replace variables in the SQL files of a pack: those of the pack's variables, the scale
+    and the name of the mix."""
     return {**load.variables, "scale": str(scale), "mix": load.mix or ""}

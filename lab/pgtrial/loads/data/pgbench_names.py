@@ -1,4 +1,4 @@
-"""Finds out whether a script of pgbench names pgbench's own tables in its SQL."""
+"""Checks whether the SQL of a pgbench script names pgbench's own tables."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from pgtrial.loads.sql_scanner import Scanner
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 
 _META_COMMAND = re.compile(r"^[ \t]*\\(?:[^\n\\]|\\(?!\n)|\\\n)*$", re.MULTILINE)
-"""Matches a meta-command: a line that begins with a backslash; a backslash at its end continues it."""
+"""Matches a meta-command: a line that begins with a backslash. A backslash at the end of the line continues the command
+on the next line."""
 
 
 def names_tables(script: str) -> bool:
-    """True if the SQL of a script names one of the tables; comments, quoted texts and meta-commands do not count.
+    """True if the SQL of a script names one of pgbench's tables. Names in comments, quoted texts and meta-commands do
+    not count.
 
-    The body of a DO or CREATE FUNCTION is a quoted text that is run, and counts.
+    The body of DO or CREATE FUNCTION is a quoted text too, but it is code that is run, so names in it count.
     """
     return _names_tables(_META_COMMAND.sub("", script), runs_texts=False)
 
@@ -41,7 +43,7 @@ def _names_tables(text: str, *, runs_texts: bool) -> bool:
 
 
 def _unquoted(quoted: str) -> str:
-    """Returns the inside of a text in quotes or dollar quotes."""
+    """Returns the content of a text in single quotes or dollar quotes."""
     if quoted.startswith("$"):
         mark = quoted[: quoted.index("$", 1) + 1]
         return quoted.removeprefix(mark).removesuffix(mark)

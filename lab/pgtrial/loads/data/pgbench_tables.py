@@ -1,4 +1,4 @@
-"""The tables of pgbench on a server: finding out which ones it has, loading them, and resetting them before a trial."""
+"""Makes and finds pgbench's tables on a server, and resets them before a trial."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ from pgtrial.model.records.load_point import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 MB_PER_SCALE = 15
-"""The megabytes of tables and indexes per scale unit (100,000 accounts) at fill factor 100, as pgbench documents it."""
+"""The size, in megabytes, of tables and indexes per scale unit (100,000 accounts) at fill factor 100, as pgbench's
+documentation gives it."""
 
 _MARK = "loaded by pgtrial: "
 _UNFINISHED = "being loaded by pgtrial: "
 _ROWS = "g"
 _CREATION = "t"
 _PHASES = (_CREATION, _ROWS, "v", "p", "f")
-"""The steps of pgbench's initialisation: the tables, their rows, vacuum, primary keys, foreign keys."""
+"""The steps of pgbench's initialisation, by its letters: tables, rows, vacuum, primary keys, foreign keys."""
 
 _CONNECTIONS = 8
-"""The number of connections of all engines together that share the rows of one table; more engines have one each."""
+"""The number of connections over which all engines together load the rows of one table. If there are more engines, each
+uses one connection."""
 
 
 @dataclass(frozen=True)
 class PgbenchTables(Data):
-    """The tables of pgbench at a scale; `fillfactor` in percent."""
+    """The tables of pgbench at a scale; `fillfactor` is in percent."""
 
     marks: ClassVar[tuple[str, ...]] = (_MARK, _UNFINISHED)
 
@@ -47,10 +49,11 @@ class PgbenchTables(Data):
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
-        """Returns the tables for pgbench's workloads, scripts and client programs.
+        """Returns pgbench's tables if a load point needs them: for pgbench's workloads, for scripts and for client
+        programs.
 
-        On given servers scripts must name them, or `scale` must be set; client programs have them there only if `scale`
-        is set.
+        On a server of the user, scripts need the tables only if they name one of them or if the study sets `scale`, and
+        client programs only if it sets `scale`.
         """
         if point.kind.query_files or point.without_tables:
             return None
@@ -85,7 +88,8 @@ class PgbenchTables(Data):
 
     @property
     def mb(self) -> int:
-        """The size of tables and indexes in megabytes. A lower fill factor takes more space in proportion."""
+        """The approximate size of tables and indexes in megabytes. A lower fill factor takes more space in
+        proportion."""
         return round(MB_PER_SCALE * self.scale * 100 / self.fillfactor)
 
     @property
@@ -97,8 +101,8 @@ class PgbenchTables(Data):
         return asdict(self)
 
     def find(self, connection: Session) -> bool:
-        """True if the server already has exactly these tables. Raises StudyError for other tables of these names that
-        pgtrial did not make."""
+        """True if the server already has exactly these tables. Raises StudyError if it has other tables of these names
+        that pgtrial did not create."""
         present = find_tables(connection)
         if present is None:
             return False
@@ -111,14 +115,16 @@ class PgbenchTables(Data):
         return present.contents == self and not present.missing
 
     def clear(self, connection: Session) -> bool:
-        """Drops nothing, since loading replaces the tables of this name. Returns true if loading resumes an interrupted
-        load."""
+        """Drops nothing, since the engine replaces the tables when it loads them. Returns true if an interrupted load
+        can be resumed."""
         return bool(_missing(connection, self))
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Makes the tables by the engine, marks them as pgtrial's, freezes and analyses them. Raises ArmError.
+        """Makes the tables with the engine, marks them as pgtrial's, and runs VACUUM (FREEZE, ANALYZE) on them. Raises
+        ArmError.
 
-        With `in_steps` each phase is marked when it is done: an interrupted load resumes with the phase it was in.
+        With `in_steps`, the marks say after each step which steps are left: an interrupted load resumes with the step
+        that it was in.
         """
         phases: tuple[str, ...] = _PHASES if self.foreign_keys else _PHASES[:-1]
         with server.connect() as connection:
@@ -126,14 +132,16 @@ class PgbenchTables(Data):
         if in_steps:
             phases = _left(server, self) or phases
         elif maker.engines <= 1:
-            # one engine alone freezes the rows as they come in, since it makes the tables in the same run
+            # a single engine creates and loads the tables in one run, and can therefore load the rows frozen
             phases = ("".join(phases),)
         if phases[0].startswith(_CREATION):
             with server.connect() as connection:
                 drop_marked(connection, self.marks)
         for done, steps in enumerate(phases, 1):
             _carry_out(server, self, steps, report, maker)
-            if in_steps and phases[done:] and steps != _CREATION:  # the engine makes the tables with that mark
+            if (
+                in_steps and phases[done:] and steps != _CREATION
+            ):  # the engine itself sets this mark when it creates the tables
                 _mark(server, _UNFINISHED, {**asdict(self), "missing": phases[done:]})
         with server.connect() as connection:
             freeze(connection, qualified(connection, TABLES), clients)
@@ -144,7 +152,8 @@ class PgbenchTables(Data):
         return f"pgbench's tables of {self.label}" if present is not None and not present.ours else None
 
     def reset(self, connection: Session) -> None:
-        """Brings the tables near their first state: an empty history, no dead rows."""
+        """Brings the tables close to their initial state before a trial: empties pgbench_history and removes dead
+        rows."""
         [history] = qualified(connection, ["pgbench_history"])
         connection.execute(f"TRUNCATE {history}".encode())
         vacuum(connection, qualified(connection, TABLES))
@@ -152,9 +161,10 @@ class PgbenchTables(Data):
 
 @dataclass(frozen=True)
 class Found:
-    """Tables that the database has; `ours` is true if pgtrial loaded them and may therefore replace them.
+    """pgbench's tables as they were found in a database. `ours` is true if pgtrial loaded them, and is therefore
+    allowed to replace them.
 
-    `missing` are the phases that are left to do of a load that broke off; () when all is there.
+    `missing` lists the steps that an interrupted load did not finish; () if the tables are complete.
     """
 
     contents: PgbenchTables
@@ -164,9 +174,9 @@ class Found:
 
 
 def find_tables(connection: Session) -> Found | None:
-    """Returns the tables that this database's search path finds; None if it finds none of the four.
+    """Returns pgbench's tables in this database, as the search path finds them; None if there is none of the four.
 
-    Raises ArmError if some of them are lacking.
+    Raises ArmError if some of the four are there and others are not.
     """
     present = {name: mark for name in TABLES if (mark := mark_on(connection, name)) is not None}
     if not present:
@@ -194,7 +204,7 @@ def find_tables(connection: Session) -> Found | None:
 
 
 def _content(mark: Mark) -> Found | None:
-    """Returns the tables that a mark of pgtrial's describes; None for other comments, and for marks of other tables."""
+    """Returns the tables that a mark describes; None if the mark is not pgtrial's or is that of other tables."""
     if not mark.is_ours((_MARK, _UNFINISHED)):
         return None
     try:
@@ -206,15 +216,15 @@ def _content(mark: Mark) -> Found | None:
 
 
 def _missing(connection: Session, tables: PgbenchTables) -> tuple[str, ...]:
-    """Returns the phases of loading these tables that an interrupted load has not finished; () if no load was
+    """Returns the steps of loading these tables that an interrupted load did not finish; () if no load was
     interrupted."""
     present = find_tables(connection)
     return present.missing if present is not None and present.contents == tables else ()
 
 
 def _left(server: Target, tables: PgbenchTables) -> tuple[str, ...]:
-    """Returns the phases that an interrupted load has not finished, and drops the keys that the first of these phases
-    had made before the interruption."""
+    """Returns the steps that an interrupted load did not finish. Also drops the keys that the first of these steps
+    created before it was interrupted."""
     with server.connect() as connection:
         missing = _missing(connection, tables)
     if missing:
@@ -223,10 +233,11 @@ def _left(server: Target, tables: PgbenchTables) -> tuple[str, ...]:
 
 
 def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine, maker: LoadMaker) -> None:
-    """Carries out some of pgbench's steps; the step of the rows alone by as many engines as there are."""
+    """Carries out steps of pgbench's initialisation. The rows are loaded by as many engines as there are, if they are
+    the only step."""
     engines = maker.engines if steps == _ROWS else 1
     if engines > 1:
-        # engines that share the rows delete none: those of a load that broke off are removed here
+        # engines that share the rows do not delete earlier rows: those of an interrupted load are removed here
         with server.connect() as connection:
             connection.execute(f"TRUNCATE {', '.join(qualified(connection, TABLES))}".encode())
     order = tables_order(server.environment(), tables.scale, steps, fillfactor=tables.fillfactor, engines=engines)
@@ -242,7 +253,8 @@ def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine
 def tables_order(
     env: Mapping[str, str], scale: int, steps: str, *, fillfactor: int = 100, engines: int = 1
 ) -> DataOrder:
-    """Returns the order for some of pgbench's `steps`; several `engines` can share the step `g` alone."""
+    """Returns the order to carry out `steps` of pgbench's initialisation. Several `engines` can share the step `g` if
+    it is the only one."""
     command = ["pgbench", "-i", "-q", "-I", steps, "-s", str(scale), "-F", str(fillfactor)]
     if engines > 1:
         command.append(f"--load-jobs={max(1, _CONNECTIONS // engines)}")
@@ -250,9 +262,9 @@ def tables_order(
 
 
 def _undo_constraints(server: Target, kinds: str) -> None:
-    """Drops the primary keys (`p`) and foreign keys (`f`) that an interrupted phase had made.
+    """Drops the primary keys (`p`) and foreign keys (`f`) that an interrupted step created.
 
-    If an engine was killed, the server still runs its last statement to the end: the lock waits for that.
+    If an engine was killed, the server still completes its last statement: the lock below waits for that.
     """
     with server.connect() as connection, connection.transaction():
         tables = qualified(connection, TABLES)
@@ -267,7 +279,7 @@ def _undo_constraints(server: Target, kinds: str) -> None:
 
 
 def _mark(server: Target, mark: str, content: dict[str, Any]) -> None:
-    """Marks all four tables. Raises ArmError if somebody has put one without a mark in the place of pgtrial's."""
+    """Marks all four tables. Raises ArmError if somebody has replaced one of them by a table without a mark."""
     with server.connect() as connection, connection.transaction():
         tables = ", ".join(qualified(connection, TABLES))
         connection.execute(f"LOCK TABLE {tables} IN SHARE UPDATE EXCLUSIVE MODE".encode())
@@ -275,6 +287,7 @@ def _mark(server: Target, mark: str, content: dict[str, Any]) -> None:
         replaced = [name for name, there in marks.items() if there is None or not there.is_ours((_MARK, _UNFINISHED))]
         if replaced:
             raise ArmError(
-                f"{', '.join(replaced)}: somebody has put tables of others in the place of those being loaded"
+                f"{', '.join(replaced)}: somebody replaced these tables while pgtrial was loading its own tables of "
+                "the same names; rename or drop the new ones, or name another database in the dsn"
             )
         mark_tables(connection, TABLES, mark + json.dumps(content))

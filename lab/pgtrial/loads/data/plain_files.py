@@ -1,4 +1,5 @@
-"""Runs files of SQL, plain dumps and the text of archives on a server, and refuses what they cannot have."""
+"""Runs the SQL of plain dumps, of SQL files and of archives on a server, and explains errors with the line and a
+remedy."""
 
 from __future__ import annotations
 
@@ -15,24 +16,25 @@ from pgtrial.model.errors import ArmError, one_line
 from pgtrial.model.units import STATEMENT_LENGTH, shortened
 
 _ROW = re.compile(r"COPY [^,]+, line (\d+)")
-"""Finds the row of a COPY, counted from 1, in the context of an error."""
+"""Finds the number of the row, counted from 1, in the error context of a COPY."""
 _COPIED = re.compile(r"COPY\s", re.IGNORECASE)
 _SYNTAX_ERROR = "42601"
 _UNKNOWN_NAME = "42704"
 _NO_RIGHT = "42501"
 _AS_OWNER = (
-    "data is restored as a role without superuser, so that nothing in it runs programs or reads files of this machine"
+    "pgtrial restores data as a role without superuser rights, so that no statement in the dump can run programs or "
+    "read files of this machine"
 )
 
 
 class PlainFile:
-    """The statements of a dump on a server. `connection` is of the role that owns the database."""
+    """Runs the statements of a dump on a server. `connection` is a session of the role that owns the database."""
 
     def __init__(self, connection: Session, text: DumpText, made_by: str | None, *, has_lines: bool) -> None:
-        """Takes the text of a dump.
+        """Sets up the run of a dump with the text `text`.
 
-        `made_by` is the version of the pg_dump that wrote it. `has_lines` is true if its user can look at lines by
-        number.
+        `made_by` is the version of the pg_dump that wrote the dump, if it is known. `has_lines` is true if the dump is
+        a text file, so that line numbers help the user.
         """
         self._connection = connection
         self._text = text
@@ -40,7 +42,8 @@ class PlainFile:
         self._has_lines = has_lines
 
     def run(self) -> None:
-        """Runs all statements. Raises ArmError with the dump, the line, the statement and PostgreSQL's words."""
+        """Runs all statements. Raises ArmError with the name of the dump, the line, the statement and PostgreSQL's
+        message."""
         for part in self._text.parts():
             if part.has_rows:
                 self._copy(part)
@@ -50,8 +53,8 @@ class PlainFile:
                 self._execute(part)
 
     def _try(self, part: Part) -> None:
-        """Runs a statement on privileges, such as GRANT, and ignores it if the role may not do this: it does not affect
-        the rows."""
+        """Runs a statement about privileges, such as GRANT. If the role has no right to do so, the statement is
+        skipped, since it does not affect the rows."""
         in_block = self._connection.info.transaction_status == TransactionStatus.INTRANS
         failure = self._send(b"SAVEPOINT pgtrial; " * in_block + part.text, part)
         if failure is None:
@@ -74,7 +77,8 @@ class PlainFile:
             raise self._refusal(error, part.line + statement.line - 1, statement.text)
 
     def _send(self, text: bytes, part: Part) -> tuple[psycopg.Error, int] | None:
-        """Sends statements together. Returns None, or the error and the number of the failed statement, from 1."""
+        """Sends statements in one message. Returns None if they succeed, or else the error and the number of the failed
+        statement, counted from 1."""
         connection = self._connection
         try:
             connection.pgconn.send_query(text)
@@ -86,7 +90,7 @@ class PlainFile:
         return psycopg.errors.error_from_result(results[-1]), len(results)
 
     def _copy(self, part: Part) -> None:
-        """Copies the rows that follow a COPY. Raises ArmError."""
+        """Sends the rows that follow a COPY in the dump. Raises ArmError."""
         text = part.text.rstrip().removesuffix(b";")
         begin = part.line + part.text.count(b"\n")
         rows = self._text.rows()
@@ -105,7 +109,8 @@ class PlainFile:
             ) from None
 
     def _is_of_extension(self, error: psycopg.Error) -> bool:
-        """True if rows are refused that belong to an extension, which made its table as the superuser."""
+        """True if the error rejected rows of a table that belongs to an extension: the extension's table was created by
+        the superuser. The rows are then noted as left out."""
         words = error.diag.message_primary or ""
         if self._connection.info.transaction_status != TransactionStatus.IDLE or "table" not in words:
             return False
@@ -125,11 +130,11 @@ class PlainFile:
         shown = shortened(" ".join(statement.split()), STATEMENT_LENGTH)
         cure = ""
         if error.sqlstate == _NO_RIGHT and _COPIED.match(statement):
-            cure = f"; {_AS_OWNER}: put the rows behind COPY ... FROM stdin, as pg_dump does"
+            cure = f"; {_AS_OWNER}: write COPY ... FROM stdin and the rows behind it, as pg_dump does"
         elif error.sqlstate == _NO_RIGHT:
-            cure = f"; {_AS_OWNER}: leave this statement out"
+            cure = f"; {_AS_OWNER}: remove this statement from the dump"
         elif error.sqlstate == _UNKNOWN_NAME and "parameter" in words and self._made_by is not None:
-            cure = f"; it was made by pg_dump {self._made_by}: make it by the pg_dump of this server's version"
+            cure = f"; the dump was made by pg_dump {self._made_by}: make it with the pg_dump of this server's version"
         return ArmError(f"{self._where(line)} ({shown}): PostgreSQL says: {words}{cure}")
 
     def _where(self, line: int) -> str:
@@ -137,8 +142,8 @@ class PlainFile:
 
 
 def _failed(error: psycopg.Error, text: bytes, number: int) -> Statement:
-    """Returns the statement that failed among those that were sent as one text. A syntax error in any of them is
-    reported before the first one is run, so the position in the message decides then."""
+    """Returns the statement that failed among several that were sent in one message. PostgreSQL reports a syntax error
+    in any of them before it runs the first one, so in this case the position in the error decides."""
     parts = statements(text.decode("latin-1"), {}) or [Statement("", 1)]
     position = error.diag.statement_position
     if number > 1 or error.sqlstate != _SYNTAX_ERROR or position is None:

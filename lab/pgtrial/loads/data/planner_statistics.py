@@ -1,7 +1,7 @@
-"""The planner's statistics: draws them by ANALYZE, and carries them from one server to another.
+"""Creates the planner's statistics by ANALYZE, and copies them from one server to another.
 
-ANALYZE reads a random sample of each table. Two runs on the same rows leave different statistics, and sometimes other
-plans. PostgreSQL 18 and later can take statistics that another server has drawn.
+ANALYZE reads a random sample of each table. Two runs on the same rows create different statistics, and sometimes lead
+to different plans. PostgreSQL 18 and later can import statistics of another server.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _TABLES = f"""SELECT format('%I.%I', n.nspname, c.relname)
     WHERE c.relkind IN ('r', 'p', 'm') AND {_OF_USERS} AND pg_has_role(c.relowner, 'USAGE')
         AND NOT coalesce((to_jsonb(c) ->> 'relispartition')::bool, false)
     ORDER BY n.nspname, c.relname"""
-"""The tables on which ANALYZE is run. It analyses the partitions of a partitioned table too. PostgreSQL 9.6 has no
-column relispartition."""
+"""SQL that lists the tables on which ANALYZE is run. ANALYZE of a partitioned table includes its partitions. PostgreSQL
+9.6 has no column relispartition, so the column is read from JSON."""
 
 _OF_RELATIONS = f"""SELECT format('SELECT pg_restore_relation_stats(''schemaname'', %L, ''relname'', %L,
     ''relpages'', %s::int, ''reltuples'', %L::real, ''relallvisible'', %s::int, ''relallfrozen'', %s::int)',
@@ -45,7 +45,7 @@ _EXTENDED = "SELECT format('%I.%I', stxnamespace::regnamespace, stxname) FROM pg
 
 
 def draw_anew(session: Session) -> None:
-    """Analyses all tables of the database that the session's role owns, in the order of their names.
+    """Runs ANALYZE on all tables of the database that the session's role owns, in the order of their names.
 
     Raises psycopg.Error.
     """
@@ -54,23 +54,25 @@ def draw_anew(session: Session) -> None:
 
 
 def read_statistics(session: Session) -> list[str]:
-    """Returns the statements by which another server takes the statistics of this one, which is PostgreSQL 18 or later.
+    """Returns the statements with which another server imports the statistics of this one. This server must be
+    PostgreSQL 18 or later.
 
-    Raises ArmError for extended statistics (CREATE STATISTICS), which cannot be carried over, and psycopg.Error.
+    Raises ArmError if there are extended statistics (CREATE STATISTICS), which cannot be imported, and psycopg.Error.
     """
     if (extended := value(session, _EXTENDED)) is not None:
         raise ArmError(
             f"{marks.key('load', 'statistics', 'same')}: the data have extended statistics ({extended}), which "
-            "PostgreSQL does not take from another server; drop them, or leave the key out"
+            "PostgreSQL cannot import from another server; drop them, or remove the key"
         )
     return [str(text) for query in (_OF_RELATIONS, _OF_COLUMNS) for (text,) in session.execute(query.encode())]
 
 
 def take_statistics(session: Session, statements: Sequence[str]) -> None:
-    """Gives the tables the statistics that another server had. Raises ArmError, and psycopg.Error."""
+    """Imports the statistics of another server by the statements of `read_statistics`. Raises ArmError, and
+    psycopg.Error."""
     for statement in statements:
         if not value(session, statement):
             raise ArmError(
-                f"{marks.key('load', 'statistics', 'same')}: PostgreSQL does not take the statistics of the first arm: "
+                f"{marks.key('load', 'statistics', 'same')}: PostgreSQL did not import statistics of the first arm: "
                 f"{' '.join(statement.split())[:120]}"
             )

@@ -1,4 +1,4 @@
-"""Data of the user's own on a server: dumps of pg_dump and files of SQL, restored once."""
+"""Restores the user's own data on a server: dumps of pg_dump and files of SQL."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MADE_BY = re.compile(rb"-- Dumped by pg_dump version (\S+)")
 
 @dataclass(frozen=True)
 class RestoredDump(Data):
-    """The data of a dump, restored on a server."""
+    """The user's own data, from one or several dumps."""
 
     marks: ClassVar[tuple[str, ...]] = ()
 
@@ -50,7 +50,7 @@ class RestoredDump(Data):
     size: int = field(compare=False)
     paths: tuple[Path, ...] = field(compare=False)
     name: str = field(compare=False)
-    """The name of the data for people, such as `the dump shop.dump`."""
+    """The name of the data in messages, such as `the dump shop.dump`."""
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
@@ -93,19 +93,21 @@ class RestoredDump(Data):
         return max(1, round(self.size * factor / 1e6))
 
     def needs(self, programs: Path | None) -> DumpNeeds:
-        """Returns what a server must have for it, and what a superuser makes there first.
+        """Returns what the dump needs on a server: features of the server, and objects that a superuser creates before
+        the dump is restored.
 
-        `programs` has the pg_restore that reads archives. Raises ArmError for a dump that cannot be read.
+        `programs` is the directory with the pg_restore that reads archives. Raises ArmError for a dump that cannot be
+        read.
         """
         return _needs(self.sha256, tuple(self._present()), programs)
 
     def make(
         self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False
     ) -> list[str]:
-        """Restores the dump as the role that owns the database, freezes and analyses all tables.
+        """Restores the dump as the role that owns the database, and runs VACUUM (FREEZE, ANALYZE) on all tables.
 
-        Returns a sentence on the roles that were made, and one on what was left out. Raises ArmError with the words of
-        PostgreSQL or of pg_restore.
+        Returns sentences for the user about roles that were created and statements that were left out. Raises ArmError
+        with the message of PostgreSQL or pg_restore.
         """
         needs = self.needs(server.programs)
         with server.connect() as session:
@@ -120,41 +122,45 @@ class RestoredDump(Data):
                 PlainFile(session, text, made_by, has_lines=not is_archive).run()
                 left_out += text.left_out
         with server.connect() as connection:
-            # sessions that end later would report rows, which would be added to those that VACUUM counts
+            # a session that ends later would report rows, which PostgreSQL would add to those that VACUUM has counted
             wait_for_clients_to_leave(connection, 0)
             flush_commits(connection)
-            # hint bits and frozen rows are written now, not by the first reads of a trial; the functions of an index
-            # run as the owner of its table
+            # hint bits and frozen rows are written now, and not by the first reads of a trial; functions in an index
+            # run with the rights of the table's owner
             try:
                 connection.execute("VACUUM (FREEZE, ANALYZE)")
             except psycopg.Error as error:
                 raise ArmError(
-                    f"{self.name} is restored, but its tables cannot be analysed: PostgreSQL says: {one_line(error)}; "
-                    "a function of an index or of a check must work for every role"
+                    f"{self.name} is restored, but VACUUM (FREEZE, ANALYZE) failed: PostgreSQL says: "
+                    f"{one_line(error)}; functions that an index or a check constraint uses must work for every role"
                 ) from None
         return [*_told_roles(self.name, roles), *_told_left_out(self.name, left_out)]
 
     def _present(self) -> Iterator[Path]:
-        """Yields the files of the dump. Raises ArmError for one that is gone."""
+        """Yields the files of the dump. Raises ArmError if a file does not exist any more."""
         for path in self.paths:
             if not path.exists():
-                raise ArmError(f"{self.name} is no longer kept as this study took it; run a study of its own")
+                raise ArmError(
+                    f"{self.name} has changed or is gone since this study began, so the study cannot continue; run a "
+                    "new study"
+                )
             yield path
 
     def find(self, connection: Session) -> bool:
-        """Returns false: a server has this data only as a copy of a template."""
+        """Returns false, since pgtrial does not search a server for this data: trials get it as a copy of a
+        template."""
         return False
 
 
 @lru_cache
 def _needs(sha256: str, paths: tuple[Path, ...], programs: Path | None) -> DumpNeeds:
-    """Returns what a superuser has to create before these dumps can be restored. The result is cached by their digest,
-    since it is needed for each arm and finding it reads the dumps as a whole."""
+    """Returns what these dumps need before they can be restored. The result is cached by the digest of the dumps, since
+    each arm needs it, and finding it means reading the dumps completely."""
     needs = DumpNeeds()
 
     def look(text: str) -> Treated:
         needs.look_at(text)
-        return Treated("")  # nothing is run now
+        return Treated("")  # the statements are only read here
 
     for path in paths:
         with dump_lines(path, programs, schema_alone=True) as (lines, named):
@@ -169,32 +175,32 @@ def _told_roles(name: str, roles: list[str]) -> list[str]:
     if not roles:
         return []
     what = "role" if len(roles) == 1 else "roles"
-    return [f"{name} names the {what} {', '.join(roles)}, made here without login"]
+    return [f"{name} names the {what} {', '.join(roles)}, which pgtrial created here without login"]
 
 
 def _told_left_out(name: str, left_out: list[str]) -> list[str]:
     if not left_out:
         return []
-    why = "data is restored by a role without superuser"
+    why = "pgtrial restores data as a role without superuser rights"
     verb = "is" if len(left_out) == 1 else "are"
-    return [f"of {name}, {', '.join(left_out)} {verb} left out: {why}"]
+    return [f"of {name}, {', '.join(left_out)} {verb} left out, since {why}"]
 
 
 @contextmanager
 def dump_lines(
     path: Path, programs: Path | None, *, schema_alone: bool = False
 ) -> Iterator[tuple[Iterator[bytes], str]]:
-    """Yields the lines of SQL of a dump, and what messages call it. Archives are read by pg_restore, which connects
-    nowhere.
+    """Yields the lines of SQL of a dump, and the name of the dump in messages. pg_restore turns archives into SQL,
+    without connecting to a server.
 
-    With `schema_alone` the rows of an archive are left out. Raises ArmError if pg_restore cannot read it.
+    With `schema_alone`, the SQL of an archive has no rows. Raises ArmError if pg_restore cannot read the archive.
     """
     if kind_of_dump(path) == "plain":
         with open_file(path) as file:
             yield iter(file), str(path)
         return
     program = _pg_restore(path, programs)
-    # owners are no part of the data: all of it belongs to the role that restores it
+    # owners are left out: the role that restores the data owns everything in it
     options = ["--no-owner", "--file=/dev/stdout", *(["--schema-only"] if schema_alone else [])]
     with (
         tempfile.TemporaryFile() as words,
@@ -220,7 +226,7 @@ def dump_lines(
         errors = [line for line in spoken if "error:" in line] or spoken
         why = errors[0].removeprefix("pg_restore: error: ") if errors else f"it ended with status {status}"
         cure = (
-            f"; it was made by a newer pg_dump: make it by the one of {programs}"
+            f"; the archive was made by a newer pg_dump: make it with the pg_dump in {programs}"
             if "unsupported version" in why
             else ""
         )
@@ -228,30 +234,31 @@ def dump_lines(
 
 
 def _pg_restore(path: Path, programs: Path | None) -> Path:
-    """Returns the pg_restore of the server's own installation. Raises ArmError."""
+    """Returns the path of pg_restore in the server's own installation. Raises ArmError if there is none that pgtrial
+    may run."""
     if programs is None:
         raise ArmError(
-            f"{path} is restored by pg_restore, for servers on this machine; for one on another host give a plain dump "
-            "(pg_dump --format=plain)"
+            f"{path} is an archive, which pgtrial can restore only on servers of this machine (with pg_restore); for a "
+            "server on another host give a plain dump (pg_dump --format=plain)"
         )
     program = programs / "pg_restore"
     if not program.is_file():
         raise ArmError(
-            f"{programs} has no pg_restore to restore {path}; name an installation that has it, or give a plain "
-            "dump (pg_dump --format=plain)"
+            f"there is no pg_restore in {programs} to restore {path}; name a PostgreSQL installation that has it, or "
+            "give a plain dump (pg_dump --format=plain)"
         )
     try:
         check_program(program)
     except HostError as error:
         raise ArmError(
-            f"root does not run {program} to restore {path}: {error}; name an installation of root's, or give a plain "
-            "dump (pg_dump --format=plain)"
+            f"root does not run {program} to restore {path}: {error}; name an installation that belongs to root, or "
+            "give a plain dump (pg_dump --format=plain)"
         ) from None
     return program
 
 
 def _version_of(path: Path) -> str | None:
-    """Returns the version of the pg_dump that has made a plain dump."""
+    """Returns the version of the pg_dump that wrote a plain dump; None if the dump does not say so."""
     with open_file(path) as file:
         made_by = _MADE_BY.search(file.read(4096))
     return made_by[1].decode() if made_by is not None else None

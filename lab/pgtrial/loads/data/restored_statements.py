@@ -1,8 +1,10 @@
-"""Decides for each statement of a dump whether a role without superuser runs it, rewrites it or leaves it out.
+"""Decides, for each statement of a dump, whether a role without superuser rights runs it as it is, runs another
+statement in its place, or leaves it out.
 
-A superuser makes extensions, languages and roles before the first statement of a dump runs (`DumpNeeds`), when the
-database has no function of the dump yet. Other statements that need a superuser are left out, with a notice, if the
-rows do not depend on them. The role that owns the database runs all remaining statements, or PostgreSQL refuses them.
+Before the first statement of a dump runs, while the database has no function of the dump yet, a superuser creates its
+extensions, languages and roles (`DumpNeeds`). Other statements that need a superuser are left out, with a notice, if
+the rows do not depend on them. The role that owns the database runs all remaining statements; PostgreSQL rejects those
+for which it lacks the right.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ _NAMES = rf"{_NAME}(?:\s*,\s*{_NAME})*"
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """Returns a pattern in which a space stands for white space; {name} and {names} are identifiers."""
+    """Returns a pattern in which a space matches any white space, and {name} and {names} match SQL identifiers."""
     filled = text.replace("{names}", _NAMES).replace("{name}", _NAME)
     return re.compile(filled.replace(" ", r"\s+"), re.IGNORECASE | re.DOTALL)
 
@@ -57,19 +59,19 @@ _SUBSCRIPTION = _pattern(r"(?:CREATE|ALTER|DROP) (SUBSCRIPTION) ({name})")
 _PUBLICATION = _pattern(r"CREATE (PUBLICATION) ({name}) FOR (?:ALL TABLES|TABLES IN SCHEMA)\b")
 
 _LOOKED_AT = frozenset(("create", "alter", "drop", "comment", "grant", "revoke", "set", "reset", "security"))
-"""The first words of statements that are looked at. Rows come by other statements."""
+"""The first words of statements that are examined. Rows are inserted by other statements."""
 
 _NO_ROLES = frozenset(("public", "current_user", "session_user", "current_role", "none"))
-"""Words that SQL accepts in place of a role's name, and that name no role."""
+"""Words that SQL accepts in place of a role's name, but that are not the name of a role."""
 
 
 def is_looked_at(words: list[str]) -> bool:
-    """True if a statement with these first words may need more than to be run as it is."""
+    """True if a statement with these first words may have to be changed, left out or prepared for."""
     return bool(words) and words[0] in _LOOKED_AT
 
 
 def name_in(token: str) -> str:
-    """Returns the name that an identifier of SQL means."""
+    """Returns the name that an SQL identifier stands for: without its quotes, or in lower case if it has none."""
     return token[1:-1].replace('""', '"') if token.startswith('"') else token.lower()
 
 
@@ -88,20 +90,21 @@ class Extension:
 
 @dataclass
 class DumpNeeds:
-    """The things that a server must have, or that a superuser makes there, before the statements of dumps run."""
+    """The objects and features that dumps need: what a superuser creates, and what the server must support, before
+    their statements run."""
 
     extensions: dict[str, Extension] = field(default_factory=dict)
-    """Languages too: each is an extension of its name."""
+    """The extensions by their names. A procedural language counts as the extension of the same name."""
     roles: dict[str, None] = field(default_factory=dict)
-    """Roles of policies, privileges and owners, in the order in which they are named."""
+    """The roles that policies, privileges and owners name, in the order in which they occur."""
     members: list[tuple[str, str]] = field(default_factory=list)
-    """Roles that are granted, each with the role that gets it."""
+    """Memberships: pairs of a role that is granted and the role that gets it."""
     icu_collations: list[str] = field(default_factory=list)
     lz4: bool = False
-    """True if columns are compressed by lz4."""
+    """True if a statement asks for compression of columns by lz4."""
 
     def look_at(self, text: str) -> None:
-        """Takes what a statement needs, of which `is_looked_at` says that it may need something."""
+        """Notes what a statement needs. Must be called for the statements for which `is_looked_at` is true."""
         if (match := _EXTENSION.match(text)) is not None:
             schema, version = _IN_SCHEMA.match(match[2]), _OF_VERSION.match(match[2])
             name = name_in(match[1])
@@ -128,20 +131,22 @@ class DumpNeeds:
 
 @dataclass(frozen=True)
 class Treated:
-    """A statement as the owner of the database runs it."""
+    """The statement that the owner of the database runs in place of one of the dump."""
 
     text: str
-    """The text that the owner runs; empty if the statement is left out."""
+    """The text of the statement; empty if the statement is left out."""
     may_fail: bool = False
-    """True for privileges on what the owner does not own, such as the functions of an extension."""
+    """True for statements about privileges, which fail for objects that the owner of the database does not own, such as
+    the functions of an extension."""
     left_out: str = ""
-    """The object that the database lacks afterwards, for people: `the event trigger guard`."""
+    """The object that the database lacks because the statement is left out, for messages: `the event trigger guard`."""
 
 
 def treated(text: str, schemas: Iterable[str]) -> Treated:
-    """Returns the statement that the owner of the database runs in place of another; `schemas` are there already.
+    """Returns the statement that the owner of the database runs in place of a statement of the dump. `schemas` are the
+    schemas that exist already.
 
-    Owners are not restored: everything that a dump brings belongs to this one role.
+    Owners are not restored: everything in a dump belongs to this one role.
     """
     for pattern in (_EVENT, _SUBSCRIPTION, _PUBLICATION):
         if (match := pattern.match(text)) is not None:
@@ -153,7 +158,7 @@ def treated(text: str, schemas: Iterable[str]) -> Treated:
         if (match := pattern.match(text)) is not None and name_in(match[1]) in schemas:
             return Treated("")
     if (match := _TRIGGERS.match(text)) is not None:
-        # only a superuser can switch off the triggers of foreign keys, but a session can switch off all of its triggers
+        # only a superuser can disable the triggers of foreign keys, but a session can disable all of its triggers
         role = "replica" if match[1].upper() == "DISABLE" else "origin"
         return Treated(f"SET session_replication_role = {role}")
     made_before = (_LANGUAGE, _KEPT_EXTENSION, _OWNER, _ROLE, _OF_ROLES, _MEMBERS, _NO_MEMBERS)

@@ -1,4 +1,4 @@
-"""The tables of the suites that come with pgtrial: making and finding them on a server."""
+"""Makes and finds, on a server, the tables of the suites that come with pgtrial."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _SEED = 1
 
 @dataclass(frozen=True)
 class Generator:
-    """The tables that the engine makes under a name, and their size."""
+    """A set of tables that the engine can make, and its size."""
 
     tables: tuple[str, ...]
-    """The names of the tables. The first table has the mark of complete data."""
+    """The names of the tables. The mark on the first table says whether the data are complete."""
     mb: int
     """The size of tables and indexes at scale 1, megabytes."""
     mb_at_least: int
-    """The size of what does not grow with the scale, megabytes."""
+    """The size, in megabytes, of the tables that do not grow with the scale."""
 
 
 GENERATORS: Mapping[str, Generator] = {
@@ -37,12 +37,12 @@ GENERATORS: Mapping[str, Generator] = {
     ),
     "joins": Generator(("sales", "visits", "reviews", "people", "products", "places", "coupons"), 380, 1),
 }
-"""The generators by the names that suites give."""
+"""The generators, by the names that suites use for them."""
 
 
 @dataclass(frozen=True)
 class SuiteTables(Data):
-    """The tables that the engine makes for suites under a name, at a scale."""
+    """The tables of a suite, which the engine makes at a scale. `name` is that of the generator."""
 
     marks: ClassVar[tuple[str, ...]] = tuple(f"pgtrial {name}" for name in GENERATORS)
 
@@ -88,18 +88,18 @@ class SuiteTables(Data):
 
     @property
     def _part(self) -> str:
-        """The beginning of the engine's marks on tables of its own."""
+        """The beginning of the marks that the engine puts on these tables."""
         return f"pgtrial {self.name}"
 
     @property
     def _complete(self) -> str:
-        """The engine's mark on the first table when all is there."""
+        """The mark that the engine puts on the first table when all tables are complete."""
         return f"{self._part}: scale {self.scale:g}, seed {_SEED}"
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Makes the tables by one engine over several connections, and freezes their rows. Raises ArmError."""
+        """Makes the tables with one engine over several connections, and freezes their rows. Raises ArmError."""
         with server.connect() as connection:
-            self.find(connection)  # raises an error if tables of others are there
+            self.find(connection)  # raises StudyError if tables with these names exist that pgtrial did not create
             clients = count_clients(connection)
         command = ["generate", self.name, f"--scale={self.scale:g}", f"--random-seed={_SEED}"]
         maker.make(DataOrder(f"making {self.label}", command, noticing(server.environment())), report)
@@ -107,8 +107,8 @@ class SuiteTables(Data):
             freeze(connection, qualified(connection, self._generator.tables), clients)
 
     def find(self, connection: Session) -> bool:
-        """True if the server already has exactly these tables. Raises StudyError if a table of others has one of their
-        names."""
+        """True if the server already has exactly these tables. Raises StudyError if a table of one of these names was
+        not created by pgtrial."""
         tables = self._generator.tables
         marks = {name: mark for name in tables if (mark := mark_on(connection, name)) is not None}
         refuse_foreign(connection, marks, self._part)

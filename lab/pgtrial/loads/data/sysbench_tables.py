@@ -1,4 +1,4 @@
-"""The tables of a sysbench test on a server: what they are, preparing them, and their state before a trial."""
+"""Makes and finds the tables of a sysbench test on a server."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ from pgtrial.store.temporary import temporary_folder
 from pgtrial.store.workloads import digest
 
 _BYTES_PER_ROW = 275
-"""The size of a row of sysbench's own tests, in bytes: 220 for the row, and its two index entries."""
+"""The size, in bytes, of a row in the tables of sysbench's own tests: 220 for the row, and the rest for its two index
+entries."""
 
 _SEED = 1
-"""The seed of the random numbers of preparing, so that all arms get the same rows."""
+"""The seed for the random numbers of `prepare`. It is the same for all arms, so that they get the same rows."""
 
 _FOR_EACH_THREAD = "bulk_insert"
-"""The test that has a table for each thread."""
+"""The test that has one table for each thread."""
 
 _OWN_TABLE = re.compile(r"sbtest\d+")
 
@@ -44,25 +45,28 @@ _CREATING = re.compile(r"\bCreating table '?([^'.]+)'?")
 
 @dataclass(frozen=True)
 class SysbenchTables(MarkedTables):
-    """The tables that `prepare` of a test makes. Tests that make the same tables are equal here, and share them."""
+    """The tables that `prepare` of a sysbench test makes. Tests that use the same tables are equal here, and share the
+    tables."""
 
     mark: ClassVar[str] = "prepared by pgtrial: "
     unfinished: ClassVar[str] = "being prepared by pgtrial"
     marks: ClassVar[tuple[str, ...]] = (mark, unfinished)
 
     test: str
-    """The test whose tables the engine prepares: one of its own, or the name of a script among `scripts`."""
+    """The test whose tables the engine prepares: one of sysbench's own, or the name of a Lua script among `scripts`."""
     options: tuple[str, ...]
-    """The options of the test that concern the tables."""
+    """The options of the test on which the tables depend."""
     threads: int
     tables: int | None = None
     table_size: int | None = None
     scripts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Names and texts of a script of the study's own and of what it requires."""
+    """The names and texts of the user's Lua script and of the modules that it requires; empty for sysbench's own
+    tests."""
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
-        """Returns the tables of a test. Sysbench's own tests share theirs, all but bulk_insert."""
+        """Returns the tables of a load point's sysbench test. Sysbench's own tests all use the same tables, except
+        bulk_insert."""
         if not is_sysbench(point.workload):
             return None
         native = point.workload in SYSBENCH_TESTS
@@ -82,21 +86,23 @@ class SysbenchTables(MarkedTables):
 
     @property
     def label(self) -> str:
-        """The name of the data for people, with the size of the tables if it is known; for a script, its name."""
+        """The name of the data in messages, with the size of the tables if it is known. For a user's script it begins
+        with the script's name."""
         sized = self.tables is not None and self.table_size is not None
         rows = f", {self.tables:,} x {self.table_size:,} rows" if sized else ""
         return f"sysbench{rows}" if not self.scripts and rows else f"{self.test}{rows}"
 
     @property
     def relations_made(self) -> str:
-        """The tables of a test for people, if their number is given; only a script itself knows those of a script."""
+        """A phrase for the tables of a test in messages. The tables of a user's script are not known in advance."""
         if self.scripts or self.tables is None:
             return f"what prepare of {self.test} creates"
         return "sbtest1" if self.tables == 1 else f"sbtest1 to sbtest{self.tables}"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the tables of sysbench's own tests, or of those that scripts name as a whole."""
+        """The names of the tables and indexes of sysbench's own tests. For a user's script, the names that stand in it
+        as a whole."""
         if self.scripts:
             return tuple(dict.fromkeys(name for _, text in self.scripts for name in _named_in(text)))
         return tuple(name for n in range(1, (self.tables or 0) + 1) for name in (f"sbtest{n}", f"k_{n}"))
@@ -107,7 +113,7 @@ class SysbenchTables(MarkedTables):
 
     @property
     def mb(self) -> int:
-        """The size of a test's tables, megabytes; 0 for a script, since only the script knows."""
+        """The approximate size of the tables in megabytes; 0 for a user's script, whose tables are not known."""
         return round((self.tables or 0) * (self.table_size or 0) * _BYTES_PER_ROW / 1e6)
 
     @property
@@ -115,15 +121,15 @@ class SysbenchTables(MarkedTables):
         return f"sysbench-{self.digest[:8]}"
 
     def fill(self, server: Target, report: OnLine, maker: LoadMaker) -> None:
-        """Makes the tables by the test."""
+        """Runs `prepare` of the test."""
         with server.for_load.connect() as connection:
             mark_by = marking_query(connection, self.unfinished)
         with temporary_folder() as folder:
             maker.make(_order(server, self, folder, maker.engines, mark_by), _counted(self.tables, report))
 
     def find(self, connection: Session) -> bool:
-        """True if the server already has the tables of exactly this data. Raises StudyError if tables of others have
-        their names."""
+        """True if the server already has the tables of exactly this data. Raises StudyError if tables that pgtrial did
+        not create have their names."""
         marks = table_marks(connection)
         there = sum(mark.is_here and mark.text == self.mark + self.digest for mark in marks.values())
         if there and (self.scripts or there >= (self.tables or 1)):
@@ -138,7 +144,8 @@ class SysbenchTables(MarkedTables):
 
 
 def _named_in(script: str) -> Iterator[str]:
-    """Yields the names of what a script creates. A name with which a text ends is left out: more is appended to it."""
+    """Yields the names of the tables that a script creates. A name at the end of a quoted text is skipped, since the
+    script appends to it."""
     for statement in _CREATES.findall(script):
         for named in made(statement):
             end = statement.find(named.name) + len(named.name)
@@ -147,11 +154,11 @@ def _named_in(script: str) -> Iterator[str]:
 
 
 def _order(server: Target, data: SysbenchTables, folder: Path, engines: int, mark_by: str) -> DataOrder:
-    """Returns the order to prepare the tables.
+    """Returns the order to prepare the tables of a test.
 
-    Threads of a native test are connections, and each engine gets as many as a single one has. In bulk_insert each
-    thread has a table, and the tables of a script may depend on the number of threads: there all engines together have
-    this number.
+    A thread of a test has one connection. For sysbench's own tests, each engine gets as many threads as a single engine
+    would. In bulk_insert each thread has a table, and the tables of a user's script may depend on the number of
+    threads: in these cases all engines together have this number of threads.
     """
     test, env = data.test, server.environment()
     for name, text in data.scripts:
@@ -167,14 +174,15 @@ def _order(server: Target, data: SysbenchTables, folder: Path, engines: int, mar
 def sysbench_order(
     env: Mapping[str, str], test: str, options: Sequence[str], *, most_parts: int = 1, folder: Path | None = None
 ) -> DataOrder:
-    """Returns the order to prepare a test's tables; `test` is its name, or the path of a script in `folder`."""
+    """Returns the order to prepare the tables of a test. `test` is its name, or the path of a script in `folder`."""
     env = noticing(env)
     command = ["sysbench", test, *server_options(env), *options, "prepare"]
     return DataOrder(f"preparing the tables of {os.path.basename(test)}", command, env, most_parts, folder)
 
 
 def _counted(tables: int | None, report: OnLine) -> OnLine:
-    """Reports each table that the engine makes, with the time that is left for all of them."""
+    """Returns a function for the engine's output, which reports each table that the engine creates, with an estimate of
+    the remaining time."""
     begun, created = time.monotonic(), itertools.count()
 
     def hear(line: str) -> None:

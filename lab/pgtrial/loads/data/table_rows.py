@@ -1,7 +1,9 @@
-"""The rows of tables on a server as numbers that can be compared: counts, and digests that do not depend on the order.
+"""Summarises the rows of tables on a server as counts and digests, so that the data of two servers can be compared. The
+digests do not depend on the order of the rows.
 
-The digest of a row is taken from its text, which these settings make the same on PostgreSQL 9.6 to 18. The text comes
-from the output functions of the columns' types, which users may define: only sessions of the load's role ask for it.
+The digest of a row is computed from its text, which the settings below make the same on PostgreSQL 9.6 to 18. Output
+functions of the columns' types produce the text, and users may have defined them: therefore only sessions of the load's
+role read it.
 """
 
 from __future__ import annotations
@@ -21,12 +23,14 @@ from pgtrial.model.errors import one_line
 from pgtrial.model.records.rows import TableRows
 
 WHOLE_BYTES = 2**30
-"""Up to this many bytes together, the tables of a place are read as a whole, the smallest first; others by a sample."""
+"""The limit, in bytes, for the total size of tables that are read completely; the smallest tables come first. Larger
+tables are compared by a sample of rows."""
 SAMPLE = 10_000
-"""The number of keys of a large table that are looked up."""
+"""The number of primary keys of a large table that are sampled and looked up on the other servers."""
 
 _SETTINGS = {
-    # the shortest exact text of a float, which 12 and later write, is unknown to earlier versions
+    # with a higher value, PostgreSQL 12 and later write the shortest exact text of a float, which earlier versions do
+    # not
     "extra_float_digits": "0",
     "datestyle": "ISO, YMD",
     "intervalstyle": "postgres",
@@ -37,7 +41,7 @@ _SETTINGS = {
     "quote_all_identifiers": "off",
     "lock_timeout": "10s",
     "transaction_read_only": "on",
-    # the load finds the rows that policies let its role see; the policies run with the rights of that role
+    # the load sees the rows that row-security policies show to its role; the policies run with the rights of that role
     "row_security": "on",
 }
 
@@ -58,7 +62,8 @@ _TABLES = """WITH RECURSIVE chosen AS (
             ELSE (SELECT reltuples::float8 FROM pg_class r WHERE r.oid = c.oid) END
     FROM chosen c WHERE c.oid NOT IN (SELECT part FROM parts WHERE part <> whole)
     ORDER BY 6, 1, 2"""
-"""Partitions are rows of their table: how a table is divided is no difference of its rows."""
+"""SQL that lists tables with their sizes. A partitioned table is one table here: how it is divided is not a difference
+between its rows."""
 _COLUMNS = """SELECT a.attname FROM pg_attribute a WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
     ORDER BY a.attname"""
 _KEY = """SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_index i
@@ -68,10 +73,11 @@ _KEY = """SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_index i
 _TEXT_OF_ROW = "ROW({columns})::text"
 _IN_UTF8 = "convert_to({text}, 'UTF8')"
 _SUM = "coalesce(sum(('x' || substr(md5({text}), 1, 15))::bit(60)::int8), 0)::text"
-"""The sum does not depend on the order of the rows; 60 bits of each row's MD5 are a positive int8 on every version."""
+"""SQL for the digest of rows. A sum does not depend on the order of the rows; 60 bits of each row's MD5 fit a positive
+int8 in every version of PostgreSQL."""
 
 Keys = Sequence[Sequence[str]]
-"""The texts of a sample's keys, one sequence for each column of the primary key."""
+"""The primary keys of sampled rows, as texts: one sequence for each column of the key."""
 
 
 _PARTITIONED, _FOREIGN = "p", "f"
@@ -79,7 +85,8 @@ _PARTITIONED, _FOREIGN = "p", "f"
 
 @dataclass(frozen=True)
 class Table:
-    """A table or a materialized view of the user's data on a server; one with partitions is a single table."""
+    """A table or materialized view with data of the user on a server. A partitioned table with its partitions is a
+    single table."""
 
     schema: str
     name: str
@@ -87,25 +94,25 @@ class Table:
     kind: str
     """The letter of pg_class.relkind."""
     has_policies: bool
-    """True if policies of row-level security decide which rows the session's role sees."""
+    """True if row-security policies decide which rows the session's role sees."""
     bytes_on_disk: int
     tuples: float
-    """The estimate of pg_class."""
+    """The estimated number of rows in pg_class."""
     is_changed: bool = False
-    """True if the SQL in which the table was found has a statement that changes it."""
+    """True if the SQL texts in which pgtrial found the table contain a statement that changes it."""
 
     @property
     def label(self) -> str:
-        """The name of the table for people, under which places are compared: `public.orders`."""
+        """The name of the table in messages, by which tables of two servers are matched: `public.orders`."""
         return f"{self.schema}.{self.name}"
 
 
 def tables_of(session: Session, data: Data, texts: Iterable[str] = ()) -> list[Table]:
-    """Returns the tables whose rows SQL or a program of the user's has made, the smallest first.
+    """Returns the tables whose rows were made by SQL or by a program of the user, the smallest first.
 
-    They are those of the data, or if pgtrial's own generators fill these, the other tables that `texts` of SQL use
-    (`named_relations`). Materialized views are among them: they are copies, which may be older than their tables.
-    Raises psycopg.Error.
+    These are the tables of the data. If pgtrial's own generators make the data, they are the other tables that the SQL
+    in `texts` uses (`named_relations`). Materialized views are included, since they are copies of rows that may be
+    older than the tables. Raises psycopg.Error.
     """
     condition = data.relations(session)
     found = used_relations(session, texts)
@@ -119,7 +126,8 @@ def tables_of(session: Session, data: Data, texts: Iterable[str] = ()) -> list[T
 
 
 def read_as_whole(tables: Sequence[Table]) -> list[Table]:
-    """Returns the tables that are small enough, all together, to be read as a whole; the smallest stand first."""
+    """Returns the smallest of the tables, as many as can be read completely within the limit for the total size.
+    `tables` must be sorted by size."""
     whole, taken = [], 0
     for table in tables:
         taken += table.bytes_on_disk
@@ -129,13 +137,15 @@ def read_as_whole(tables: Sequence[Table]) -> list[Table]:
 
 
 def rows_of(session: Session, table: Table, keys: Keys | None = None, *, by_column: bool = False) -> TableRows:
-    """Returns the rows of a table, all of them or those with these keys; `unread` says why they could not be read.
+    """Returns the count and the digest of the rows of a table: of all rows, or of those with the given keys. If the
+    rows cannot be read, `unread` of the result says why.
 
-    The session is the lab's own, of the load's role (`Target.for_load`). Raises psycopg.OperationalError.
+    The session must be one of the lab's own sessions, with the load's role (`Target.for_load`). Raises
+    psycopg.OperationalError.
     """
     columns = [name for (name,) in session.execute(_COLUMNS, (table.oid,)).fetchall()]
     if table.kind == _FOREIGN:
-        return TableRows(unread="a foreign table, whose rows another server has")
+        return TableRows(unread="it is a foreign table, whose rows are on another server")
     encoding = str(value(session, "SHOW server_encoding"))
     groups = [[column] for column in columns] if by_column else [columns]
     asked = sql.SQL(", ").join([sql.SQL("count(*)"), *(_digest(encoding, group) for group in groups)])
@@ -156,7 +166,8 @@ def rows_of(session: Session, table: Table, keys: Keys | None = None, *, by_colu
 
 
 def sample_keys(session: Session, table: Table, seed: int) -> Keys | None:
-    """Returns the keys of some rows, to be looked up elsewhere; None for a table without a primary key.
+    """Returns the primary keys of a random sample of rows, which can be looked up on other servers; None for a table
+    without a primary key.
 
     Raises psycopg.OperationalError.
     """
@@ -178,8 +189,7 @@ def sample_keys(session: Session, table: Table, seed: int) -> Keys | None:
 
 @contextmanager
 def _as_compared(session: Session) -> Iterator[None]:
-    """Returns a context with a read-only transaction in which rows have the same text on every version of
-    PostgreSQL."""
+    """A context with a read-only transaction in which a row has the same text on every version of PostgreSQL."""
     with session.transaction():
         for name, setting in _SETTINGS.items():
             session.execute(f"SET LOCAL {name} = '{setting}'".encode())
@@ -188,7 +198,7 @@ def _as_compared(session: Session) -> Iterator[None]:
 
 def _digest(encoding: str, columns: Sequence[str]) -> sql.Composed:
     text = _TEXT_OF_ROW
-    # bytes of an unknown encoding (SQL_ASCII) are compared as they are
+    # in databases with the encoding SQL_ASCII the bytes are compared as they are
     if encoding not in ("UTF8", "SQL_ASCII"):
         text = _IN_UTF8.format(text=text)
     names = sql.SQL(", ").join(sql.Identifier("r", name) for name in columns)
@@ -196,14 +206,15 @@ def _digest(encoding: str, columns: Sequence[str]) -> sql.Composed:
 
 
 def _relation(table: Table) -> sql.Composed:
-    """Returns the table with its partitions, but without tables that inherit from it: those are read apart."""
+    """Returns the table for a FROM clause, with its partitions but without tables that inherit from it, which are read
+    separately."""
     only = "" if table.kind == _PARTITIONED else "ONLY "
     return sql.SQL(f"{only}{{}}").format(sql.Identifier(table.schema, table.name))
 
 
 def _source(session: Session, table: Table, keys: Keys | None) -> sql.Composed:
-    """Returns the FROM clause of the query that reads the table as `r`: the whole table or, with `keys`, only the rows
-    that have one of these keys."""
+    """Returns the FROM clause of a query that reads the table with the alias `r`: all its rows or, with `keys`, only
+    rows with these keys."""
     all_rows = sql.SQL("{} AS r").format(_relation(table))
     if keys is None:
         return all_rows

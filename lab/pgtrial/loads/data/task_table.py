@@ -1,4 +1,4 @@
-"""The table table_a of the workload app-tasks on a server: making it, finding it again, its state before a trial."""
+"""Makes and finds table_a, the table of the workload app-tasks, on a server."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from pgtrial.model.study.spec import StudySpec
 _TABLE = "table_a"
 _INDEX = "table_a_thread_id"
 _MADE = "pgtrial tasks: "
-"""The beginning of the engine's mark on a table of its own."""
+"""The beginning of the mark that the engine puts on the complete table."""
 _UNFINISHED = "pgtrial tasks, unfinished: "
 
 _ROWS = "g"
-"""The step of making the table that engines can share."""
+"""The step of making the table that several engines can share: generating its rows."""
 _CREATED = "made in "
 _CREATED_MS = re.compile(r"rows created in (\d+) ms")
 _BYTES_PER_ROW = 50
-"""The bytes of a row: 36 with its line pointer, and its part of an index in which equal keys share an entry."""
+"""The size of a row in bytes: 36 with its line pointer, and its share of an index in which equal keys share an
+entry."""
 
 
 @dataclass(frozen=True)
 class TaskTable(Data):
-    """The shape of the table: the number of values of thread_id, and the number of rows of each. Tasks write, but
-    change neither."""
+    """The table table_a: `threads` is the number of distinct values of thread_id, and `rows` the number of rows with
+    each value. The tasks update rows, but change neither number."""
 
     marks: ClassVar[tuple[str, ...]] = (_MADE, _UNFINISHED)
     making_is_measured: ClassVar[bool] = True
@@ -79,10 +80,12 @@ class TaskTable(Data):
         return f"{_TABLE}-{self.threads}x{self.rows}"
 
     def make(self, server: Target, report: OnLine, maker: LoadMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
-        """Makes the table as published by the engine, freezes its rows, and notes how long it took.
+        """Makes the table with the engine as in the published benchmark, freezes its rows, and stores the time that
+        this took as a comment on its index.
 
-        With several engines the time is not noted: the published time is that of one connection. An incomplete table is
-        dropped. Raises ArmError, and StudyError for a table of others.
+        With several engines the time is not stored, since the published time is that of one connection. If making the
+        table fails, the incomplete table is dropped. Raises ArmError, and StudyError if a table of the same name was
+        not created by pgtrial.
         """
         created: list[str] = []
 
@@ -91,7 +94,7 @@ class TaskTable(Data):
             report(line)
 
         with server.connect() as connection:
-            self.find(connection)  # raises an error if a table of others is there
+            self.find(connection)  # raises StudyError if a table of this name exists that pgtrial did not create
             clients = count_clients(connection)
         try:
             for steps in ("t", _ROWS, "v") if maker.engines > 1 else ("tgv",):
@@ -109,7 +112,8 @@ class TaskTable(Data):
                 connection.execute(sql.SQL("COMMENT ON INDEX {} IS {}").format(sql.SQL(index), comment))
 
     def find(self, connection: Session) -> bool:
-        """True if the server already has exactly this table. Raises StudyError if a table of others has its name."""
+        """True if the server already has exactly this table. Raises StudyError if a table of this name was not created
+        by pgtrial."""
         mark = mark_on(connection, _TABLE)
         if mark is not None and not mark.is_ours(self.marks):
             raise tables_of_others(connection, f"a {_TABLE}", "rename it", copied=mark.is_copy(self.marks))
@@ -117,7 +121,8 @@ class TaskTable(Data):
 
 
 def table_a_order(env: Mapping[str, str], threads: int, rows: int, steps: str, *, most_parts: int = 1) -> DataOrder:
-    """Returns the order for some of the `steps` of the tasks' table, `tgv`; engines can share the step `g` alone."""
+    """Returns the order to carry out `steps` of making the table. All steps are `tgv`; several engines can share the
+    step `g` if it is the only one."""
     shape = [f"--threads-in-table={threads}", f"--rows={rows}"]
     command = ["tasks", "--initialize-only", f"--init-steps={steps}", *shape]
     return DataOrder("making table_a", command, noticing(env), most_parts)
@@ -129,7 +134,7 @@ def _drop_unfinished(server: Target) -> None:
 
 
 def creation_s(connection: Session) -> float | None:
-    """Returns how long the table took to be made, seconds; None if that was not noted."""
+    """Returns the stored time, in seconds, that making the table took; None if none is stored."""
     comment = mark_on(connection, _INDEX)
     match = re.fullmatch(rf"{_CREATED}(\d+) ms", comment.text) if comment else None
     return int(match[1]) / 1000 if match else None
