@@ -1,1 +1,2 @@
-"""Ground floor, no I/O: quantities, the study, and everything that is stored of it, as types."""
+"""Types for quantities, for study files and for everything that pgtrial stores about a study. This package is the
+lowest layer of the lab: it imports no other layer, and it reads no files except tables of its own."""

@@ -1,4 +1,5 @@
-"""The one family of errors that a user may see: a sentence saying what happened, where, and what to do now."""
+"""The exceptions whose messages pgtrial shows to the user. Each message is one sentence that says what happened, where,
+and what to do now."""
 
 from __future__ import annotations
 
@@ -9,18 +10,20 @@ from pgtrial.model.marks import in_toml, keys_in
 from pgtrial.model.tokens import without_tokens
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""The numbers of the system's errors for a full disk and for an exhausted quota."""
+"""The errno values of a full disk and of an exhausted disk quota."""
 
 ERROR_STATUS = 3
-"""Exit status of every command that ends with an error. 1 and 2 are results: a regression, no verdict."""
+"""The exit status of every command that ends with an error. The statuses 1 and 2 are results of a study: a regression,
+and no verdict."""
 
 
 class PgtrialError(Exception):
-    """Base of all errors that are shown as one sentence and never as a traceback.
+    """The base class of all errors that pgtrial shows as one sentence and never as a traceback.
 
-    Passwords and tokens are cut from the sentence: it is also stored, and read by programs. The sentence names keys of
-    the study file by marks (`pgtrial.model.marks`). `str(error)` has the words of the study file in their place;
-    `f"{error}"` keeps the marks, so that a message that quotes the error still names its keys as data.
+    Passwords and tokens are cut from the sentence, because pgtrial also stores it, and programs read it. Where the
+    sentence names a key of the study file, it contains a mark, which is a placeholder for the key
+    (`pgtrial.model.marks`). `str(error)` replaces each mark by the key as the study file writes it. `f"{error}"` keeps
+    the marks, so that a message that quotes this error still contains them.
     """
 
     def __init__(self, *arguments: object) -> None:
@@ -34,20 +37,21 @@ class PgtrialError(Exception):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Returns the paths of the keys that the sentence names by marks, such as `load.suite.cache`."""
+        """Returns the paths of the keys of the study file that the message names, such as `load.suite.cache`."""
         return tuple(keys_in(super().__str__()))
 
     def reword(self, reword: Callable[[str], str]) -> None:
-        """Replaces the message by what the function `reword` returns for it."""
+        """Replaces the message, with its marks, by the text that the function `reword` returns for it."""
         self.args = (reword(f"{self}"),)
 
 
 class StudyError(PgtrialError):
-    """The study file or the command line asks for something impossible. It is raised before anything runs."""
+    """The study file or the command line asks for something impossible. The error is raised before any trial runs."""
 
 
 class BudgetError(StudyError):
-    """The budget is too short for any verdict. `needed_s` is a budget that is long enough for one, seconds."""
+    """The time budget of a study is too short for any verdict. `needed_s` is a budget in seconds that is long
+    enough."""
 
     def __init__(self, sentence: str, needed_s: float) -> None:
         super().__init__(sentence)
@@ -55,20 +59,20 @@ class BudgetError(StudyError):
 
 
 class ArmError(PgtrialError):
-    """An arm could not be made, reached, started or put back."""
+    """The server of an arm could not be made, reached or started, or its former state could not be restored."""
 
 
 class StartError(ArmError):
-    """A server did not start, or did not take connections in time."""
+    """A server did not start, or did not accept connections in time."""
 
 
 class TrialError(PgtrialError):
-    """A trial failed. The study counts it as the worst possible rank and goes on."""
+    """A trial failed. It gets the worst possible rank in the comparison, and the study continues."""
 
 
 class NameTaken(TrialError):
-    """A job failed because the server has an object with a name that the job creates: undoing the job could drop that
-    object."""
+    """A job failed because the server already has an object with a name that the job creates. pgtrial then does not
+    undo the job, because that could drop the existing object."""
 
 
 class StoreError(PgtrialError):
@@ -76,6 +80,6 @@ class StoreError(PgtrialError):
 
 
 def one_line(error: BaseException) -> str:
-    """Returns an error's message on one line, without passwords and tokens, or the name of its type if it has no
-    message."""
+    """Returns an error's message on one line, without passwords and tokens. If the error has no message, returns the
+    name of its type."""
     return without_tokens(" ".join(str(error).split())) or type(error).__name__

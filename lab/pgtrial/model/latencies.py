@@ -1,8 +1,8 @@
-"""Reads, adds up and writes histograms of latencies in the engine's encoding: HdrHistogram's V2 form, deflated, in
-base64.
+"""Reads, adds up and writes histograms of latencies as the load engine encodes them: in HdrHistogram's V2 format,
+compressed with deflate, in base64.
 
-The decoder is written here because a study reads one histogram for each slice, and the Python library took 0.2 s for
-each second of a trial.
+This module has a decoder of its own because a study reads one histogram for each slice of a trial, and the HdrHistogram
+library for Python took 0.2 s for each second of a trial.
 """
 
 from __future__ import annotations
@@ -17,26 +17,29 @@ import numpy as np
 import numpy.typing as npt
 
 _HALF_BITS = 10
-"""Half a bucket has 2**10 ranges of one width, which gives three significant digits."""
+"""The binary logarithm of the number of ranges in half a bucket. All ranges of a bucket have the same width, so that
+2**10 ranges give three significant digits."""
 _HALF = 1 << _HALF_BITS
 _DIGITS, _LOWEST, _HIGHEST_NS = 3, 1, 3_600_000_000_000
 _HIGHEST_US = 3_600_000_000
-"""The highest value of histograms of version 1 of the events: their values are microseconds."""
+"""The highest value of histograms in version 1 of the engine's events, whose values are microseconds. Later versions
+use nanoseconds."""
 _COUNTS = {highest: (highest.bit_length() - _HALF_BITS + 1) * _HALF for highest in (_HIGHEST_NS, _HIGHEST_US)}
 """The number of ranges of a histogram, by its highest value: both halves of the first bucket, and the upper half of
-each further one."""
+each further bucket."""
 _NS_OF_US = 1000
 
 _DEFLATED, _INFLATED = 0x1C849314, 0x1C849313
 _OUTER = struct.Struct(">II")
-"""The outer header: the kind, and the length of the deflated part."""
+"""The outer header: the kind of encoding, and the length in bytes of the compressed data after it."""
 _HEADER = struct.Struct(">IIIIQQd")
-"""The inner header: kind, length of the counts, offset of their index, significant digits, lowest and highest value,
-factor of values."""
+"""The inner header: the kind of encoding, the length in bytes of the encoded counts, the offset of their index, the
+number of significant digits, the lowest and the highest value, and the factor by which values are multiplied."""
 _LONGEST = _HEADER.size + 9 * max(_COUNTS.values())
-"""The size of the longest possible histogram, bytes. The decoder inflates no more than that."""
+"""The size in bytes of the longest possible histogram. The decoder decompresses at most this many bytes."""
 _LAST_SHIFT = 56
-"""The shift of a number's ninth byte, of which all eight bits count; each byte before it contributes seven bits."""
+"""The shift in bits of the ninth byte of an encoded number. All eight bits of the ninth byte count; each byte before it
+contributes seven bits."""
 
 
 _INDEX = np.arange(max(_COUNTS.values()))
@@ -44,17 +47,20 @@ _BUCKET = np.maximum((_INDEX >> _HALF_BITS) - 1, 0)
 _LOW = np.where(_INDEX < _HALF, _INDEX, (_INDEX & (_HALF - 1)) + _HALF) << _BUCKET
 _HIGH = _LOW + np.left_shift(1, _BUCKET) - 1
 _MIDDLE = _LOW + ((_HIGH - _LOW + 1) >> 1)
-"""The lowest, the highest and the middle value of each range that has a count."""
+"""The middle value of each range of a histogram. `_LOW` has the lowest value of each range, and `_HIGH` the highest."""
 
 
 class Latencies:
-    """The number of occurrences of each latency from 0 to an hour, in microseconds with three significant digits.
+    """A histogram of latencies from 0 to an hour: how often each latency occurred, to three significant digits. All
+    methods take and return microseconds.
 
-    The engine counts nanoseconds. Histograms of version 1 of its events count whole microseconds.
+    Internally the histogram counts nanoseconds, as the load engine does. Histograms from version 1 of the engine's
+    events count whole microseconds.
     """
 
     def __init__(self, counts: npt.NDArray[np.int64], highest: int = _HIGHEST_NS):
-        """Makes a histogram of these counts, one for each range of a histogram with this highest value."""
+        """Makes a histogram from `counts`, which has the number of latencies in each range. `highest` is the highest
+        value that the histogram can have; it shows whether the unit is nanoseconds or microseconds."""
         self._ranges = np.flatnonzero(counts)
         self._counts = counts[self._ranges]
         self._highest = highest
@@ -63,12 +69,13 @@ class Latencies:
 
     @classmethod
     def read(cls, text: str) -> Latencies:
-        """Returns the histogram that a text encodes. Raises ValueError, whose message is a sentence."""
+        """Decodes a histogram from the text that the load engine wrote. Raises ValueError, whose message says what is
+        wrong with the text."""
         data, highest = _inflated(text)
         counts = np.zeros(_COUNTS[highest], np.int64)
         index = 0
         for number in _numbers(data):
-            if number < 0:  # the next -number ranges have no latency
+            if number < 0:  # a negative number means that the next -number ranges have no latency
                 index -= number
                 continue
             if index >= len(counts):
@@ -79,7 +86,8 @@ class Latencies:
 
     @classmethod
     def sum_of(cls, parts: Iterable[Latencies]) -> Latencies:
-        """Returns the sum of the histograms. It counts nanoseconds, unless all of them count microseconds."""
+        """Returns the sum of the histograms. The sum counts nanoseconds, unless all of the histograms count
+        microseconds."""
         sums: dict[int, npt.NDArray[np.int64]] = {}
         for part in parts:
             if part._highest not in sums:
@@ -97,8 +105,8 @@ class Latencies:
 
     @property
     def mean(self) -> float:
-        """Returns the mean, in microseconds, with the middle of each range for the latencies in it; 0 if there are
-        none."""
+        """Returns the mean latency in microseconds, where each latency counts as the middle value of its range; 0 for
+        an empty histogram."""
         return self._us(self._mean)
 
     @property
@@ -107,28 +115,29 @@ class Latencies:
 
     @property
     def sd(self) -> float:
-        """Returns the standard deviation of the latencies (divided by n), in microseconds; 0 if there are none."""
+        """Returns the standard deviation of the latencies (divided by n) in microseconds; 0 for an empty histogram."""
         squares = float(self._counts.astype(float) @ np.square(_MIDDLE[self._ranges] - self._mean))
         return self._us(math.sqrt(squares / self.total)) if self.total else 0.0
 
     @property
     def least(self) -> float:
-        """Returns the lowest value of the first range that has a latency, in microseconds; 0 if there are none."""
+        """Returns the shortest latency, as the lowest value of its range, in microseconds; 0 for an empty histogram."""
         return self._us(int(_LOW[self._ranges[0]])) if self.total else 0.0
 
     @property
     def greatest(self) -> float:
-        """Returns the highest value of the last range that has a latency, in microseconds; 0 if there are none."""
+        """Returns the longest latency, as the highest value of its range, in microseconds; 0 for an empty histogram."""
         return self._us(int(_HIGH[self._ranges[-1]])) if self.total else 0.0
 
     def percentile(self, percent: float) -> float:
         """Returns the latency that `percent` percent of all latencies do not exceed, as the highest value of its range,
-        in microseconds; 0 if there are none."""
+        in microseconds; 0 for an empty histogram."""
         return self.percentile_of(percent, self.total) or 0.0
 
     def percentile_of(self, percent: float, total: int) -> float | None:
-        """Returns the percentile over `total` transactions, where those without a latency in this histogram took longer
-        than all others; None if the percentile falls on one of those."""
+        """Returns a percentile of `total` transactions, in microseconds. Transactions that are not in this histogram,
+        such as failed ones, count as slower than all others. Returns None if the percentile falls on such a
+        transaction."""
         rank = max(1, int(percent * total / 100 + 0.5))
         if rank > self.total:
             return None
@@ -136,14 +145,14 @@ class Latencies:
         return self._us(int(_HIGH[place] if percent else _LOW[place]))
 
     def above(self, limit_us: float) -> int:
-        """Returns the number of latencies that are longer than a limit; those in the same range as the limit do not
-        count."""
+        """Returns the number of latencies that are longer than a limit in microseconds. Latencies in the same range of
+        the histogram as the limit do not count."""
         limit = limit_us * (_NS_OF_US if self._highest == _HIGHEST_NS else 1)
         return int(self._counts[_LOW[self._ranges] > limit].sum())
 
     def steps(self) -> Iterator[tuple[float, int]]:
-        """Returns the highest value of each range that has latencies, in microseconds, with the number of latencies up
-        to it."""
+        """Returns the cumulative distribution: for each range that has latencies, its highest value in microseconds and
+        the number of latencies up to this value."""
         highest = [self._us(value) for value in _HIGH[self._ranges].tolist()]
         return zip(highest, np.cumsum(self._counts).tolist(), strict=True)
 
@@ -151,7 +160,7 @@ class Latencies:
         return value / _NS_OF_US if self._highest == _HIGHEST_NS else float(value)
 
     def encode(self) -> str:
-        """Returns the text that encodes the histogram."""
+        """Returns the histogram in the encoding that `read` decodes."""
         numbers, next_index = bytearray(), 0
         for index, count in zip(self._ranges.tolist(), self._counts.tolist(), strict=True):
             if index > next_index:
@@ -164,7 +173,8 @@ class Latencies:
 
 
 def _inflated(text: str) -> tuple[bytes, int]:
-    """Returns the encoded counts of a histogram, inflated, and its highest value. Raises ValueError."""
+    """Decompresses the text of a histogram. Returns the encoded counts and the histogram's highest value. Raises
+    ValueError."""
     try:
         packed = base64.b64decode(text, validate=True)
         kind, length = _OUTER.unpack_from(packed)
@@ -185,7 +195,8 @@ def _inflated(text: str) -> tuple[bytes, int]:
 
 
 def _numbers(data: bytes) -> Iterator[int]:
-    """Yields the signed numbers of a text in the ZigZag form of LEB128. Raises ValueError."""
+    """Yields the signed integers that a byte string contains, in the ZigZag form of LEB128. Raises ValueError if the
+    last integer is cut off."""
     value = shift = 0
     for byte in data:
         if shift < _LAST_SHIFT and byte & 0x80:

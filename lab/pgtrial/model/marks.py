@@ -1,10 +1,9 @@
-"""Messages that name parts of a study file as data.
+"""Placeholders, called marks, for the keys, sections and arms of a study file that a message names.
 
-A message is a text in which marks stand for the keys, sections and arms that it names, such as
-`f"{marks.key('load', 'rate')} must be 1 or more"`. The marks survive whatever is done with a text, such as wrapping it
-in another message. The surface that shows the message replaces them by its own words: by those of the study file
-(`in_toml`), or by the options of a command (`pgtrial.cli.by_options`). An error does so by itself: `str(error)` has the
-words of the study file.
+Code writes a message as `f"{marks.key('load', 'rate')} must be 1 or more"`. The mark stays in the text, even if another
+message quotes it, until the message is shown. Then each mark is replaced by the words that fit the place where the
+message appears: `in_toml` writes the key as it stands in the study file, `[load] rate`, and `pgtrial.cli.by_options`
+writes it as an option of the command. `str(error)` of a PgtrialError uses `in_toml`.
 """
 
 from __future__ import annotations
@@ -21,67 +20,71 @@ from pgtrial.model.toml_values import toml_value
 def key(section: str, name: str = "", value: Any = None) -> str:
     """Returns the mark of a key, or of a whole table if no name is given.
 
-    `section` is the table as the study file heads it, such as `load` or `load.suite`; `name` is the key in it, such as
-    `clients`; `value` is a value that the message gives to the key.
+    `section` is the table as it is named in the study file, such as `load` or `load.suite`; `name` is the key in the
+    table, such as `clients`; `value` is a value that the message gives for the key.
     """
     return _mark(_Kind.KEY, section, name, value)
 
 
 def set_key(section: str, name: str, value: Any = None) -> str:
-    """Returns the mark of the verb "set" and a key. The verb becomes "add" where the option `--set` names the key."""
+    """Returns the mark of the verb "set" with a key, as in "set [load] rate". Where a command names the key by its
+    option `--set`, the verb becomes "add"."""
     return _mark(_Kind.SET_KEY, section, name, value)
 
 
 def short_key(section: str, name: str, value: Any = None) -> str:
-    """Returns the mark of a key without its section, which the message has named already."""
+    """Returns the mark of a key without its section, for a message that has named the section before."""
     return _mark(_Kind.SHORT_KEY, section, name, value)
 
 
 def key_in(section: str, name: str, value: Any = None, *, preposition: str = "in") -> str:
-    """Returns the mark of a key that is named before its section: `command in [load.job]`."""
+    """Returns the mark of a key that is written before its section, as in `command in [load.job]`."""
     return _mark(_Kind.KEY_IN, section, name, value, preposition)
 
 
 def file_key(section: str, name: str) -> str:
-    """Returns the mark of a key after the option that stands for it: `--data ([load] data)`. A surface whose words are
-    options leaves it out. The mark includes the space before the bracket."""
+    """Returns the mark of a key that stands in parentheses after the option with the same meaning, as in `--data
+    ([load] data)`. Where a message names keys by options, the mark is replaced by nothing. The mark includes the space
+    before the parenthesis."""
     return _mark(_Kind.FILE_KEY, section, name)
 
 
 def section(name: str) -> str:
-    """Returns the mark of a section that a sentence names, such as "it belongs in [load]"."""
+    """Returns the mark of a section that a message names within a sentence, such as "it belongs in [load]"."""
     return _mark(_Kind.SECTION, name)
 
 
 def heading(section: str) -> str:
-    """Returns the mark of the section in which the sentence after it applies. The mark includes the space after it."""
+    """Returns the mark of a section that stands before the sentence that applies to it. The mark includes the space
+    after the section."""
     return _mark(_Kind.HEADING, section)
 
 
 def arm(name: str) -> str:
-    """Returns the mark of an arm that a sentence names: "[arms.NAME] has no price"."""
+    """Returns the mark of an arm that a message names within a sentence, such as "[arms.NAME] has no price"."""
     return _mark(_Kind.ARM, name)
 
 
 def at_arm(name: str) -> str:
-    """Returns the mark of the arm to which the sentence after it applies. The mark includes the space after it."""
+    """Returns the mark of an arm that stands before the sentence that applies to it. The mark includes the space after
+    the arm."""
     return _mark(_Kind.AT_ARM, name)
 
 
 def stored(sentence: str) -> str:
-    """Returns the mark of a sentence that was stored, such as a finding, so that it has the words of the study file and
-    no marks."""
+    """Returns a mark that contains a sentence which pgtrial stored earlier, such as a finding. Such a sentence names
+    keys as the study file does, and has no marks of its own."""
     return _mark(_Kind.STORED, sentence)
 
 
 @dataclass(frozen=True)
 class Mention:
-    """The content of a mark: the key, the table, the arm or the stored sentence for which it stands."""
+    """The content of a mark: the key, the table, the arm or the stored sentence for which the mark stands."""
 
     section: str
-    """The table of the study file, the name of an arm, or a stored sentence."""
+    """The table of the study file, the name of the arm, or the stored sentence."""
     name: str
-    """The key; empty for a whole table."""
+    """The key in the table; empty for a whole table."""
     value: str
     """The value that the message gives to the key, as TOML writes it; empty if it gives none."""
     preposition: str
@@ -94,51 +97,52 @@ class Mention:
 
 
 class Words:
-    """The words that replace marks: here those of the study file. Another surface overrides the methods."""
+    """Writes the text that replaces each kind of mark. This class names keys as the study file does; a subclass
+    overrides the methods to name them otherwise, for example by options of a command."""
 
     def key(self, mention: Mention) -> str:
-        """Returns the words for a key or a table."""
+        """Returns the text for a key or a table, such as `[load] rate`."""
         return f"[{mention.section}]{f' {mention.name}' if mention.name else ''}{_with_value(mention)}"
 
     def set_key(self, mention: Mention) -> str:
-        """Returns the words for a key that the user is told to set, with the verb."""
+        """Returns the text for a key that the user should set, with the verb: `set [load] rate`."""
         return f"set {self.key(mention)}"
 
     def short_key(self, mention: Mention) -> str:
-        """Returns the words for a key whose section was named before."""
+        """Returns the text for a key whose section the message has named before: `rate`."""
         return f"{mention.name}{_with_value(mention)}"
 
     def key_in(self, mention: Mention) -> str:
-        """Returns the words for a key that is named before its section."""
+        """Returns the text for a key that is written before its section: `command in [load.job]`."""
         return f"{mention.name}{_with_value(mention)} {mention.preposition} [{mention.section}]"
 
     def file_key(self, mention: Mention) -> str:
-        """Returns the words for a key whose option was named before."""
+        """Returns the text for a key after the option with the same meaning: ` ([load] data)`."""
         return f" ({self.key(mention)})"
 
     def section(self, mention: Mention) -> str:
-        """Returns the words for a section within a sentence."""
+        """Returns the text for a section within a sentence: `[load]`."""
         return f"[{mention.section}]"
 
     def heading(self, mention: Mention) -> str:
-        """Returns the words for a section before the sentence that applies to it."""
+        """Returns the text for a section before the sentence that applies to it."""
         return f"[{mention.section}] "
 
     def arm(self, mention: Mention) -> str:
-        """Returns the words for an arm within a sentence."""
+        """Returns the text for an arm within a sentence: `[arms.new]`."""
         return f"[arms.{mention.section}]"
 
     def at_arm(self, mention: Mention) -> str:
-        """Returns the words for an arm before the sentence that applies to it."""
+        """Returns the text for an arm before the sentence that applies to it."""
         return f"[arms.{mention.section}] "
 
     def stored(self, mention: Mention) -> str:
-        """Returns the words for a stored sentence."""
+        """Returns the stored sentence that the mark contains."""
         return mention.section
 
 
 def in_words(text: str, words: Words) -> str:
-    """Returns a message with these words in place of its marks."""
+    """Returns a message in which each mark is replaced by the text that `words` has for it."""
     if _BEGIN not in text:
         return text
     of_kind: dict[str, Callable[[Mention], str]] = {
@@ -157,12 +161,12 @@ def in_words(text: str, words: Words) -> str:
 
 
 def in_toml(text: str) -> str:
-    """Returns a message with the words of the study file in place of its marks."""
+    """Returns a message in which each mark is replaced by the key, section or arm as the study file writes it."""
     return in_words(text, Words())
 
 
 def keys_in(text: str) -> Iterator[str]:
-    """Yields the paths of the keys and tables that a message names by marks, such as `load.suite.cache`."""
+    """Yields the paths of the keys and tables that the marks of a message stand for, such as `load.suite.cache`."""
     for found in _MARK.finditer(text):
         if found[1] in _KINDS_OF_KEYS:
             yield Mention(*found.groups()[1:]).path
@@ -183,7 +187,7 @@ class _Kind(StrEnum):
 
 _KINDS_OF_KEYS = (_Kind.KEY, _Kind.SET_KEY, _Kind.SHORT_KEY, _Kind.KEY_IN, _Kind.FILE_KEY)
 
-# noncharacters, which Unicode reserves for the internal use of a program
+# Unicode reserves these noncharacters for internal use, so that no text of a user contains them
 _BEGIN, _NEXT, _END = "\ufdd0", "\ufdd1", "\ufdd2"
 _PART = f"{_NEXT}([^{_BEGIN}{_NEXT}{_END}]*)"
 _MARK = re.compile(f"{_BEGIN}({'|'.join(_Kind)}){4 * _PART}{_END}")

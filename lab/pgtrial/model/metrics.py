@@ -1,4 +1,4 @@
-"""The metrics that a study can declare for its claims, by the names of `[verdict] metrics`."""
+"""The metrics that a study can compare, by the names that the key `metrics` of `[verdict]` uses."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Literal
 from pgtrial.model.units import nearest
 
 FEWEST_SLOWER = 100
-"""A percentile is reported only if every trial has at least this many transactions beyond it."""
+"""The number of transactions beyond a percentile that every trial must have for the percentile to be reported."""
 
 PERCENTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
-"""The share of transactions whose response time does not exceed a percentile, by the percentile's name."""
+"""For each name of a percentile, the share of transactions whose response time does not exceed it."""
 
 Kind = Literal["speed", "percentile", "cost", "price", "job", "capacity", "own"]
 
 
 @dataclass(frozen=True)
 class MetricName:
-    """A metric that a study can declare. Metrics of the kind `own` are defined by the study itself."""
+    """A metric that a study can compare. Metrics of the kind `own` are defined in the study file."""
 
     name: str
     noun: str
@@ -28,19 +28,20 @@ class MetricName:
     kind: Kind
     better: Literal["more", "less"] = "less"
     cost: str = ""
-    """The name of the metric among the costs of a transaction; empty if the metric is not a cost."""
+    """The name of the metric among the costs of a transaction that trials record; empty if the metric is not a cost."""
     of_job: str = ""
-    """The field of JobSummary that holds the metric; empty if the metric does not measure what a job does to its
+    """The field of JobSummary that holds the metric; empty if the metric does not describe what a job does to its
     server."""
 
     @property
     def is_for_jobs(self) -> bool:
-        """True if jobs have the metric and other loads do not."""
+        """True if only loads that are jobs have the metric."""
         return self.kind == "job" or self.name == TIME
 
     @property
     def follows_throughput(self) -> bool:
-        """True if the metric repeats the throughput where the load is a closed loop (Little's law)."""
+        """True if the metric says the same as the throughput where each client starts a transaction as soon as its last
+        one has ended (a closed loop; Little's law)."""
         return self.kind == "percentile" or self.name == RESPONSE
 
 
@@ -63,11 +64,11 @@ _ALL = (
 )
 
 METRICS: Mapping[str, MetricName] = {metric.name: metric for metric in _ALL}
-"""All metrics by name, in the order of the documentation."""
+"""All metrics that come with pgtrial by their names, in the order of the documentation."""
 
 
 def each_once(names: list[str]) -> list[str]:
-    """Returns the names unchanged. Raises ValueError if one is repeated."""
+    """Returns the names unchanged. Raises ValueError if a name occurs twice."""
     for place, name in enumerate(names):
         if name in names[:place]:
             raise ValueError(f"lists {name} more than once; name each metric once")
@@ -75,7 +76,8 @@ def each_once(names: list[str]) -> list[str]:
 
 
 def unknown_metric(names: Iterable[str], own: Collection[str]) -> str | None:
-    """Returns an objection to the first name that neither pgtrial nor the study defines; None if all are known."""
+    """Returns an objection to the first of these names that neither pgtrial nor the study defines; None if all names
+    are known. `own` has the names that the study defines."""
     for name in names:
         if name not in METRICS and name not in own:
             return f"{name!r} is no metric; {nearest(name, [*own, *METRICS], 'metrics are')}"
@@ -83,10 +85,10 @@ def unknown_metric(names: Iterable[str], own: Collection[str]) -> str | None:
 
 
 def transactions_for(percentile: str) -> int:
-    """Returns the number of transactions that a trial needs for a percentile to be reported."""
+    """Returns the number of transactions that a trial must have for this percentile to be reported."""
     return math.ceil(FEWEST_SLOWER / (1 - PERCENTILES[percentile]) - 1e-6)
 
 
 def percentiles_of(names: list[str]) -> list[str]:
-    """Returns those names that are the names of percentiles."""
+    """Returns those of the names that are names of percentiles, such as `p99`."""
     return [name for name in names if name in PERCENTILES]

@@ -1,6 +1,5 @@
-"""Text as it is shown: control characters become visible signs, so that no terminal or reader obeys them, and passwords
-and tokens are cut.
-"""
+"""Makes texts safe to show. Control characters become visible signs, so that no terminal or pager interprets them, and
+passwords and tokens are cut."""
 
 from __future__ import annotations
 
@@ -31,17 +30,19 @@ U+FFFD."""
 
 _ESCAPES = {code: f"\\u{code:04x}" for code in _SIGNS if 0x20 <= code < 0x10000}
 _ESCAPES |= {code: f"\\udb40\\u{0xDC00 + (code & 0x3FF):04x}" for code in _SIGNS if code >= 0x10000}
-"""The JSON escape for each such code point from 0x20 on. JSON allows these characters only within strings, and those
-below 0x20 are escaped already."""
+"""The JSON escape for each code point of `_SIGNS` from 0x20 on. JSON allows these characters only within strings; every
+JSON encoder escapes the characters below 0x20 already."""
 
 
 def printable(text: str) -> str:
-    """Returns the text with a visible sign for each character that a terminal obeys or that reorders text, without
-    passwords and tokens, and with keys named as the study file does; tabs and ends of lines stay."""
+    """Returns the text with a visible sign for each character that a terminal interprets or that reorders text.
+    Passwords and tokens are cut, and marks are replaced by keys as the study file writes them. Tabs and line ends stay.
+    """
     return in_toml(without_tokens(text)).translate(_SIGNS)
 
 
 def printable_json(text: str) -> str:
-    """Returns a JSON text without passwords and tokens, in which the same characters are escaped as JSON has it. Marks
-    of keys must be replaced in its texts before they become JSON."""
+    """Returns a JSON text without passwords and tokens, in which every character that a terminal interprets or that
+    reorders text is written as a JSON escape. The caller must have replaced marks of keys before it made the JSON text.
+    """
     return without_tokens(text).translate(_ESCAPES)

@@ -1,6 +1,5 @@
-"""Passwords and tokens in a text are cut before it is printed or stored: in URLs, connection strings, headers, and by
-the shapes that known services give theirs.
-"""
+"""Cuts passwords and tokens from a text before it is printed or stored. They are found in URLs, connection strings and
+headers, and by the shapes of the tokens of known services."""
 
 from __future__ import annotations
 
@@ -13,9 +12,9 @@ _NAMES = (
     r"(?:access|private|auth|refresh|id|job|deploy|personal_access)[_-]?token|token|api[_-]?key|secret|client_secret"
     r"|password|passwd|sslpassword|oauth_client_secret|scram_(?:client|server)_key|sig|signature|x-amz-[a-z-]+"
 )
-# no part that is cut has a quote or a backslash, so that a text of JSON stays one
+# the patterns never cut a quote or a backslash, so that a JSON text stays valid
 _FORMS = (
-    # a login in a URL: of http all of it, since where no password follows the name of a user is often a token
+    # a login in a URL; with http all of it is cut, since a user name without a password is often a token
     (re.compile(r"\b(https?://)[^\s/@'\"\\]*(?:@[^\s/@'\"\\]+)*@(?=[^\s/@])", re.IGNORECASE), rf"\1{CUT}@"),
     (re.compile(r"\b([a-z][a-z0-9+.-]{0,20}://[^\s/@:'\"\\]*:)[^\s@/'\"\\]+@", re.IGNORECASE), rf"\1{CUT}@"),
     # a parameter of a URL or of a connection string, or a variable
@@ -27,7 +26,7 @@ _FORMS = (
     # headers of HTTP
     (re.compile(r"\b((?:proxy-)?authorization\s*:\s*\w+\s+)[^\s'\"\\]+", re.IGNORECASE), rf"\1{CUT}"),
     (re.compile(r"\b((?:private|job|deploy|x-auth|x-vault)-token\s*:\s*)[^\s'\"\\]+", re.IGNORECASE), rf"\1{CUT}"),
-    # tokens of GitHub, GitLab, Slack and AWS, and those of JSON Web Tokens
+    # tokens of GitHub, GitLab, Slack and AWS, and JSON Web Tokens
     (
         re.compile(
             r"\b(?:gh[oprsu]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|gl[a-z]{2,5}-[\w-]{16,}|xox[a-z]-[\w-]{10,}"
@@ -39,13 +38,13 @@ _FORMS = (
 
 
 _SHORTEST = 20
-"""The length from which a text may hold a token of a known shape, characters. A shorter text is a secret only if it has
-one of `_SIGNS`."""
+"""The length in characters from which a text may hold a token of a known shape. A shorter text can hold a secret only
+if it has one of `_SIGNS`."""
 _SIGNS = frozenset("=@:")
 
 
 def without_tokens(text: str) -> str:
-    """Returns the text with `***` in place of every password and token that is found in it."""
+    """Returns the text with `***` in place of every password and token that the patterns find in it."""
     if len(text) < _SHORTEST and not _SIGNS.intersection(text):
         return text
     for form, cut in _FORMS:

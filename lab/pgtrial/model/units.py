@@ -1,5 +1,6 @@
-"""Quantities and names as people write and read them: durations ("90s"), shares ("1%"), sizes ("8GB"), counts, policies
-("wait 60s"), the known name that a mistyped one is nearest to, and a name that any filesystem takes."""
+"""Reads and writes quantities as people do: durations ("90s"), shares ("1%"), sizes ("8GB"), counts, and policies
+("wait 60s"). Also finds the known name that is nearest to a mistyped one, and makes names that any file system accepts.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _DURATION_UNITS |= {"h": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0, 
 
 
 def as_list(value: Any) -> Any:
-    """Returns a single value as a list of one; None and lists are returned unchanged."""
+    """Returns a single value as a list with one item; None and lists are returned unchanged."""
     return value if value is None or isinstance(value, list) else [value]
 
 
@@ -30,7 +31,7 @@ _Value = TypeVar("_Value")
 
 
 def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
-    """Returns the values of each key, in the order in which keys and values first come."""
+    """Returns the values of each key. Keys, and the values of each key, are in the order of the pairs."""
     values: dict[_Key, list[_Value]] = {}
     for key, value in pairs:
         values.setdefault(key, []).append(value)
@@ -38,7 +39,7 @@ def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
 
 
 def as_arguments(options: Mapping[str, object]) -> list[str]:
-    """Returns the options as words of a command line, `--name=value`, without those whose value is None."""
+    """Returns options as arguments of a command line, `--name=value`. Options whose value is None are left out."""
     return [f"--{name}={value}" for name, value in options.items() if value is not None]
 
 
@@ -46,7 +47,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def variables(values: dict[str, str]) -> dict[str, str]:
-    """Returns the values unchanged. Raises ValueError where a key is not the name of a variable."""
+    """Returns the values unchanged. Raises ValueError if a key is not a valid name for a variable."""
     for name in values:
         if not _VARIABLE.fullmatch(name):
             raise ValueError(f"{name!r} is not the name of a variable; use letters, digits and _")
@@ -60,11 +61,12 @@ def _as_setting(value: Any) -> Any:
 
 
 Setting = Annotated[str, BeforeValidator(_as_setting)]
-"""A value of postgresql.conf, or of an option; TOML booleans and numbers are kept as PostgreSQL would write them."""
+"""A value for postgresql.conf, or for an option of a program. Booleans and numbers of TOML become the text that
+PostgreSQL would print for them."""
 
 
 def parse_duration(value: object) -> float:
-    """Returns the seconds of a duration that is a number (seconds) or a text such as `500ms`, `90s`, `1h 30min`. Raises
+    """Returns a duration in seconds from a number of seconds or a text such as `500ms`, `90s` or `1h 30min`. Raises
     ValueError."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
@@ -76,7 +78,8 @@ def parse_duration(value: object) -> float:
 
 
 def parse_share(value: object) -> float:
-    """Returns the fraction that a number (0.01) or a text with a percent sign (`1%`) stands for. Raises ValueError."""
+    """Returns a share as a fraction of 1, from a number such as 0.01 or a text with a percent sign such as `1%`. Raises
+    ValueError."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         if value > 1:
             raise ValueError(f"{value!r} is more than the whole; write {value:g}% in quotes for {value:g} per cent")
@@ -93,8 +96,8 @@ _SIZE_UNITS |= {"k": 1024, "kib": 1024, "m": 1024**2, "mib": 1024**2, "g": 1024*
 
 
 def parse_size(value: object) -> int:
-    """Returns the bytes that a number or a text stands for: `8GB`, or in powers of 1024 `512MiB` and `4G`. Raises
-    ValueError."""
+    """Returns a size in bytes, from a number or from a text such as `8GB` (powers of 1000), `512MiB` or `4G` (powers of
+    1024). Raises ValueError."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     match = _QUANTITY.fullmatch(value.strip().lower()) if isinstance(value, str) else None
@@ -108,14 +111,14 @@ _SETTING = re.compile(r"(\d+)([kMGT]?B)")
 
 
 def setting_bytes(setting: str | None) -> float | None:
-    """Returns the bytes of a size as PostgreSQL's SHOW prints it (`128MB`, in powers of 1024); None for any other
+    """Returns the bytes of a size as PostgreSQL's SHOW prints it, such as `128MB` (powers of 1024); None for any other
     text."""
     match = _SETTING.fullmatch(setting or "")
     return float(match[1]) * _SETTING_UNITS[match[2]] if match else None
 
 
 def format_duration(seconds: float) -> str:
-    """Returns a duration for people: `850ms`, `12s`, `3min 20s`, `1h 50min`, from two days on `37d 1h`."""
+    """Returns a duration for people: `850ms`, `12s`, `3min 20s`, `1h 50min`, and `37d 1h` from two days on."""
     if seconds < 1:
         return f"{seconds * 1000:.0f}ms"
     whole = round(seconds)
@@ -137,15 +140,15 @@ def format_size(size: int) -> str:
 
 
 def percent(share: float, decimals: int | None = None, *, sign: bool = False) -> str:
-    """Returns a share for people: `41%`, `4.1%`, `0.25%`; with `sign`, `+4.1%`. It never rounds a difference to
-    none."""
+    """Returns a share for people: `41%`, `4.1%`, `0.25%`; with `sign`, `+4.1%`. Without `decimals`, a share that is not
+    zero is never rounded to 0%."""
     places = decimals_for([share]) if decimals is None else decimals
     return f"{share * 100:{'+' if sign else ''}.{places}f}%" if share else "0%"
 
 
 TWICE = 1.0
-"""The relative difference from which a comparison is printed as a number of times, since few readers understand 4776%
-faster as 49 times as fast."""
+"""The relative difference from which reports print a comparison as a ratio: few readers see at once that 4776% faster
+means 49 times as fast."""
 
 
 def three_digits(value: float) -> str:
@@ -158,12 +161,13 @@ def three_digits(value: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """Returns a ratio as a number for people: `1.25`, `2.5`, `49`, `1,250`."""
+    """Returns a ratio as a number for people, rounded: `1.25`, `2.5`, `49`, `1,250`."""
     return f"{ratio:.3g}" if ratio < 2 else f"{ratio:.2g}" if ratio < 10 else f"{ratio:,.0f}"
 
 
 def times_between(low: float, value: float, high: float) -> tuple[str, str]:
-    """Returns the bounds of a ratio, with as many decimals as set them apart from it: `48` and `50`, `4.96`, `5.04`."""
+    """Returns the bounds of a ratio as texts, with as many decimals as are needed to distinguish them from the ratio:
+    `48` and `50`, or `4.96` and `5.04`."""
     for places in range(4):
         first, middle, last = (f"{ratio:,.{places}f}" for ratio in (low, value, high))
         if first != middle != last:
@@ -172,18 +176,19 @@ def times_between(low: float, value: float, high: float) -> tuple[str, str]:
 
 
 def change(difference: float, decimals: int | None = None) -> str:
-    """Returns a relative difference with its sign, `+41%`; from twice as much on the ratio, `49 times`."""
+    """Returns a relative difference with its sign, `+41%`. From a doubling on, returns the ratio instead, `49
+    times`."""
     return percent(difference, decimals, sign=True) if difference < TWICE else f"{times(1 + difference)} times"
 
 
 def as_written(share: float) -> str:
-    """Returns a share that a person chose, such as the margin: `1%`, `0.5%`."""
+    """Returns a share that the user chose, such as the margin, with the digits that the user gave: `1%`, `0.5%`."""
     return f"{share * 100:g}%"
 
 
 def decimals_for(shares: Iterable[float]) -> int:
-    """Returns the number of decimals for percentages that are read together. They have as few decimals as are needed to
-    tell them apart, and to tell them from zero."""
+    """Returns the number of decimals for percentages that are read together: the fewest that distinguish them from each
+    other and from zero."""
     values = list(shares)
     width = max(values, default=0.0) - min(values, default=0.0) or max((abs(value) for value in values), default=0.0)
     places = 0 if width >= 0.1 else 1 if width >= 0.005 else 2
@@ -198,7 +203,7 @@ def _misread(share: float, places: int) -> bool:
 
 
 def plural(number: int, noun: str) -> str:
-    """Returns a number with its noun: `1 block`, `8 blocks`, `8 queries`, `8 studies`."""
+    """Returns a number with its noun in singular or plural: `1 block`, `8 blocks`, `8 queries`, `8 studies`."""
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} {noun[:-1]}ies" if noun.endswith(("ry", "dy")) else f"{number:,} {noun}s"
@@ -211,14 +216,14 @@ Bytes = Annotated[int, BeforeValidator(parse_size)]
 """A size in bytes, written as a number or as `8GB`, `512MiB`."""
 
 Share = Annotated[float, BeforeValidator(parse_share)]
-"""A fraction of one, written as a number or as `1%`."""
+"""A fraction of 1, written as a number or as `1%`."""
 
 _LONGEST_S = 86_400.0
 
 
 def policy(value: Any, others: Sequence[str], example: str) -> str:
-    """Returns one of the `others`, or `wait` with a duration in seconds. Raises ValueError, whose message has the
-    `example`."""
+    """Returns a policy of the study file in its normal form: one of the words in `others`, or `wait 60s` with the
+    duration in seconds. Raises ValueError, whose message shows the `example`."""
     words = value.split(maxsplit=1) if isinstance(value, str) else []
     if len(words) == 1 and words[0] in others:
         return str(words[0])
@@ -232,23 +237,24 @@ def policy(value: Any, others: Sequence[str], example: str) -> str:
 
 
 def patience_s(chosen: str) -> float | None:
-    """Returns how long a policy waits, seconds; None for a policy that does not wait."""
+    """Returns how many seconds a policy such as `wait 60s` waits; None for a policy that does not wait."""
     return parse_duration(chosen.removeprefix("wait ")) if chosen.startswith("wait ") else None
 
 
 ServerLoss = Annotated[str, BeforeValidator(partial(policy, others=["fail"], example="wait 60s"))]
-"""The reaction to the loss of a trial's server: `fail`, or `wait` and a duration."""
+"""What happens to a trial that loses its server: `fail`, or `wait` and a duration."""
 
 
 def nearest(word: str, known: Iterable[str], otherwise: str) -> str:
-    """Returns `did you mean 'quick'?`, or `otherwise` with all known words if none is near."""
+    """Returns a hint for a mistyped word: `did you mean 'quick'?`, or, if no known word is similar, the text
+    `otherwise` and all known words."""
     names = list(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"{otherwise} {', '.join(names)}"
 
 
 def numbered(name: str, taken: Collection[str]) -> str:
-    """Returns the name, with a number behind it if the name is taken: `18.6 (2)`."""
+    """Returns the name, with a number after it if the name is already in `taken`: `18.6 (2)`."""
     names = itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2)))
     return next(name for name in names if name not in taken)
 
@@ -258,10 +264,11 @@ STATEMENT_LENGTH = 60
 
 
 def shortened(text: str, most: int) -> str:
-    """Returns a text of at most `most` characters; one that is cut ends in an ellipsis."""
+    """Returns the text, shortened to at most `most` characters. A shortened text ends with an ellipsis."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def slug(text: str) -> str:
-    """Returns a name that any file system takes: letters, digits, `.`, `_`, `=` and `-`, at most 40 characters."""
+    """Returns a text as a name that any file system accepts: letters, digits, `.`, `_`, `=` and `-`, at most 40
+    characters."""
     return re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-.")[:40] or "arm"

@@ -1,8 +1,8 @@
-"""Types for the results that others have published. Each article is one TOML file, to be drawn beside a study's own
-results.
+"""Types for comparisons that others have published. Each article is one TOML file, and a study can show the article's
+figures next to its own results.
 
-A file holds only what the article's text gives. Numbers that the article calls `about` or `more than` are marked as
-such, and a result without a number is stored as a claim.
+A file holds only the numbers that the article's text gives. Numbers that the article calls `about` or `more than` are
+marked as approximate or as a lower bound, and a result without a number is stored as a claim.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pgtrial.model.resources import table
 from pgtrial.model.units import nearest
 
 Exactness = Literal["stated", "approximate", "lower bound"]
-"""The exactness of a number: stated in the text, called approximate there, or exceeded by the true value."""
+"""How exact a number is: the article states it (`stated`), calls it approximate, or says that the true value is higher
+(`lower bound`)."""
 
 Unit = Literal["tps", "transactions per minute", "times the baseline", "s", "tasks"]
 
@@ -40,8 +41,8 @@ class Point(Record):
 
     at: float | str | None = Field(
         None,
-        description="The place on the axis of the figure, or a word for a statistic; None if the number applies "
-        "to the whole axis.",
+        description="The position on the x axis of the figure, such as a number of clients, or a word for a "
+        "statistic; None if the number applies to the whole axis.",
     )
     value: float
 
@@ -50,7 +51,9 @@ class Series(Record):
     """One arm of a published figure."""
 
     name: str
-    arms: list[str] = Field([], description="The names that a study may use for the same arm; see `same_arm`.")
+    arms: list[str] = Field(
+        [], description="The names that a study may use for the arm that this series shows; see `same_arm`."
+    )
     exact: Exactness = "stated"
     points: list[Point] = Field(min_length=1)
 
@@ -61,10 +64,10 @@ class Figure(Record):
     title: str
     unit: Unit
     over: Literal["clients", "scale", "minute", "statistic"] = Field(
-        description="The quantity of which `at` of the points is a value."
+        description="The quantity on the x axis, of which `at` of each point is a value."
     )
     workload: str | None = Field(
-        None, description="The workload by the name that pgtrial has for it; None if pgtrial does not have it."
+        None, description="The name that pgtrial has for the workload; None if pgtrial does not have it."
     )
     baseline: str | None = Field(None, description="The series with which the others are compared.")
     note: str = ""
@@ -78,20 +81,21 @@ class Figure(Record):
 
     @property
     def per_second(self) -> float | None:
-        """Returns the factor that turns a value into transactions per second; None if the unit is no such rate."""
+        """Returns the factor that turns a value of the figure into transactions per second; None if the unit is not a
+        rate."""
         return _PER_SECOND.get(self.unit)
 
     def ratio(self, value: float, baseline: float) -> float | None:
-        """Returns how many times as fast as the baseline a value is; a shorter time is faster. None for counts, which
-        are no speed."""
+        """Returns how many times as fast as the baseline a value is. For times, a shorter time is faster. None for
+        counts, which are not speeds."""
         if self.unit == "tasks":
             return None
         return baseline / value if self.unit == "s" else value / baseline
 
 
 class Claim(Record):
-    """A published result that is stated in words. `arms` and `baseline` have names by which a study may call the
-    set-ups that it compares."""
+    """A published result that is stated in words. `arms` and `baseline` list names that a study may use for the set-ups
+    which the result compares."""
 
     text: str
     arms: list[str] = Field([])
@@ -129,7 +133,8 @@ def read_published(name: str) -> Published:
 
 
 def known_name(name: str) -> str:
-    """Returns the name unchanged. Raises ValueError with the nearest known name if no figures have this one."""
+    """Returns the name unchanged if published figures have it. Otherwise raises ValueError, whose message proposes the
+    nearest known name."""
     names = published_names()
     if name not in names:
         raise ValueError(f"no published figures are called {name!r}; {nearest(name, names, 'there are')}")
@@ -137,10 +142,10 @@ def known_name(name: str) -> str:
 
 
 def same_arm(names: list[str], arms: list[str]) -> str | None:
-    """Returns the study's arm that a published series means: the one that the first fitting name of the series names,
-    or None.
+    """Returns the arm of the study that a published series is about: the arm that matches the first possible one of the
+    series' `names`. Returns None if no arm matches.
 
-    Case and everything but letters and digits are ignored: `ext4-nobarrier` is `ext4 (nobarrier)`.
+    Case, and all characters except letters and digits, are ignored: `ext4-nobarrier` matches `ext4 (nobarrier)`.
     """
     plain = {_plain(arm): arm for arm in reversed(arms)}
     return next((plain[key] for name in names if (key := _plain(name)) in plain), None)

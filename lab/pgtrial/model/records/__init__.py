@@ -1,6 +1,6 @@
-"""Everything that is stored of a study, as types; here the base of all records.
+"""Types for everything that pgtrial stores about a study. This module has the base class of all records.
 
-All times in seconds, latencies in us.
+Times are in seconds and latencies in microseconds, unless a field says otherwise.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 FORMAT = 1
-"""The version of the format of study directories. A reader refuses a higher one."""
+"""The version of the format of study directories. pgtrial refuses to read a directory that has a higher version."""
 
 
 class Record(BaseModel):
-    """The base of all records. Unknown keys are an error, so that a damaged or foreign file is noticed."""
+    """The base class of all records. A record refuses unknown keys, so that pgtrial notices a file that is damaged or
+    is not its own."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def added(default: Any, description: str) -> Any:
-    """Returns a field that is left out of the file while it has its default, so that files written before the field
-    existed stay the same."""
+    """Returns a pydantic field for a key that a later version of pgtrial introduced. The key is not written while it
+    has its default, so that files from before the key existed stay the same when they are written again."""
     return Field(default, exclude_if=lambda value: value == default, description=description)
 
 
@@ -32,4 +33,4 @@ def _with_offset(text: str) -> str:
     return text
 
 
-Moment = Annotated[str, AfterValidator(_with_offset), Field(description="UTC, ISO 8601.")]
+Moment = Annotated[str, AfterValidator(_with_offset), Field(description="A moment in UTC, in the format of ISO 8601.")]

@@ -1,4 +1,4 @@
-"""The rehearsal's comparison of the answers of an arm's script, which are the rows that its statements return."""
+"""Types for the rehearsal's comparison of answers: whether an arm's script returns the same rows as the baseline's."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from pgtrial.model.records import Record
 
 
 class OtherAnswer(Record):
-    """The first draw of values for which an arm returned other rows than the baseline."""
+    """The first set of random values for the script's variables with which an arm returned other rows than the
+    baseline."""
 
     values: str = Field(
-        description="The values that were drawn, for people: `id = 7`; empty if there are no variables."
+        description="The values of the variables, for people: `id = 7`; empty if the script has no variables."
     )
     statement: int | None = Field(
-        description="The number of the statement among those that return rows, counted from 1; None for the last "
-        "one, if the arms have different numbers of them."
+        description="The number of the statement with the different rows, among the statements that return rows, "
+        "counted from 1. None if the arms have different numbers of such statements, so that only the last statement "
+        "of each was compared."
     )
     baseline_rows: int
     rows: int
@@ -26,16 +28,18 @@ class OtherAnswer(Record):
 class ArmAnswers(Record):
     """The comparison of an arm's answers with those of the baseline."""
 
-    draws: int = Field(0, description="The number of draws of values that were compared.")
-    other: int = Field(0, description="The number of draws with which the rows differed from those of the baseline.")
+    draws: int = Field(0, description="The number of sets of random values with which the answers were compared.")
+    other: int = Field(
+        0, description="The number of these sets of values with which the rows differed from those of the baseline."
+    )
     first: OtherAnswer | None = None
     counts_alone: bool = Field(
-        False, description="True if only the numbers of rows were compared, because the values change by themselves."
+        False,
+        description="True if only the numbers of rows were compared, because the same statement returns different "
+        "values when it runs again.",
     )
-    obstacle: str | None = Field(
-        None, description="The reason, as a clause, for which the answers could not be compared."
-    )
+    obstacle: str | None = Field(None, description="The reason why the answers could not be compared, as a clause.")
 
     def as_facts(self) -> dict[str, Any]:
-        """Returns the comparison as facts of an arm."""
+        """Returns the comparison in the form in which the facts of an arm store it."""
         return self.model_dump(exclude_defaults=True)

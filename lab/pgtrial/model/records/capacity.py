@@ -1,4 +1,4 @@
-"""The promise on the response time at a load point whose trials look for the capacity."""
+"""The promise of a load point whose trials look for the capacity, which is the highest rate that keeps the promise."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pgtrial.model.records import Record, added
 
 
 class CapacityLoad(Record):
-    """The promise on the response time that the highest rate has to keep."""
+    """The promise that a rate has to keep: a percentile of the response times stays within a limit, and few
+    transactions fail."""
 
     percentile: str
     limit_s: float
-    failures: float = Field(description="The share of transactions that is allowed to fail.")
+    failures: float = Field(description="The largest share of transactions that may fail.")
     at_most: float | None = added(
         None, "The highest rate that is tried, in transactions per second; None if there is no limit."
     )

@@ -1,6 +1,6 @@
 """Types for one comparison of an arm with the baseline: its verdict, its interval, its looks and its blocks.
 
-Differences are shares (0.41: 41% faster).
+Differences are shares: 0.41 means 41% faster.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Word = Literal["better", "worse", "equivalent", "undecided", "withheld"]
 
 class Estimate(Record):
     """A relative difference with its interval: speed(arm) / speed(baseline) - 1. A bound is None if the data do not
-    bound it.
+    bound the difference on that side.
 
-    The speed is the goodput. At a given rate, and for tasks, it is the inverse of the mean response time. For
-    percentiles and costs that a study declares, the difference is the relative difference of the values.
+    The speed is the goodput. For tasks, and for loads with a given rate, it is the inverse of the mean response time.
+    For percentiles and costs that a study declares as metrics, the difference is the relative difference of the values.
     """
 
     low: float | None
@@ -32,12 +32,13 @@ class Estimate(Record):
 
     @property
     def known(self) -> list[float]:
-        """Returns the estimate and those of its bounds that are known."""
+        """Returns the estimate and its bounds, without bounds that are None."""
         return [value for value in (self.low, self.value, self.high) if value is not None]
 
     def text(self, *, sign: bool = True) -> str:
-        """Returns the interval: `+35..+48%`, without `sign` `35..48%` and `-0.3..1.9%`, of a ratio of two and more
-        `48..50 times`, of one that is bounded on one side `at least +5%`, or that nothing is bounded yet."""
+        """Returns the interval for reports: `+35..+48%`, or without `sign` `35..48%`. From a doubling on, returns
+        ratios, `48..50 times`. With a single known bound, returns for example `at least +5%`, and with none `not
+        bounded yet`."""
         if self.low is None or self.high is None:
             return self._one_bound()
         if self.value >= TWICE:
@@ -64,8 +65,8 @@ class BlockRatio(Record):
 
     block: int
     log_ratio: float | None = Field(
-        description="ln(speed of the arm / speed of the baseline), and for a percentile or cost ln(baseline / "
-        "arm). None if both arms failed, or if one of them has no speed in this regime."
+        description="ln(speed of the arm / speed of the baseline); for a percentile or a cost, ln(baseline / arm). "
+        "None if both arms failed, or if one of them has no speed in this regime."
     )
     cut: list[str] = added(
         [],
@@ -73,7 +74,7 @@ class BlockRatio(Record):
         "show that such an arm is better than the other arm, or equal to it.",
     )
     counted: bool = Field(
-        description="True if this block and all blocks before it are complete. The ratio of another block is "
+        description="True if this block and all blocks before it are complete. The ratio of any other block is "
         "provisional."
     )
     failed: list[str] = Field(
@@ -88,19 +89,21 @@ class LookReading(Record):
     """The result of one planned look at a claim."""
 
     blocks: int
-    alpha: float = Field(description="The error that the look may spend on all claims of the family together.")
-    claim_alpha: float = Field(description="The error that this claim may spend at the look.")
+    alpha: float = Field(
+        description="The part of the error of 5% that the look may spend on all claims of the family together."
+    )
+    claim_alpha: float = Field(description="The part of that error that this claim may spend at the look.")
     difference: Estimate
     verdict: Word
 
 
 When = Literal["before", "after"]
-"""The part of a trial that a claim is about: before the first change of regime (the burst), or on the level that was
-kept after the last change (the sustained level)."""
+"""The part of a trial that a claim is about: the time before the first change of regime (the burst), or the level that
+was kept after the last change (the sustained level)."""
 
 Side = Literal["below", "above"]
-"""The load points that a claim is about: those with sizes up to the cliff, together with those of sweeps without a
-cliff, or those with sizes beyond the cliff."""
+"""The load points that a claim is about, in a study over several sizes of the data. `below`: sizes up to the cliff, and
+all sizes of sweeps without a cliff. `above`: sizes beyond the cliff."""
 
 SIDES: tuple[Side, ...] = get_args(Side)
 
@@ -110,18 +113,19 @@ PARTS: Mapping[When | Side, str] = {
     "below": "below the cliff",
     "above": "above the cliff",
 }
-"""The name of each part of a claim, for reports."""
+"""The name of each part of a claim (see `When` and `Side`), for reports."""
 
 Unit = Literal["block", "deployment"]
-"""The unit that a claim counts: blocks, or pairs of deployments with all their blocks."""
+"""What a claim counts as one observation: a block, or a pair of deployments with all of its blocks."""
 
 
 class Claim(Record):
-    """One comparison of an arm with the baseline, and what the rule says about it.
+    """One comparison of an arm with the baseline, and the conclusion that the statistical rule draws from it.
 
-    Where regimes change, `parts` holds the claims before and (if known) after the change; where throughput falls off a
-    cliff over the sizes, those below and above it. The claim itself then has no estimate, for that would be an average
-    across the change; its verdict is the parts' if they agree, else undecided.
+    If the regime changes within trials, `parts` holds a claim on the time before the change and, if it is known, one on
+    the time after it. If the throughput falls off a cliff over the sizes of the data, `parts` holds a claim on the
+    sizes below the cliff and one on the sizes above it. The claim itself then has no estimate, because an average
+    across the change describes neither part. Its verdict is that of its parts if they agree, otherwise undecided.
     """
 
     arm: str
@@ -154,8 +158,8 @@ class Claim(Record):
     )
     unstable: bool = Field(
         False,
-        description="True if mean and estimate differ by more than half the interval, because a few blocks are "
-        "unusual.",
+        description="True if the mean and the estimate differ by more than half the interval, because a few blocks "
+        "are unusual.",
     )
     odd_blocks: list[int] = Field(
         [], description="The blocks that are far from the estimate (modified z-score above 3.5)."
@@ -165,21 +169,21 @@ class Claim(Record):
         None, description="The estimate from all blocks so far, including provisional ones. It has no guarantee."
     )
     fewest_blocks: int = Field(
-        description="The smallest number of blocks that can decide anything with this number of claims."
+        description="The smallest number of blocks at which any verdict is possible with this number of claims."
     )
     more_blocks: int | None = Field(
         None,
         description="If the claim is undecided, a forecast of the number of further blocks that would decide it; "
         "None if it is not known.",
     )
-    more_s: float | None = Field(None, description="The time that these blocks would take, in seconds.")
+    more_s: float | None = Field(None, description="The time that `more_blocks` blocks would take, in seconds.")
     more_chance: float | None = added(
         None,
-        "The probability that these blocks decide, if the difference is as estimated; None if it is not "
-        "known, or if there are too few blocks.",
+        "The probability that `more_blocks` blocks decide the claim, if the true difference is the "
+        "estimated one; None if it is not known, or if there are too few blocks for a forecast.",
     )
     established_margin: float | None = Field(
-        None, description="The margin within which the arms are established to be equivalent."
+        None, description="The margin within which the arms are shown to be equivalent."
     )
     looks: list[LookReading] = Field([])
     ratios: list[BlockRatio] = Field([])
@@ -191,13 +195,13 @@ class Claim(Record):
 
     @property
     def read(self) -> list[Claim]:
-        """Returns the claims to be read: the parts if there are any, else this claim itself."""
+        """Returns the claims that a reader should see: the parts if there are any, else this claim itself."""
         return self.parts or [self]
 
 
 def exit_status_of(claims: Sequence[Claim]) -> int:
-    """Returns the exit status of primary claims. 0: no regression; 1: an arm is worse than the baseline by more than
-    the margin excludes; 2: no verdict on some arm."""
+    """Returns the exit status of primary claims. 0: no regression; 1: an arm is worse than the baseline, and a loss of
+    the margin or more is not excluded; 2: no verdict on some arm."""
     parts = [part for claim in claims for part in claim.read]
     if any(part.verdict == "worse" and not (part.within_margin or part.not_worse) for part in parts):
         return 1
@@ -207,16 +211,16 @@ def exit_status_of(claims: Sequence[Claim]) -> int:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result so far of comparing an arm with the baseline in one series of blocks. It has everything that decides
-    whether a running study goes on."""
+    """The result so far of comparing an arm with the baseline in one series of blocks. It has everything that pgtrial
+    needs to decide whether a running study continues."""
 
     arm: str
     regime: When | Side | None
     decided: bool
-    """True if the rule has decided the comparison at some look."""
+    """True if some look has decided the comparison."""
     so_far: float | None
-    """The difference over all blocks so far; None before the first block. It comes without an interval, since no
-    interval is valid before a look."""
+    """The difference over all blocks so far; None before the first block. It has no interval, since intervals are valid
+    only at looks."""
     at_look: Estimate | None
     """The difference that the verdict shows, with the sequential interval of its look; None before the first look."""
 

@@ -1,4 +1,5 @@
-"""Types for the facts, which say what each arm is, and for the audit, which says how fair a comparison they allow."""
+"""Types for the facts, which describe the hardware, software and settings of each arm, and for the audit, which says
+how fair a comparison the facts allow."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from pgtrial.model.records import FORMAT, Record, added
 
 
 class FactChange(Record):
-    """A fact of an arm that had changed when its study went on after a pause."""
+    """A fact of an arm that had changed when its study continued after a pause."""
 
-    block: int = Field(description="The block before which the study went on.")
+    block: int = Field(description="The number of the block before which the study continued.")
     collected: str
-    key: str = Field(description="The group and the name of the fact: settings.work_mem.")
+    key: str = Field(description="The group and the name of the fact, such as `settings.work_mem`.")
     before: Any
     now: Any
 
@@ -36,7 +37,7 @@ class Facts(Record):
         "value is null."
     )
     changed: list[FactChange] = added(
-        [], "The facts that had changed when the study went on, the earliest change first."
+        [], "The facts that had changed when the study continued after a pause, the earliest change first."
     )
 
 

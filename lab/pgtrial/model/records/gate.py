@@ -1,4 +1,5 @@
-"""gate.json: the result of a gate, and the earlier gates of the same set-ups that were known to it."""
+"""Types for gate.json: the result of one run of `pgtrial gate`, and the earlier gates of the same set-ups that it
+found."""
 
 from __future__ import annotations
 
@@ -8,16 +9,16 @@ from pgtrial.model.records import Moment, Record, added
 
 
 class EarlierGate(Record):
-    """A gate of the same set-ups that ended, or was stopped, before this one."""
+    """An earlier gate of the same set-ups, which ended or was stopped before this one began."""
 
     created: Moment
     status: int = Field(ge=0, le=3, description="The exit status of the earlier gate.")
-    stopped: bool = added(False, "True if it was stopped after some blocks and never continued.")
+    stopped: bool = added(False, "True if the earlier gate was stopped after some blocks and never continued.")
 
 
 class GateRecord(Record):
-    """The result of a gate."""
+    """The result of a gate, which is a comparison whose exit status decides whether a change passes."""
 
-    status: int = Field(ge=0, le=3, description="The exit status.")
-    outcome: str = Field(description="The sentence that was printed.")
+    status: int = Field(ge=0, le=3, description="The exit status of the gate.")
+    outcome: str = Field(description="The sentence that the gate printed as its result.")
     earlier: list[EarlierGate] = added([], "The earlier gates of the same set-ups, the oldest one first.")

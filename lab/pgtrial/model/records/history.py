@@ -1,4 +1,4 @@
-"""The type of a line of a history: how one commit compared with the reference of its study."""
+"""The type for one line of a history: how one commit compared with the reference of its study."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from pgtrial.model.records.claims import Estimate, Word
 
 
 class Entry(Record):
-    """The result of one arm of one study."""
+    """The result of one arm of one study, as a line of a history."""
 
     format: int = 1
     study: str = Field(description="The identity of the study: the time at which it was planned, and its seed.")
     at: Moment
     commit: str = Field(description="The commit that was measured, or the name of the arm.")
     arm: str
-    reference: str = Field(description="The baseline, which is the reference: its commit or name.")
+    reference: str = Field(
+        description="The baseline of the study, with which the arm was compared: its commit or name."
+    )
     machine: str = Field(
         description="CPU, number of CPUs and memory. Only results with the same machine make a series."
     )
@@ -29,9 +31,9 @@ class Entry(Record):
     margin: float
     verdict: Word
     difference: Estimate | None = Field(
-        description="The difference from the reference; None if there is no interval, or one for each regime."
+        description="The difference from the reference; None if the study has no interval, or has one for each regime."
     )
-    setup: dict[str, Any] = added({}, "The arm as its study file has it, without passwords.")
+    setup: dict[str, Any] = added({}, "The keys of the arm as its study file has them, without passwords.")
 
     @field_validator("difference")
     @classmethod

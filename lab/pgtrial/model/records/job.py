@@ -1,4 +1,4 @@
-"""The job of a load point, as it is frozen in the plan."""
+"""The type of a load point's job, as the plan stores it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from pgtrial.model.units import plural
 
 
 class BesideLoad(Record):
-    """A pgbench load at a given rate that runs at the same time as a job. It begins before the job and ends after
-    it."""
+    """A pgbench load at a given rate that runs at the same time as a job. It begins before the job and ends after the
+    job."""
 
-    script: str = Field(description="The name of a script of pgbench, or the file name of a script of the study.")
+    script: str = Field(
+        description="The name of a built-in script of pgbench, or the file name of a script of the study."
+    )
     clients: int
     rate: float = Field(description="The rate in transactions per second.")
     protocol: str
@@ -39,9 +41,11 @@ class JobLoad(PointKind, Record):
     is_watched_beside: ClassVar[bool] = True
     reports_progress: ClassVar[bool] = True
 
-    limit_s: float = Field(description="The time in seconds after which a job has failed.")
+    limit_s: float = Field(description="The time in seconds after which pgtrial ends the job and its trial fails.")
     command: str | None = added(None, "The program with its options; None if the job is an SQL file.")
-    beside: BesideLoad | None = added(None, "The load that runs beside the job; None if the job runs alone.")
+    beside: BesideLoad | None = added(
+        None, "The load that runs at the same time as the job; None if the job runs alone."
+    )
 
     @property
     def measure(self) -> Measure:

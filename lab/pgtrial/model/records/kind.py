@@ -1,8 +1,8 @@
-"""The properties of a kind of load that reports, verdicts and trials ask for, such as the unit of its throughput.
+"""The properties of a kind of load that reports, verdicts and trials need to know, such as the unit of its throughput.
 
-Each kind of load has a class of its own in a module beside this one (`transactions.py`, `capacity.py`, `programs.py`,
-`tasks.py`, `replay.py`, `suite.py`, `job.py`), and `LoadPoint.kind` is the only place that chooses among them. Other
-code does not test which kind a load is: it reads one of these properties.
+Each kind of load has a class of its own in a module next to this one (`transactions.py`, `capacity.py`, `programs.py`,
+`tasks.py`, `replay.py`, `suite.py`, `job.py`), and only `LoadPoint.kind` chooses among them. Other code does not test
+which kind a load is: it reads one of these properties.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ Measure = Literal[
 
 
 class PointKind:
-    """The properties of one kind of load. This base class has those of a load of transactions that runs for a given
-    time."""
+    """The properties of one kind of load. The values in this base class are those of a load of transactions that runs
+    for a given time."""
 
     key: ClassVar[str]
-    """The kind's name. The other packages of the lab have tables by this name, in which they find their own code for
-    the kind."""
+    """The name of the kind. Other packages of the lab have tables with these names as keys, in which they find their
+    own code for the kind."""
     called: ClassVar[str] = "the load"
     """The name of what a trial runs, for reports: `the job`."""
     noun: ClassVar[str] = "transaction"
@@ -35,25 +35,25 @@ class PointKind:
     """True if the load repeats its transactions or statements many times a second, so that its throughput and its
     timeline are worth reporting."""
     time_is_unknown: ClassVar[bool] = False
-    """True if it is not known how long a trial takes before its load has run."""
+    """True if nobody knows how long a trial takes before its load has run once."""
     has_percentiles: ClassVar[bool] = True
-    """True if the report compares the percentiles of its response times, each as a claim of its own."""
+    """True if the report compares each percentile of the load's response times, with a claim for each."""
     knows_each_statement: ClassVar[bool] = False
-    """True if the rows and the errors of each statement are known, and have rules of their own."""
+    """True if the rows and the errors of each statement are known. The audit then has rules of its own for them."""
     counts_failures: ClassVar[bool] = True
     """True if the engine counts each transaction that fails."""
     rests: ClassVar[bool] = False
-    """True if the load is idle for parts of the measured time, so that its throughput counts only the rest of the
-    time."""
+    """True if the load is idle for parts of the measured time. Its throughput is then computed over the other parts
+    only."""
     is_timed: ClassVar[bool] = False
-    """True if the result of a trial is its time from beginning to end."""
+    """True if the result of a trial is the time that the load takes from beginning to end."""
     is_watched_beside: ClassVar[bool] = False
     """True if the response times of a trial are those of another load, which runs at the same time as this one."""
     reports_progress: ClassVar[bool] = False
-    """True if the server reports the progress of the load."""
+    """True if the server reports the progress of the load, for example in pg_stat_progress_create_index."""
     counts_blocks_of_parts: ClassVar[bool] = False
-    """True if the report proposes a command with further blocks for a study whose parts, such as queries, are
-    undecided. The command has as many blocks as these parts need."""
+    """True if the load has parts, such as queries, with verdicts of their own. If parts are undecided, the report then
+    proposes a command that adds as many blocks as these parts need."""
 
     repeats: ClassVar[bool] = True
     """True if the clients repeat the load until the time of a trial is over."""
@@ -62,55 +62,59 @@ class PointKind:
 
     @property
     def measure(self) -> Measure:
-        """Returns what claims compare unless the study says otherwise: the amount of work done or, where the load fixes
-        that amount, the time that it takes."""
+        """Returns what claims compare unless the study declares metrics: the amount of work done or, where the load
+        fixes that amount, the time that the work takes."""
         return "goodput"
 
     @property
     def amount(self) -> str | None:
-        """Returns the amount of work in a trial, for reports: `15,000 tasks`; None if a trial does as much as its time
-        allows."""
+        """Returns the amount of work in a trial, for reports: `15,000 tasks`; None if a trial does as much work as its
+        time allows."""
         return None
 
     @property
     def folder(self) -> str | None:
-        """Returns the folder among the study's scripts that has the load's files; None if the load has no folder of its
-        own."""
+        """Returns the folder among the study's scripts that has the load's files; None if the load's files are not in a
+        folder of their own."""
         return None
 
     @property
     def query_files(self) -> dict[str, str]:
-        """Returns the files in the load's folder that hold one query each, by the name of the query."""
+        """Returns the files in the load's folder that hold one query each, with the names of the queries as keys."""
         return {}
 
     @property
     def scripts_beside(self) -> list[str]:
-        """Returns the names of the scripts of a load that runs at the same time as this one, as it may with a job."""
+        """Returns the names of the scripts of a second load that runs at the same time as this one. Only jobs can have
+        such a load."""
         return []
 
     @property
     def rows_made(self) -> int:
-        """Returns the number of rows of the load's own table, which has no scale; 0 if the load has no such table."""
+        """Returns the number of rows of a table that belongs to this kind of load and has no scale; 0 if the load has
+        no such table."""
         return 0
 
     def most_engines(self, clients: int) -> int:
-        """Returns how many engines can share the load, where each needs at least one client."""
+        """Returns how many load engines can share the load, if each engine needs at least one client."""
         return clients
 
     @property
     def has_scale(self) -> bool:
-        """True if the load's tables are made in the size that a scale gives."""
+        """True if the load's tables have a size that depends on the scale."""
         return True
 
     @property
     def details(self) -> str:
-        """Returns the end of the load point's name, which follows workload and data and begins with a comma."""
+        """Returns the end of the load point's name, which follows workload and data. It begins with a comma."""
         return ""
 
     def described(self, workload: str, data: str) -> str:
-        """Returns the names of workload and data for reports; `data` is the part that follows the workload."""
+        """Returns one name for workload and data together, for reports. `data` is the text that follows the workload,
+        such as `, scale 20`."""
         return f"{workload}{data}"
 
     def directory(self, workload: str, size: str) -> str:
-        """Returns the name of the load point in the names of directories; `size` is that of its data."""
+        """Returns the text that stands for the load point in names of directories, such as `tpcb-like-s20`. `size`
+        stands for the size of the data, such as `s20`."""
         return "-".join(filter(None, (workload, size)))

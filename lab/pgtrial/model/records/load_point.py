@@ -1,4 +1,4 @@
-"""The load point of a study: the load that its trials run, and what claims at this load point compare."""
+"""The type of a load point: the load that its trials run, and what claims at this load point compare."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pgtrial.model.units import plural, slug
 
 
 class LoadPoint(Record):
-    """One combination of workload, scale, clients and rate. Tests of sysbench have the size of their tables in place of
+    """One combination of workload, scale, clients and rate. Tests of sysbench have the size of their tables instead of
     a scale."""
 
     workload: str = Field(
@@ -37,26 +37,28 @@ class LoadPoint(Record):
     )
     tasks: TaskLoad | None = added(None, "The tasks, if the workload is app-tasks.")
     mix: dict[str, Weight] = added(
-        {}, "The weights of scripts, if they have weights. The workload is then all scripts together."
+        {}, "The weights of the scripts, if they have weights. The workload then consists of all these scripts."
     )
-    of_arms: dict[str, str] = added({}, "The name of each arm's script, by arm, if arms have scripts of their own.")
+    of_arms: dict[str, str] = added(
+        {}, "The name of each arm's script, by arm, if arms have scripts of their own; otherwise empty."
+    )
     data: str | None = added(None, "A description of the user's own data; None if pgtrial makes the tables.")
     without_tables: bool = added(
         False,
-        "True if the server has none of pgbench's tables, because no script names one and pgtrial makes the server.",
+        "True if pgtrial makes none of pgbench's tables on its server, because no script names one of them.",
     )
-    pack: PackLoad | None = added(None, "The pack, if the workload is one.")
-    replay: ReplayLoad | None = added(None, "The replay, if the workload is one.")
-    suite: SuiteLoad | None = added(None, "The suite, if the workload is one.")
+    pack: PackLoad | None = added(None, "The pack, if the workload is a pack.")
+    replay: ReplayLoad | None = added(None, "The replay, if the workload is a replay.")
+    suite: SuiteLoad | None = added(None, "The suite, if the workload is a suite.")
     job: JobLoad | None = added(
-        None, "The job, if the workload is one. The workload is then the name of its file or program."
+        None, "The job, if the workload is a job. The workload is then the name of the job's file or program."
     )
     programs: bool = added(False, "True if the client programs of the arms make the load.")
     clients: int = Field(description="The number of clients; for tasks and replays, the largest number of connections.")
     protocol: str
     rate: float | None = added(None, "The rate in transactions per second; None if each client runs as fast as it can.")
     capacity: CapacityLoad | None = added(
-        None, "The promise for which the highest rate is looked for, in a study of capacity."
+        None, "In a study of capacity, the promise that the highest rate has to keep; None in other studies."
     )
 
     def __hash__(self) -> int:
@@ -65,8 +67,8 @@ class LoadPoint(Record):
 
     @property
     def script_names(self) -> list[str]:
-        """Returns the names of the scripts: the workload, or if it consists of several scripts each of their names
-        once."""
+        """Returns the names of the scripts: the workload itself or, if the workload consists of several scripts, the
+        name of each of them once."""
         return list(dict.fromkeys(self.of_arms.values())) or list(self.mix) or [self.workload]
 
     def for_arm(self, arm: str) -> LoadPoint:
@@ -77,13 +79,13 @@ class LoadPoint(Record):
 
     @property
     def whole_scale(self) -> int:
-        """Returns the scale as an integer. It is for tables that do not belong to a suite, whose scale may have
-        decimals."""
+        """Returns the scale as an integer. Only the scale of a suite can have decimals, so code that makes other tables
+        uses this property."""
         return int(self.scale)
 
     @property
     def kind(self) -> PointKind:
-        """Returns the kind of the load. Within `model/records` this is the only place that lists all kinds."""
+        """Returns the kind of the load. Within `model/records` only this method lists all kinds."""
         own = self.tasks or self.replay or self.suite or self.job
         if own is not None:
             return own
@@ -122,8 +124,8 @@ class LoadPoint(Record):
 
     @property
     def _size(self) -> str:
-        """Returns the size of the data in the names of directories; empty for a test of sysbench that decides the size
-        itself."""
+        """Returns the text that stands for the size of the data in names of directories; empty for a test of sysbench
+        that decides the size itself."""
         if self.sysbench:
             size = "x".join(str(part) for part in (self.tables, self.table_size) if part is not None)
             return size and f"t{size}"
@@ -142,6 +144,6 @@ def rate_unit(points: Sequence[LoadPoint]) -> str:
 
 
 def measure_of(points: Sequence[LoadPoint]) -> Measure:
-    """Returns what claims compare unless the study says otherwise: the amount of work done or, where the load fixes
-    that amount, the time that it takes."""
+    """Returns what claims compare unless the study declares metrics: the amount of work done or, where the load fixes
+    that amount, the time that the work takes."""
     return kind_of(points).measure

@@ -1,4 +1,5 @@
-"""Types for what pgtrial keeps about a machine from study to study: the certificate of its self-test, and its noise."""
+"""Types for what pgtrial remembers about a machine from study to study: the certificate of its self-test, and its
+noise."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pgtrial.model.records.trial import Amount
 
 
 class Planted(Record):
-    """An arm that is made slower by a known share."""
+    """An arm of a self-test that pgtrial makes slower by a known share."""
 
     arm: str
     slower_by: float = Field(
@@ -18,17 +19,19 @@ class Planted(Record):
     )
     work: int = Field(
         ge=1,
-        description="The number of rows that the server counts in each transaction, so that the arm is slower by "
-        "that share.",
+        description="The number of rows that the server additionally counts in each transaction, which makes the "
+        "arm slower by `slower_by`.",
     )
     low: float | None = added(
-        None, "The lower end of the 95% interval of the share that this work takes, from the calibration."
+        None,
+        "The lower end of the 95% interval of the share of throughput that this work costs, as the "
+        "calibration measured it.",
     )
-    high: float | None = added(None, "The upper end of that interval.")
+    high: float | None = added(None, "The upper end of the interval of which `low` is the lower end.")
 
 
 class Selftest(Record):
-    """selftest.json: how the arms of a self-test differ."""
+    """The content of selftest.json: how the arms of a self-test differ."""
 
     format: int = 1
     same: str = Field(description="The name of the arm that is equal to the baseline.")
@@ -36,42 +39,46 @@ class Selftest(Record):
     calibrated_work: int = Field(
         description="The number of rows that were counted in each transaction when the server was calibrated."
     )
-    calibrated_slower_by: float = Field(description="The share of the throughput that this work cost.")
+    calibrated_slower_by: float = Field(
+        description="The share of the throughput that counting `calibrated_work` rows cost."
+    )
 
 
 class StudyRun(Record):
-    """A study of two arms within the self-test: consecutive blocks, from the first to the look that decided."""
+    """Consecutive blocks of a self-test, read as one study of two arms, from the first block to the look that
+    decided."""
 
     blocks: int
-    seconds: float = Field(description="The wall time of two arms in these blocks, in seconds.")
+    seconds: float = Field(description="The wall time of the two arms in these blocks, in seconds.")
     verdict: Word
 
 
 class Found(Record):
-    """The self-test's measurement of a planted difference."""
+    """What the self-test measured of a planted difference."""
 
     planted: Planted
     difference: Estimate = Field(
-        description="The difference over all blocks, with an exact 95% interval of these blocks alone."
+        description="The difference over all blocks, with an exact 95% interval that is computed from these blocks "
+        "at once, without looks."
     )
     studies: list[StudyRun]
     gap: Estimate | None = added(
         None,
-        "The measured share divided by the planted one, minus 1, with a 95% interval of both; None if the "
-        "calibration has no interval.",
+        "The measured share divided by the planted share, minus 1, with a 95% interval that includes "
+        "the uncertainty of both; None if the calibration has no interval.",
     )
 
     @property
     def agrees(self) -> bool | None:
-        """True if the interval of the measurement allows the planted difference; None if the calibration has no
-        interval."""
+        """True if the measured share, within its interval, agrees with the planted share; None if the calibration has
+        no interval."""
         if self.gap is None or self.gap.low is None or self.gap.high is None:
             return None
         return self.gap.low <= 0 <= self.gap.high
 
     @property
     def hits(self) -> list[StudyRun]:
-        """Returns the studies that called the arm worse."""
+        """Returns the studies that found the arm to be worse."""
         return [study for study in self.studies if study.verdict == "worse"]
 
 
@@ -84,7 +91,7 @@ class Reach(Record):
 
 
 class Certificate(Record):
-    """certificate.json of a study: what the self-test of a machine found.
+    """The content of certificate.json in a study directory: the result of the self-test of a machine.
 
     It holds no connection strings and no passwords.
     """
@@ -108,39 +115,43 @@ class Certificate(Record):
     blocks: int
     block_s: float = Field(description="The mean wall time of a block of two arms, in seconds.")
     spread: float = Field(
-        description="The robust standard deviation of the log-ratio of a block. It is that of the arm in which "
-        "it is largest."
+        description="The robust standard deviation of the log-ratio of a block, for the arm in which it is largest."
     )
     reach: list[Reach]
-    same: list[StudyRun] = Field(description="The studies of equal arms (A/A studies).")
+    same: list[StudyRun] = Field(description="The studies that compared equal arms (A/A studies).")
     alike: Estimate | None = added(None, "The difference of the two equal arms, with a 95% interval over all blocks.")
     relabelled: int = added(
         0,
-        "The number of random orders drawn again for the recorded blocks, in certificates of November 2026 and before.",
+        "Only in certificates of November 2026 and before: how many random orders pgtrial drew again "
+        "for the recorded blocks.",
     )
-    relabelled_false: int = added(0, "The number of these orders under which the rule calls the arms different.")
+    relabelled_false: int = added(
+        0,
+        "Only in these older certificates: the number of these random orders with which the rule calls "
+        "the equal arms different.",
+    )
     planted: list[Found]
 
     @property
     def false(self) -> list[StudyRun]:
-        """Returns the A/A studies with a false verdict."""
+        """Returns the A/A studies whose verdict is wrong, since it calls the equal arms different."""
         return [study for study in self.same if study.verdict in ("better", "worse")]
 
 
 class Certificates(Record):
-    """certificates.json of the state directory: the latest certificate for each set of servers."""
+    """The content of certificates.json in the state directory: the latest certificate for each set of servers."""
 
     format: int = 1
     certificates: list[Certificate] = Field([])
 
 
 FEWEST_BLOCKS = 4
-"""The fewest blocks from which the noise of a study is known well enough to be recorded."""
+"""The smallest number of blocks from which the noise of a study is known well enough to be recorded."""
 
 
 class Conditions(Record):
-    """The conditions on which the noise of a block depends. Only studies under the same conditions predict each other's
-    noise."""
+    """The conditions on which the noise of a block depends. The noise of one study predicts the noise of another study
+    only under the same conditions."""
 
     lab_host: str = Field(description="The name of the machine on which pgtrial ran.")
     servers: list[str] = Field(
@@ -156,8 +167,8 @@ class Conditions(Record):
     duration_s: float = Field(
         ge=0,
         allow_inf_nan=False,
-        description="The length of the measured part of a trial in seconds; 0 if it ends with the tasks of the "
-        "load point.",
+        description="The length of the measured part of a trial in seconds; 0 if the measured part ends when all "
+        "tasks of the load point are done.",
     )
     slice_s: float | None = added(
         None, "The length in seconds of the slices in which trials alternate; None if each trial runs by itself."
@@ -167,12 +178,13 @@ class Conditions(Record):
     )
     own: str | None = added(
         None,
-        "The SHA-256 of the study's own scripts, client programs, data and given servers; None if it has none.",
+        "The SHA-256 of the user's own parts of the study: scripts, client programs, data and given "
+        "servers; None if the study has no such parts.",
     )
 
 
 class Noise(Record):
-    """The noise of one study. Keys of other versions are not read."""
+    """The noise of one study. Keys that other versions of pgtrial wrote are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -184,13 +196,13 @@ class Noise(Record):
         ge=0,
         le=20,
         allow_inf_nan=False,
-        description="The robust standard deviation of the log-ratio of a block, as the mean over the load "
-        "points. With several comparisons it is the largest.",
+        description="The robust standard deviation of the log-ratio of a block, as the mean over the load points. "
+        "If the study has several comparisons, it is the largest of their values.",
     )
     within: Amount | None = added(
         None,
-        "The part of the noise that comes from the seconds within trials; None if the trials do not "
-        "alternate, or if the study has not ended.",
+        "The part of `spread` that comes from changes of speed within trials; None if the trials do not "
+        "alternate in slices, or if the study has not ended.",
     )
     overhead_s: Amount | None = added(
         None, "The part of a block's wall time that is not load, in seconds; None if it is not known."
@@ -198,14 +210,15 @@ class Noise(Record):
 
 
 class NoiseRecord(Record):
-    """noise.json of the state directory: the latest studies, in the order in which their noise became known."""
+    """The content of noise.json in the state directory: the latest studies, in the order in which their noise became
+    known."""
 
     format: int = 1
     studies: list[Noise] = Field([])
 
 
 class Precision(Record):
-    """The precision that a plan reaches with a probability of 80%, as shares."""
+    """The differences and margins that a plan can establish with a probability of 80%, as shares."""
 
     difference: float = Field(description="The smallest difference that gets a verdict by the end of the plan.")
     margin: float = Field(

@@ -1,4 +1,4 @@
-"""The metrics that the user of a study has defined, as they are frozen in the plan."""
+"""The type of a metric that the study file defines, as the plan stores it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from pgtrial.model.records import Record
 
 
 class OwnMetric(Record):
-    """A metric that the study file defines. It is a number per trial, compared as a ratio of two trials."""
+    """A metric that the study file defines: one number for each trial. A comparison uses the ratio of the numbers of
+    two trials."""
 
-    unit: str = Field(description="For reports; empty if none is given.")
+    unit: str = Field(description="The unit of the numbers, for reports; empty if the study gives none.")
     better: Literal["more", "less"]
     source: str = Field(description="Where the numbers come from, such as the SQL that is run after each trial.")
 
     def named(self, name: str) -> MetricName:
-        """Returns the metric under its name, as those are described that come with pgtrial."""
+        """Returns this metric in the form in which pgtrial describes its built-in metrics, under the name that the
+        study gives it."""
         return MetricName(name, name, "own", self.better)

@@ -1,4 +1,4 @@
-"""The pack of a load point, and the quality of its answers."""
+"""Types for the pack of a load point, and for the quality of the answers that a pack may measure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pydantic import Field
 from pgtrial.model.records import Record, added
 
 Weight = Annotated[int, Field(ge=0, le=1_000_000)]
-"""The weight of a script: how often it is chosen, relative to the weights of the others."""
+"""The weight of a script: how often it is chosen, relative to the weights of the other scripts."""
 
 
 class Quality(Record):
-    """A quality of the answers, such as recall. Arms are compared only where it is the same."""
+    """A quality of the answers, such as recall. Arms are compared only if their quality is the same."""
 
     name: str = Field(min_length=1, max_length=40, description="The name of the quality for people: `recall@10`.")
     better: Literal["more", "less"] = Field(
@@ -30,7 +30,7 @@ class Quality(Record):
     )
 
     def reaches(self, value: float) -> bool:
-        """True if a value is as good as the study requires."""
+        """True if the quality has at least the value that the study requires."""
         if self.at_least is None:
             return True
         return value >= self.at_least if self.better == "more" else value <= self.at_least
@@ -46,13 +46,15 @@ class PackLoad(Record):
     name: str
     mix: str | None = added(None, "The name of the pack's mix; None if the pack has only one.")
     scripts: dict[str, Weight] = Field(description="The weight of each script, by its file in the pack.")
-    variables: dict[str, str] = Field(description="The values of the pack's variables, without `scale`.")
+    variables: dict[str, str] = Field(description="The values of the pack's variables, except for `scale`.")
     transaction: str = Field(description="A description of a transaction.")
     mb_per_scale: float = Field(
         description="The approximate size in megabytes of the data for one unit of scale; 0 if it is not known."
     )
     hold: str | None = added(
-        None, "The name of the PostgreSQL setting by which an arm asks for hold.sql during the load."
+        None,
+        "The name of the PostgreSQL setting with which an arm chooses that hold.sql runs during the "
+        "load; None if the pack has no hold.sql.",
     )
     quality: Quality | None = added(None, "The quality that measure.sql determines; None if the pack has no such file.")
 

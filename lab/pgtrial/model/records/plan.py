@@ -1,4 +1,5 @@
-"""Types for what is frozen before the first trial: how trials take turns, how long they are, and the plan."""
+"""Types for plan.json, which pgtrial fixes before the first trial: the order of the trials, how they alternate, and how
+long they are."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ DrawnPlace = Annotated[
     int | None,
     Field(
         exclude_if=lambda place: place is None,
-        description="The place that was drawn, from 0: which of those that the arm's storage lists, which of the kept "
-        "copies of the data, or which of the arm's deployments; None: nothing to draw.",
+        description="The number that was drawn for this trial, counted from 0: of a place in the list of the arm's "
+        "storage, of a kept copy of the data, or of a deployment of the arm. None if there was nothing to draw.",
     ),
 ]
 
@@ -29,28 +30,33 @@ DrawnLayout = Annotated[
     int | None,
     Field(
         exclude_if=lambda layout: layout is None,
-        description="The layout of the server's program that was drawn, from 1; None: as it was built.",
+        description="The number of the memory layout of the server's code that was drawn for this trial, counted from "
+        "1; None if the server has only the layout in which it was built.",
     ),
 ]
 
 
 class Interleaving(Record):
-    """The rules by which the trials of one load point of one block take turns: each has a slice of time, again and
-    again."""
+    """The rules by which the trials of one load point in one block alternate: each trial runs for a short slice of
+    time, then the next trial, in several rounds."""
 
     slice_s: float = Field(
         description="The length of a slice in seconds. The measured part of each trial is a whole number of slices."
     )
-    shared_server: bool = Field(False, description="True if all arms are sessions of one server with other settings.")
-    transactions: int = added(5, "The number of median transactions of the slowest arm that a slice must hold.")
+    shared_server: bool = Field(
+        False, description="True if all arms use one server and differ only in the settings of their sessions."
+    )
+    transactions: int = added(
+        5, "The number of transactions of median length, on the slowest arm, that must fit into a slice."
+    )
     longer: dict[int, float] = added(
         {},
-        "The length of slices for all arms, by load point, where the first warm-up found slice_s to be too "
-        "short for that.",
+        "Longer slices in seconds for all arms, by the index of the load point, where the first warm-up "
+        "showed that `slice_s` is too short for `transactions`.",
     )
 
     def slice_at(self, point: int) -> float:
-        """Returns the length of a slice at a load point, seconds."""
+        """Returns the length of a slice at a load point, in seconds. `point` is the index of the load point."""
         return self.longer.get(point, self.slice_s)
 
 
@@ -59,7 +65,7 @@ class WarmUpShape(Record):
 
     load_point: int = Field(description="The index of the load point in Plan.load_points.")
     arm: str
-    step_s: float = Field(description="The length in seconds of the period of load to which each speed applies.")
+    step_s: float = Field(description="The length in seconds of the period over which each speed is measured.")
     speeds: list[float] = Field(
         description="The speeds from the start of the load: transactions per second, or 1 / s if the load has a rate."
     )
@@ -69,12 +75,13 @@ class WarmUpShape(Record):
 
 
 class PreliminaryBlock(Record):
-    """The block before the first one. It sets the lengths of all others, and does not count."""
+    """The preliminary block, which runs before the first block. pgtrial uses it to choose the lengths of all other
+    trials, and its results do not count in the comparison."""
 
-    wall_s: float = Field(description="The wall time in seconds, which is part of the budget.")
-    load_s: float = Field(description="The time of load in each trial, in seconds.")
+    wall_s: float = Field(description="The wall time in seconds. It counts as part of the budget.")
+    load_s: float = Field(description="The time for which the load ran in each trial, in seconds.")
     overhead_s: float = Field(
-        description="The wall time outside of the loads, for restoring, starting and stopping servers, in seconds."
+        description="The wall time in seconds in which no load ran, since servers were restored, started and stopped."
     )
     checkpoint_s: float = Field(description="The time of the longest checkpoint in the warm-ups, in seconds.")
     shapes: list[WarmUpShape]
@@ -92,55 +99,61 @@ class PreliminaryBlock(Record):
 
 
 class Lengths(Record):
-    """The reasons for the lengths of trials that pgtrial chose, which are Plan.warmup_s and Plan.duration_s."""
+    """How pgtrial chose the lengths of trials, which are Plan.warmup_s and Plan.duration_s."""
 
     wanted_warmup_s: float = Field(
         description="The warm-up that the preliminary block showed to be sufficient, in seconds."
     )
     expected_s: float = Field(description="The expected wall time of the preliminary block, in seconds.")
-    from_noise: bool = Field(False, description="True if the measured part is longer because of the noise record.")
+    from_noise: bool = Field(
+        False,
+        description="True if pgtrial made the measured part longer because of the noise that earlier studies "
+        "recorded on this machine.",
+    )
     preliminary: PreliminaryBlock | None = Field(
         None, description="The preliminary block; None if it has not run yet, so that the lengths may change."
     )
 
 
 class Extension(Record):
-    """One extension of a study after its end. The plan's own looks and trials include those that the extension
-    added."""
+    """One extension of a study after its end. Plan.looks and Plan.trials include what the extension added."""
 
     created: str = Field(description="The time of the extension: UTC, ISO 8601.")
-    pgtrial: str = Field(description="The version of pgtrial that planned it.")
-    after: int = Field(description="The number of blocks that were complete.")
+    pgtrial: str = Field(description="The version of pgtrial that planned the extension.")
+    after: int = Field(description="The number of blocks that were complete when the study was extended.")
     end: int = Field(description="The number of blocks after which the study ends now.")
     budget_s: float | None = Field(
-        description="The time that the blocks may take, in seconds; None if it is not limited."
+        description="The time in seconds that the additional blocks may take; None if it is not limited."
     )
     decided: bool = Field(
-        description="True if all comparisons were decided already, so that only the last block ends the study."
+        description="True if all comparisons were decided before the extension. The study then ends only at its "
+        "last block."
     )
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """The values that the plan draws for the server of a trial. None means that nothing is drawn, and the study's own
-    value holds."""
+    """The values that the plan drew at random for the server of a trial. None means that nothing was drawn, and the
+    value of the study file applies."""
 
     place: int | None = None
-    """The number of the place of the data, or of the deployment that serves, counted from 0."""
+    """The number of the place of the data, or of the deployment that the trial uses, counted from 0."""
     layout: int | None = None
-    """The number of the layout of the server's program, counted from 1."""
+    """The number of the memory layout of the server's code, counted from 1."""
 
 
 AS_IT_IS = Drawn()
 
 
 class Spending(Record):
-    """The shares in which the rule P9 spends the error of 5% over the looks of a plan, fixed before the first block."""
+    """How the rule P9 spends the error of 5% over the looks of a plan. It is fixed before the first block."""
 
-    end: int = Field(description="The number of blocks in the plan when it was made. An extension does not change it.")
-    kept: float = Field(description="The part of the error that is kept for looks after the end of the plan.")
+    end: int = Field(
+        description="The number of blocks in the plan when it was made. An extension does not change this number."
+    )
+    kept: float = Field(description="The part of the error that the plan keeps for looks after its end.")
     worse: float = added(
-        0.5, "The part of the error that is spent on the side of worse. It is larger in one-sided studies."
+        0.5, 'The part of the error that is spent on the verdict "worse". It is larger in one-sided studies.'
     )
 
     @property
@@ -150,23 +163,26 @@ class Spending(Record):
 
 
 class EarlierTry(Record):
-    """A study of the same question that was there when this one began."""
+    """An earlier study of the same question, which was in the results directory when this study began."""
 
-    directory: str = Field(description="The name of the study's directory, next to that of this study.")
-    created: str = Field(description="The time at which the study was planned: UTC, ISO 8601.")
-    blocks: int = Field(description="The number of blocks that were complete.")
-    planned: int = Field(description="The number of blocks that were planned.")
+    directory: str = Field(
+        description="The name of the earlier study's directory, which is next to the directory of this study."
+    )
+    created: str = Field(description="The time at which the earlier study was planned: UTC, ISO 8601.")
+    blocks: int = Field(description="The number of complete blocks of the earlier study.")
+    planned: int = Field(description="The number of planned blocks of the earlier study.")
 
 
 class PlannedTrial(Record):
-    """One trial of the plan. `index` counts from 0 in the order of execution, `block` from 0."""
+    """One trial of the plan. `index` is the position of the trial in the order of execution and `block` the number of
+    its block, both counted from 0."""
 
     index: int
     block: int
     load_point: int = Field(description="The index of the load point in Plan.load_points.")
     arm: str
     seed: int = Field(
-        description="The random seed of the engine. It is the same for all arms at this load point of this block."
+        description="The random seed for the load engine. It is the same for all arms at this load point of this block."
     )
     place: DrawnPlace = None
     layout: DrawnLayout = None
@@ -178,9 +194,10 @@ class PlannedTrial(Record):
 
 
 class Plan(Record):
-    """plan.json: frozen before the first trial; an extension adds to it and changes nothing.
+    """The content of plan.json, which pgtrial fixes before the first trial. An extension of the study adds to the plan
+    and changes nothing that it contains.
 
-    The order is drawn for `max_blocks` blocks at once.
+    The order of the trials is drawn at random for all `max_blocks` blocks at once.
     """
 
     format: int = FORMAT
@@ -193,8 +210,8 @@ class Plan(Record):
     load_points: list[LoadPoint]
     max_blocks: int
     looks: list[int] = Field(
-        description="The planned looks up to max_blocks, as numbers of blocks. If max_blocks is too small for a "
-        "look, the first look beyond it."
+        description="The planned looks up to max_blocks, as numbers of blocks. If max_blocks is too small for any "
+        "look, the list has the first possible look, which is larger."
     )
     spending: Spending | None = added(
         None, "How the looks of the rule P9 share the error; None if the study was planned for the rule P8."
@@ -204,17 +221,21 @@ class Plan(Record):
         "The metrics that claims compare. The first one is that of the primary claims. Empty for the usual "
         "measure of the load.",
     )
-    own_metrics: dict[str, OwnMetric] = added({}, "The metrics among them that the study itself defines, by name.")
+    own_metrics: dict[str, OwnMetric] = added({}, "The metrics that the study itself defines, by name.")
     prices: dict[str, float] = added({}, "The price of an hour by arm, in hundredths of its currency.")
     margin: float
     stop_early: bool
-    drop_decided: bool = added(False, "True if an arm leaves at the look at which all its claims are decided.")
+    drop_decided: bool = added(
+        False, "True if pgtrial stops measuring an arm at the look at which all claims on the arm are decided."
+    )
     studies: int = added(1, "The number of studies that share the error of 5%, this one included.")
     families: int = added(
-        1, "The number of families of claims that share the error of 5%; 1 if each family errs in 5% by itself."
+        1,
+        "The number of families of claims that share the error of 5%; 1 if each family has an error of 5% of its own.",
     )
     allow_busy_client: bool = Field(
-        False, description="True if trials in which the load engine was the bottleneck may decide."
+        False,
+        description="True if the study gives a verdict even if the load engine was the bottleneck in many trials.",
     )
     warmup_s: float
     duration_s: float
@@ -225,51 +246,55 @@ class Plan(Record):
     scope: str = Field(description="The scope of the verdict, e.g. `this host, data directory swapped every trial`.")
     statistics: Literal["drawn", "same", "once"] = added(
         "once",
-        "The planner's statistics of fresh copies: drawn by ANALYZE for each trial, the same in all arms, or "
-        "made once when the template was loaded, as in all studies that are older than this key.",
+        "The planner's statistics of fresh copies of the data: drawn by ANALYZE for each trial, the "
+        "same in all arms, or made once when the template was loaded, as in all studies that are older than this "
+        "key.",
     )
     deployments: int = added(
         1,
-        "The number of given servers of one product that each arm names. If there are several, all trials of "
-        "a block run on those with the same number.",
+        "The number of given servers of one product that each arm names. If there are several, all "
+        "trials of a block run on the deployments with the same number.",
     )
     hosts: dict[str, list[ServerHost]] = added(
         {},
-        "The hosts of the servers by arm, one for each deployment; empty if all servers are on the machine of pgtrial.",
+        "The hosts of the servers by arm, with one host for each deployment; empty if all servers are "
+        "on the machine of pgtrial.",
     )
     scripts: dict[str, str] = Field({}, description="The SHA-256 of each script of the study, by its name.")
-    interleaving: Interleaving | None = added(None, "How trials alternate; None if each trial runs by itself.")
+    interleaving: Interleaving | None = added(
+        None, "How trials alternate in slices; None if each trial runs by itself."
+    )
     lengths: Lengths | None = added(None, "How the lengths of trials were chosen; None if the study file gives them.")
     earlier: list[EarlierTry] = added(
         [], "Studies of the same question in the same results directory, the oldest one first."
     )
     left: dict[str, int] = added(
         {},
-        "The arms that have left because all their claims were decided, each with the number of blocks after "
-        "which it left.",
+        "The arms that pgtrial has stopped measuring because all their claims were decided, each with "
+        "the number of blocks in which it was measured.",
     )
-    extensions: list[Extension] = added([], "The extensions by which the study went on after its end, in order.")
+    extensions: list[Extension] = added([], "The extensions of the study after its end, in the order of time.")
     trials: list[PlannedTrial]
 
     @property
     def identity(self) -> str:
-        """Returns the identity of the study, which stays the same wherever its directory is: when it was planned, and
-        its seed."""
+        """Returns a text that identifies the study wherever its directory is: the time at which it was planned, and its
+        seed."""
         return f"{self.created} {self.seed}"
 
     def sharing(self, claims: int, *, in_each_comparison: bool = False) -> int:
         """Returns the number of claims that share the error of each look, for a family that has `claims` claims.
 
-        By default each family of claims has an error of its own; a family with `in_each_comparison` has one for each
-        comparison. If the study asks for one error over everything that the report prints, all families of all
-        comparisons share it evenly (Bonferroni).
+        By default each family of claims has its own error of 5%; with `in_each_comparison` the family has one for each
+        comparison of an arm with the baseline. If the study asks for a single error of 5% over everything that the
+        report prints, all families of all comparisons share it evenly (Bonferroni).
         """
         comparisons = max(1, len(self.others)) if in_each_comparison and self.families > 1 else 1
         return claims * comparisons * self.families
 
     @property
     def is_final(self) -> bool:
-        """True if the looks spend the whole error, so that the study cannot go on after its end."""
+        """True if the planned looks spend the whole error, so that the study cannot be extended after its end."""
         return self.spending is not None and not self.spending.kept
 
     @property
@@ -279,7 +304,7 @@ class Plan(Record):
 
     @property
     def looks_within(self) -> list[int]:
-        """Returns the looks that the planned blocks reach; none if the blocks are too few for a verdict."""
+        """Returns the looks that the planned blocks reach; an empty list if the blocks are too few for a verdict."""
         return [look for look in self.looks if look <= self.max_blocks]
 
     @property
@@ -289,35 +314,35 @@ class Plan(Record):
 
     @property
     def server_hosts(self) -> list[str]:
-        """Returns the hosts of the servers, sorted; empty if all servers are on the lab's machine."""
+        """Returns the hosts of the servers, sorted; an empty list if all servers are on pgtrial's machine."""
         return sorted({host.label for hosts in self.hosts.values() for host in hosts})
 
     @property
     def end(self) -> int:
-        """Returns the number of blocks after which the study ends at the latest. An extension may ask for fewer blocks
-        than are planned."""
+        """Returns the number of blocks after which the study ends at the latest. It may be smaller than `max_blocks` if
+        the study was extended."""
         return self.extensions[-1].end if self.extensions else self.max_blocks
 
     @property
     def wanted(self) -> list[PlannedTrial]:
-        """Returns the planned trials without those of an arm after the block at which it has left."""
+        """Returns the planned trials, except trials of an arm in blocks after pgtrial stopped measuring the arm."""
         until = dict.fromkeys(self.arms, self.max_blocks) | self.left
         return [planned for planned in self.trials if planned.block < until[planned.arm]]
 
     @property
     def due(self) -> list[PlannedTrial]:
-        """Returns the wanted trials up to the study's end."""
+        """Returns the trials of `wanted` up to the study's end."""
         end = self.end
         return [planned for planned in self.wanted if planned.block < end]
 
     @property
     def block_estimate_s(self) -> float:
-        """Returns the expected wall time of a block, seconds."""
+        """Returns the expected wall time of a block, in seconds."""
         return self.trial_estimate_s * len(self.load_points) * len(self.arms)
 
     @property
     def awaits_lengths(self) -> bool:
-        """True if the preliminary block, which sets the lengths of trials, is still to run."""
+        """True if the preliminary block, which determines the lengths of trials, has not run yet."""
         return self.lengths is not None and self.lengths.preliminary is None
 
     @property
@@ -327,26 +352,28 @@ class Plan(Record):
 
     @property
     def primary_metric(self) -> str | None:
-        """Returns the declared metric of the primary claims; None if they compare the measure of the load."""
+        """Returns the declared metric that the primary claims compare; None if they compare the usual measure of the
+        load."""
         return self.metrics[0] if self.metrics else None
 
     def named_metric(self, name: str) -> MetricName:
-        """Returns a declared metric by its name: one of pgtrial, or one that the study defines."""
+        """Returns a metric by its name. The metric comes with pgtrial, or the study defines it."""
         own = self.own_metrics.get(name)
         return METRICS[name] if own is None else own.named(name)
 
     @property
     def is_paced(self) -> bool:
-        """True if the number of transactions is fixed, so that a faster server only answers sooner."""
+        """True if the load fixes the number of transactions, so that a faster server only answers sooner."""
         return self.kind.measure != "goodput"
 
     @property
     def repeated_metrics(self) -> list[str]:
-        """Returns the declared metrics that follow from the throughput because the load is a closed loop (Little's
-        law)."""
+        """Returns the declared metrics that say the same as the throughput, because each client starts a transaction as
+        soon as its last one has ended (a closed loop; Little's law)."""
         return [] if self.is_paced else [name for name in self.metrics if self.named_metric(name).follows_throughput]
 
     @property
     def measure(self) -> str:
-        """Returns the name of what the study's primary claims compare: a Measure, or a declared metric."""
+        """Returns the name of what the study's primary claims compare: a declared metric, or the usual measure of the
+        load."""
         return self.named_metric(self.metrics[0]).noun if self.metrics else self.kind.measure

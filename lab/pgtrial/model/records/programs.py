@@ -1,4 +1,4 @@
-"""The type of a load that the client programs of the arms make."""
+"""The kind of a load that the client programs of the arms make, in place of the load engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pgtrial.model.records.kind import PointKind
 
 
 class ClientPrograms(PointKind):
-    """The batches of the arms' client programs."""
+    """A load of client programs: the program of each arm runs its operations in batches."""
 
     key: ClassVar[str] = "programs"
     rate_unit: ClassVar[str] = "operations/s"

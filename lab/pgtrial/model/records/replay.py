@@ -1,4 +1,5 @@
-"""Types for what is stored of replays: the load, the outcome of its statements in a trial, and plans of statements."""
+"""Types for what pgtrial stores about replays: the load, the results of its statements in a trial, and the plans of
+statements that got slower."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ IN_FAILED_TRANSACTION = "25P02"
 
 
 class ReplayFiles(Record):
-    """The capture and the dump of a study, as they were when it was planned."""
+    """The capture and the dump of a study, as they were when the study was planned."""
 
     capture_sha256: str = Field(description="The SHA-256 over all files of the capture.")
     data_sha256: str
@@ -23,16 +24,20 @@ class ReplayFiles(Record):
     sessions: int = Field(description="The number of sessions in the capture.")
     statements: int
     recorded_s: float = Field(
-        description="The recorded time from the first start of a statement to the last end, in seconds."
+        description="The time in seconds from the start of the first recorded statement to the end of the last one."
     )
     server_version: str | None = Field(
-        None, description="The version of the server that wrote the logs, if the logs have it."
+        None, description="The version of the server that wrote the logs; None if the logs do not contain it."
     )
-    doubts: list[str] = added([], "What the capture left out, added or doubts, with its counts, as its summary says.")
+    doubts: list[str] = added(
+        [],
+        "Sentences from the summary of the capture, with counts: what the capture left out, what it "
+        "added, and which statements may be wrong.",
+    )
 
 
 class ReplayLoad(PointKind, Record):
-    """The replay of a load point: the capture, the data, and how fast and how often its sessions run."""
+    """The replay of a load point: the capture, the data, and how fast and how often the recorded sessions run."""
 
     key: ClassVar[str] = "replay"
     repeats: ClassVar[bool] = False
@@ -49,20 +54,20 @@ class ReplayLoad(PointKind, Record):
     speed: float | None = Field(
         description="The number by which the recorded times are divided; None for a replay as fast as possible."
     )
-    sample: float = Field(description="The share of the sessions that is drawn.")
-    copies: int = Field(description="The number of copies of each session that run.")
+    sample: float = Field(description="The share of the recorded sessions that is drawn at random and replayed.")
+    copies: int = Field(description="How many copies of each recorded session run.")
 
     @property
     def label(self) -> str:
-        """Returns the replay's name for reports: `412 sessions at 4 times the recorded speed`."""
+        """Returns the description of the replay for reports: `412 sessions at 4 times the recorded speed`."""
         sampled = f"a sample of {three_digits(self.sample)} of " if self.sample < 1 else ""
         copied = f" x {self.copies}" if self.copies > 1 else ""
         return f"{sampled}{plural(self.sessions, 'session')}{copied} {self.pace}"
 
     @property
     def pace(self) -> str:
-        """Returns the speed for reports: `as fast as possible`, `at the recorded times`, `at 4 times the recorded
-        speed`."""
+        """Returns the speed of the replay for reports: `as fast as possible`, `at the recorded times`, `at 4 times the
+        recorded speed`."""
         if self.speed is None:
             return "as fast as possible"
         return "at the recorded times" if self.speed == 1 else f"at {self.speed:g} times the recorded speed"
@@ -87,7 +92,8 @@ class ReplayLoad(PointKind, Record):
 
 
 class StatementTimes(Record):
-    """Times of a template's statements in one trial, from sending to the answer, microseconds."""
+    """The times of a template's statements in one trial, in microseconds. Each time is from sending a statement to its
+    answer."""
 
     mean: float
     p50: float
@@ -97,28 +103,34 @@ class StatementTimes(Record):
 
 
 class TemplateResult(Record):
-    """The statements of one template in one trial."""
+    """The results of one template in one trial. A template stands for all recorded statements that differ only in their
+    values."""
 
     template: int = Field(description="The number of the template in the capture.")
-    text: str = Field(description="The text with `$1` in the place of values, cut after 200 characters.")
+    text: str = Field(
+        description="The text of the template with `$1` in the place of values, cut after 200 characters."
+    )
     statements: int
     rows: int = Field(description="The number of rows that the statements returned or changed.")
     rows_hash: str | None = added(
         None, "A hash of the values of all returned rows, in any order; None if hashes were not asked for."
     )
-    failures: dict[str, int] = Field({}, description="The errors that were not recorded, by SQLSTATE.")
-    missing: int = Field(0, description="The number of recorded errors that did not occur.")
-    expected: dict[str, int] = added({}, "The errors that occurred as recorded, by SQLSTATE.")
-    missing_failures: dict[str, int] = added({}, "The recorded errors that did not occur, by SQLSTATE.")
+    failures: dict[str, int] = Field({}, description="The number of errors that had not been recorded, by SQLSTATE.")
+    missing: int = Field(0, description="The number of recorded errors that did not occur in the replay.")
+    expected: dict[str, int] = added({}, "The number of errors that occurred as recorded, by SQLSTATE.")
+    missing_failures: dict[str, int] = added(
+        {}, "The number of recorded errors that did not occur in the replay, by SQLSTATE."
+    )
     consequences: dict[str, int] = added(
         {},
-        "The later statements of any template that failed with 25P02, which was not recorded, because an "
-        "error of this template had aborted their transaction; by the SQLSTATE of that error.",
+        "Errors of this template aborted transactions in which later statements, of any template, then "
+        "failed with 25P02 although that was not recorded. The number of these later statements, by the SQLSTATE of "
+        "the first error.",
     )
     missing_consequences: dict[str, int] = added(
         {},
-        "The later statements for which 25P02 was recorded and did not occur, because an error of this "
-        "template did not occur; by the SQLSTATE of that error.",
+        "The number of later statements, of any template, for which 25P02 was recorded but did not "
+        "occur in the replay, because an error of this template did not occur; by the SQLSTATE of that error.",
     )
     time_us: StatementTimes | None = Field(
         description="The times of the statements without unexpected errors; None if all statements failed."
@@ -131,26 +143,36 @@ class TemplateResult(Record):
 
     @property
     def total_us(self) -> float:
-        """Returns the time of all statements together, microseconds."""
+        """Returns the time of all statements of the template together, in microseconds."""
         return self.time_us.mean * self.timed if self.time_us is not None else 0.0
 
 
 class ReplaySummary(Record):
-    """The outcome of a replay in one trial."""
+    """The results of a replay in one trial."""
 
     statements: int = Field(
-        description="The statements that the server answered, or that were cut off with their connection."
+        description="The number of statements that the server answered, or that were cut off when their connection "
+        "broke."
     )
-    transactions: int = Field(description="The transactions that ended, by commit or otherwise.")
+    transactions: int = Field(description="The number of transactions that ended, by commit or otherwise.")
     rows: int
     sessions: dict[str, int] = Field(
-        description="The numbers of sessions by outcome: begun, finished, refused, lost, begun_before, left_open."
+        description="The numbers of sessions by what happened to them: begun, finished, refused, lost, "
+        "begun_before, left_open."
     )
-    expected_failures: dict[str, int] = Field({}, description="The errors that occurred as recorded, by SQLSTATE.")
-    unexpected_failures: dict[str, int] = Field({}, description="The errors that were not recorded, by SQLSTATE.")
-    missing_failures: dict[str, int] = Field({}, description="The recorded errors that did not occur, by SQLSTATE.")
+    expected_failures: dict[str, int] = Field(
+        {}, description="The number of errors that occurred as recorded, by SQLSTATE."
+    )
+    unexpected_failures: dict[str, int] = Field(
+        {}, description="The number of errors that had not been recorded, by SQLSTATE."
+    )
+    missing_failures: dict[str, int] = Field(
+        {}, description="The number of recorded errors that did not occur in the replay, by SQLSTATE."
+    )
     templates: list[TemplateResult]
-    others: int = Field(0, description="The number of statements of templates that are not counted one by one.")
+    others: int = Field(
+        0, description="The number of statements whose templates are not counted one by one in `templates`."
+    )
 
 
 class StatementPlan(Record):
@@ -159,11 +181,11 @@ class StatementPlan(Record):
     arm: str
     template: int
     plan: list[str] = Field(description="The lines of the plan; empty if EXPLAIN rejects the statement.")
-    refusal: str | None = added(None, "The server's message if there is no plan.")
+    refusal: str | None = added(None, "The server's error message, if EXPLAIN rejects the statement.")
 
 
 class StatementPlans(Record):
-    """statement_plans.json: plans of the statements that got slower, on a fresh copy of the data."""
+    """The content of statement_plans.json: the plans of the statements that got slower, on a fresh copy of the data."""
 
-    blocks: int = Field(description="The number of blocks after which the plans were taken.")
+    blocks: int = Field(description="The number of blocks after which pgtrial asked for the plans.")
     plans: list[StatementPlan]

@@ -1,5 +1,5 @@
-"""Types for the content of verdict.json. Differences are shares (0.41: 41% faster), times are in seconds, latencies in
-microseconds."""
+"""Types for the content of verdict.json. Differences are shares (0.41 means 41% faster), times are in seconds, and
+latencies in microseconds."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Spread(Record):
 
 
 class Level(Record):
-    """The performance of one arm at one load point, where each trial counts once. It is descriptive, since comparisons
-    are made within blocks."""
+    """The performance of one arm at one load point. Each trial counts once. The level only describes the arm:
+    comparisons between arms are made within blocks."""
 
     arm: str
     load_point: int
@@ -38,35 +38,36 @@ class Level(Record):
         "capacity, the capacity."
     )
     tps_low: float | None = Field(
-        description="The lower end of the interval of the median tps by order statistics, at least 95%. It needs "
-        "6 blocks."
+        description="The lower end of the interval of the median tps, by order statistics at a level of at least "
+        "95%; None for fewer than 6 blocks."
     )
     tps_high: float | None
     tps_before: Spread | None = added(
         None,
-        "The tps before the regime changes, if it does. `tps` is then None, because an average across the "
-        "change describes neither level.",
+        "The tps before the regime changes, if it changes. `tps` is then None, because an average "
+        "across the change describes neither level.",
     )
-    tps_after: Spread | None = added(None, "The tps after the change, if the trials kept a level then.")
+    tps_after: Spread | None = added(None, "The tps after the regime has changed, if the trials then kept a level.")
     latency_us: dict[str, Spread | None] = Field(
         description="The mean, p50, p90, p95, p99 and p99.9 of the trials. A percentile is None if a trial has "
-        "fewer than 100 slower transactions."
+        "fewer than 100 transactions that are slower."
     )
     quality: Spread | None = added(None, "The quality of the answers, such as the recall, if a pack measures one.")
 
 
 class StatementErrors(Record):
-    """Errors of a replay's statements with one SQLSTATE on one arm, beside the recorded ones, over all its trials."""
+    """The errors with one SQLSTATE that statements of a replay had on one arm, over all its trials, compared with the
+    recorded errors."""
 
     template: int | None = Field(
         description="The number of the template; None for later statements, of any template, in transactions "
         "that an error had aborted (25P02)."
     )
-    text: str = Field(description="The text of the template; empty if there is none.")
+    text: str = Field(description="The text of the template; empty if `template` is None.")
     sqlstate: str
     recorded: int = Field(description="The number of errors that occurred as recorded.")
-    new: int = Field(description="The number of errors that were not recorded.")
-    gone: int = Field(description="The number of recorded errors that did not occur.")
+    new: int = Field(description="The number of errors that had not been recorded.")
+    gone: int = Field(description="The number of recorded errors that did not occur in the replay.")
     consequences: int = Field(
         description="The number of later statements in the same transactions that failed with 25P02 and had not "
         "failed when they were recorded."
@@ -86,15 +87,15 @@ class Failures(Record):
     transactions: int = Field(description="The number of committed transactions.")
     failed_transactions: int
     share: float = Field(description="The share of failures: failed / (failed + committed) transactions.")
-    by_kind: dict[str, int] = Field(description="The failed transactions by SQLSTATE or kind.")
+    by_kind: dict[str, int] = Field(description="The number of failed transactions by SQLSTATE or kind of failure.")
     aborted_clients: int
     statements: list[StatementErrors] = added(
-        [], "The statements of a replay with errors. Those with errors that were not recorded come first."
+        [], "The statements of a replay that had errors. Statements with errors that had not been recorded come first."
     )
 
 
 class Steadiness(Record):
-    """The steadiness of an arm: whether its tps still changed within the measured part."""
+    """The steadiness of an arm, which says whether its tps still changed within the measured part."""
 
     arm: str
     state: Literal["steady", "rising", "falling", "unknown"]
@@ -107,26 +108,29 @@ class Steadiness(Record):
 
 
 class CellRegimes(Record):
-    """The regimes of one arm at one load point, over its trials."""
+    """The regimes of one arm at one load point, over its trials. A regime is a level of the speed that a trial kept for
+    some time."""
 
     arm: str
     load_point: int
     trials: int = Field(description="The number of trials that are long enough to detect a regime.")
-    shapes: dict[Shape, int] = Field(description="The number of trials of each class.")
-    changes: bool = Field(description="True if so many trials change that no average across the change is given.")
-    before: Spread | None = Field(description="The tps before the first change, in the trials that change.")
-    after: Spread | None = Field(description="The tps after the last change, in the trials that kept a level then.")
-    changed_s: Spread | None = Field(description="The second of the first change.")
+    shapes: dict[Shape, int] = Field(description="The number of trials by the shape of their timelines.")
+    changes: bool = Field(
+        description="True if the regime changes in so many trials that the report gives no average across the change."
+    )
+    before: Spread | None = Field(description="The tps before the first change, in the trials whose regime changes.")
+    after: Spread | None = Field(description="The tps after the last change, in the trials that then kept a level.")
+    changed_s: Spread | None = Field(description="The second of the measured part at which the regime first changed.")
     changed_committed: Spread | None = Field(
-        description="The number of transactions committed up to the change. Burst credits are used up by work "
-        "and not by time."
+        description="The number of transactions that were committed up to the first change. Burst credits, for "
+        "example, are used up by work and not by time."
     )
     settled_s: Spread | None = Field(description="The second from which the last level was kept.")
     not_flat: list[TrialRegime]
 
 
 class FailedTrial(Record):
-    """A trial that failed, and how the analysis treats it."""
+    """A trial that failed, and how the statistics treat it."""
 
     index: int
     block: int
@@ -134,14 +138,14 @@ class FailedTrial(Record):
     load_point: int
     reason: str
     void: bool = Field(
-        description="True if the other arm of the comparison failed there too, so that the block does not count "
-        "for this pair."
+        description="True if the trial of the other arm in the same block failed too, so that the block does not "
+        "count for this pair of arms."
     )
 
 
 class Cost(Record):
-    """The cost of a committed transaction on an arm: that of the median trial, and the difference to the baseline by
-    blocks."""
+    """What a committed transaction costs on an arm, such as bytes of WAL: the cost in the median trial, and the
+    difference from the baseline by blocks."""
 
     what: str = Field(description="The name of the cost, such as `WAL` or `server CPU`.")
     unit: str = Field(description="The unit: `us`, `bytes`, `% of updates`, or empty for a count.")
@@ -151,10 +155,10 @@ class Cost(Record):
     )
     trials: int
     median: float | None = Field(
-        description="The cost for each committed transaction; None for the mean over load points."
+        description="The cost of a committed transaction in the median trial; None for the mean over load points."
     )
     low: float | None = Field(
-        description="The lower end of the interval of the median by order statistics. It needs 6 trials."
+        description="The lower end of the interval of the median, by order statistics; None for fewer than 6 trials."
     )
     high: float | None
     blocks: int = Field(description="The number of blocks on which the difference rests.")
@@ -165,35 +169,35 @@ class Cost(Record):
 
 
 class PlanDifference(Record):
-    """A statement of the load whose plan on an arm differs from the plan on the baseline."""
+    """A statement of the load whose plan on an arm differs from its plan on the baseline."""
 
     statement: str = Field(description="The text of the statement without values, or the name of a query of a suite.")
     arm: str
     baseline: str
     at_baseline: str = Field(
-        description="The first node of the baseline's plan in which the plans differ. If one arm has a plan for "
-        "all values and the other one a plan for the values of each execution, the text begins with "
-        "the kind of plan."
+        description="The first node of the baseline's plan that differs from the arm's plan. If one arm has a plan "
+        "for all values (generic) and the other a plan for the values of each execution (custom), the text begins "
+        "with the kind of plan."
     )
     at_arm: str
 
 
 class CarryOver(Record):
-    """The speed of an arm in slices that follow another arm's slice, relative to its speed among its own slices
-    alone."""
+    """How much another arm's slice changes the speed of an arm in the next slice, compared with the speed that the arm
+    would have if only its own slices followed each other."""
 
     arm: str
-    preceding: str = Field(description="The arm of the slice before.")
+    preceding: str = Field(description="The other arm, whose slice came before.")
     load_point: int
     blocks: int = Field(description="The number of blocks on which the difference rests.")
     difference: Estimate | None = Field(
-        description="The relative difference of the arm's speed by the rule of the study, at the last look. If "
-        "it is negative, the arm is slower after the other arm. None before the first look."
+        description="The relative difference of the arm's speed by the rule of the study, at the last look. If it "
+        "is negative, the arm is slower after a slice of the other arm. None before the first look."
     )
 
 
 class CarryOverShift(Record):
-    """How much carry-over between slices shifts a comparison: its effect on the speed of the arm, relative to its
+    """How much the carry-over between slices shifts a comparison: its effect on the speed of the arm, relative to its
     effect on the speed of the baseline."""
 
     arm: str
@@ -209,18 +213,20 @@ class CarryOverShift(Record):
 
 
 class Criterion(Record):
-    """A row of the table of criteria in a comparison on tasks: the values of both arms, and which arm wins by the
+    """A row of the table of criteria in a study of tasks: the values of both arms, and which arm is better by the
     study's rule."""
 
     what: str = Field(
-        description="The name of the criterion: failures, shortest, longest, mean, median, under 5 s, within 0.1 "
-        "s, 1 s, 10 s."
+        description="The name of the criterion: failures, shortest, longest, mean, median, under 5 s, within 0.1 s, "
+        "1 s, 10 s."
     )
     unit: Literal["s", "tasks"]
     better: Literal["less", "more"]
     arm: str
     baseline: str
-    primary: bool = Field(description="True if it is the primary claim of the study; the others are secondary.")
+    primary: bool = Field(
+        description="True if the criterion is the primary claim of the study; all other criteria are secondary."
+    )
     values: dict[str, float | None] = Field(
         description="The value of the median trial, by arm; for failures the sum over all trials. None if it is "
         "not known."
@@ -231,15 +237,15 @@ class Criterion(Record):
     )
     by: Literal["ratio", "difference"]
     difference: Estimate | None = Field(
-        description="How much better the arm is: for times the relative difference of speeds, for numbers of "
-        "tasks the difference as a share of all tasks. None before the first look."
+        description="By how much the arm is better. For times, it is the relative difference of speeds; for numbers "
+        "of tasks, the difference as a share of all tasks. None before the first look."
     )
     claims: int = Field(description="The number of claims that share the error of each look.")
     blocks: int
 
     @property
     def winner(self) -> str:
-        """Returns the better arm, or in words why there is none."""
+        """Returns the name of the better arm, or the reason why neither arm is better."""
         words = {"equivalent": "no difference", "withheld": "no verdict", "undecided": "undecided"}
         return words.get(self.verdict) or (self.arm if self.verdict == "better" else self.baseline)
 
@@ -247,14 +253,15 @@ class Criterion(Record):
 class MetricClaim(Record):
     """A claim on a metric that the study declares."""
 
-    metric: str = Field(description="The metric, as the study names it: `p99`.")
+    metric: str = Field(description="The name of the metric in the study file, such as `p99`.")
     unit: str = Field(
-        description="The unit of its values, such as `us`, or the one that the study gives; empty for none."
+        description="The unit of the values, such as `us`, or the unit that the study gives to its own metric; "
+        "empty if there is none."
     )
     better: Literal["more", "less"]
     arm: str
     baseline: str
-    primary: bool = Field(description="True if it is the primary claim; the others are secondary.")
+    primary: bool = Field(description="True if this is the primary claim of the study; all other claims are secondary.")
     values: dict[str, float | None] = Field(
         description="The value of the median trial, by arm; empty with several load points. None if it is not known."
     )
@@ -263,16 +270,16 @@ class MetricClaim(Record):
         description="True if the whole interval lies within the margin, whatever the verdict is."
     )
     difference: Estimate | None = Field(
-        description="The relative difference: of speeds for tps, response and time, and of the values for other "
-        "metrics. None before the first look."
+        description="The relative difference: of speeds for the metrics tps, response and time, and of the values "
+        "for other metrics. None before the first look."
     )
     claims: int = Field(description="The number of claims that share the error of each look.")
     blocks: int
-    withheld: str | None = added(None, "The reason for which a secondary claim does not stand.")
+    withheld: str | None = added(None, "The reason why a secondary claim has no verdict.")
 
 
 class CurvePoint(Record):
-    """A percentile of an arm's response times against the baseline's, at a rate."""
+    """The difference between an arm and the baseline in one percentile of the response times, at one rate."""
 
     percentile: str
     arm: str
@@ -287,7 +294,7 @@ class CurvePoint(Record):
 
 
 class StatementClaim(Record):
-    """The statements of one template in a replay: the times that they take on both arms, and whether the arm is
+    """A claim on the statements of one template in a replay: how long they take on both arms, and whether the arm is
     slower."""
 
     template: int = Field(description="The number of the template in the capture.")
@@ -295,8 +302,12 @@ class StatementClaim(Record):
     arm: str
     baseline: str
     statements: int = Field(description="The number of statements in the median trial of both arms.")
-    share: dict[str, float] = Field(description="The share of the time of all statements in the median trial, by arm.")
-    mean_us: dict[str, float] = Field(description="The mean time of a statement in the median trial, by arm.")
+    share: dict[str, float] = Field(
+        description="The template's share of the time of all statements in the median trial, by arm."
+    )
+    mean_us: dict[str, float] = Field(
+        description="The mean time of a statement in the median trial, in microseconds, by arm."
+    )
     verdict: Word
     within_margin: bool = Field(
         description="True if the whole interval lies within the margin, whatever the verdict is."
@@ -309,19 +320,22 @@ class StatementClaim(Record):
 
     @property
     def is_slower(self) -> bool:
-        """True if the arm is slower, and its interval does not lie wholly within the margin."""
+        """True if the arm is slower and the interval of the difference does not lie wholly within the margin."""
         return self.verdict == "worse" and not self.within_margin
 
 
 class FailureClaim(Record):
-    """A claim on whether an arm fails a larger share of its transactions than the baseline. It is the second primary
-    claim on the arm."""
+    """A claim on whether an arm fails a larger share of its transactions than the baseline. For each arm it is the
+    second primary claim, next to the claim on speed."""
 
     arm: str
     baseline: str
-    shares: dict[str, float] = Field(description="The failed transactions as a share of those that ended, by arm.")
+    shares: dict[str, float] = Field(
+        description="The failed transactions as a share of all transactions that ended, by arm."
+    )
     verdict: Word = Field(
-        description="`worse` if the arm fails more, `better` if it fails less, otherwise `undecided`."
+        description="`worse` if the arm fails a larger share, `better` if it fails a smaller one, otherwise "
+        "`undecided`."
     )
     difference: Estimate | None = Field(
         description="The share of the arm minus the share of the baseline in a block; None before the first look."
@@ -331,19 +345,21 @@ class FailureClaim(Record):
 
 
 class QueryClaim(Record):
-    """A claim on one query of a suite, or on the geometric mean over all queries: the times on both arms, and whether
-    they differ."""
+    """A claim on one query of a suite, or on the geometric mean over all queries: how long they take on both arms, and
+    whether the times differ."""
 
     query: str | None = Field(
-        description="The name of the query; None for all queries together, which is the primary claim."
+        description="The name of the query; None for the primary claim, which is about the geometric mean over all "
+        "queries."
     )
     arm: str
     baseline: str
     time_us: dict[str, float | None] = Field(
-        description="The time in the median trial, by arm; None if it is not known of any trial."
+        description="The time in the median trial in microseconds, by arm; None if no trial has a time."
     )
     over_limit: dict[str, int] = Field(
-        description="The number of runs that were cancelled at the limit, over all trials, by arm."
+        description="The number of runs that were cancelled because they exceeded the time limit, over all trials, "
+        "by arm."
     )
     failed: dict[str, int] = Field(description="The number of runs that ended with an error, by arm.")
     verdict: Word
@@ -363,14 +379,14 @@ class QueryClaim(Record):
 
     @property
     def is_slower(self) -> bool:
-        """True if the arm is slower, and its interval does not lie wholly within the margin."""
+        """True if the arm is slower and the interval of the difference does not lie wholly within the margin."""
         return self.verdict == "worse" and not self.within_margin
 
 
 class PlannedLook(Record):
     """A row of the report's table of looks."""
 
-    blocks: int = Field(description="The number of blocks, or of pairs of deployments if these are the unit.")
+    blocks: int = Field(description="The number of blocks, or of pairs of deployments if a claim counts these.")
     alpha: float
     reached: bool
     primary_possible: bool = Field(description="True if this number of blocks can decide a primary claim at all.")
@@ -378,14 +394,15 @@ class PlannedLook(Record):
 
 
 JUDGED_BLOCKS = {"voids", "noisy_blocks"}
-"""The keys that versions which judged blocks by canaries wrote to verdict.json. They are dropped when such a file is
-read."""
+"""Keys that older versions of pgtrial wrote to verdict.json. They are dropped when such a file is read."""
 
 
 class StudyResult(Record):
-    """verdict.json: everything that the report says about the measurements, reproducible from the files bit for bit.
+    """The content of verdict.json: everything that the report says about the measurements. pgtrial computes it again
+    from the study's files with the same result, bit for bit.
 
-    The statistics compute it without `sentences`, `notes`, `withheld`, `findings` and `moved`, which the report adds.
+    The statistics compute everything except `sentences`, `notes`, `withheld`, `findings` and `moved`, which the report
+    adds.
     """
 
     format: int = FORMAT
@@ -406,8 +423,8 @@ class StudyResult(Record):
         description="True if the study declares no difference between the arms (an A/A study)."
     )
     sentences: list[str] = Field([], description="The verdict, with a sentence for each arm except the baseline.")
-    notes: list[str] = Field([], description="Sentences that a reader has to know in addition to the verdict.")
-    withheld: list[str] = Field([], description="The reasons for which the verdict is withheld; empty if it is not.")
+    notes: list[str] = Field([], description="Sentences that a reader needs to know in addition to the verdict.")
+    withheld: list[str] = Field([], description="The reasons why the verdict is withheld; empty if there is a verdict.")
     findings: list[Finding] = Field([], description="The findings of the audit, the most serious one first.")
     primary: list[Claim]
     by_load_point: list[Claim]
@@ -417,26 +434,31 @@ class StudyResult(Record):
         [], "The claims on failures, for each comparison in which a transaction failed."
     )
     failures_lead: list[str] = Field(
-        description="The arms whose failures are so many or so different that the report shows them first."
+        description="The arms that have so many failures, or so different ones, that the report shows the failures "
+        "first."
     )
     failed_trials: list[FailedTrial]
-    steadiness: list[Steadiness] = Field(description="Slow trends in the trials whose regime does not change.")
+    steadiness: list[Steadiness] = Field(
+        description="Slow trends of the speed, in the trials whose regime does not change."
+    )
     regimes: list[CellRegimes] = added(
-        [], "The load points at which a trial did not keep one level; empty if all did, or if no trial was long enough."
+        [],
+        "The load points at which a trial did not keep one level; empty if all trials kept one, or if "
+        "no trial was long enough to tell.",
     )
     looks: list[PlannedLook]
     left: dict[str, int] = added(
         {},
-        "The arms that have left because all their claims were decided, each with the number of blocks after "
-        "which it left.",
+        "The arms that pgtrial has stopped measuring because all their claims were decided, each with "
+        "the number of blocks in which it was measured.",
     )
     deployments: int = added(1, "The number of given servers of one product that each arm names.")
     interruptions: list[Interruption] = added(
-        [], "The trials that a person interrupted. They were run again, and count nowhere else."
+        [], "The interruptions of the study. Their trials were run again and count nowhere else."
     )
     costs: list[Cost] = added([], "The costs of a committed transaction; empty if they are not known.")
     plans: list[PlanDifference] = added([], "The statements of the load whose plans differ between arms.")
-    moved: list[str] = added([], "The costs that differ by a decided amount, in words.")
+    moved: list[str] = added([], "Sentences on the costs for which a difference is decided.")
     carry_over: list[CarryOver] = added(
         [], "The effect of each arm's slices on the next slice, in an interleaved study."
     )
@@ -444,16 +466,18 @@ class StudyResult(Record):
         [], "The effect of carry-over on each comparison, in an interleaved study."
     )
 
-    criteria: list[Criterion] = added([], "The table of criteria, in a study of tasks.")
+    criteria: list[Criterion] = added([], "In a study of tasks, the table of criteria.")
     curve: list[CurvePoint] = added(
-        [], "The percentiles at a rate that have enough transactions. They are a description and have no verdicts."
+        [],
+        "The percentiles of the response time at a rate, as far as there are enough transactions. They "
+        "describe the arms and have no verdicts.",
     )
     metrics: list[MetricClaim] = added([], "The claims on the metrics that the study declares.")
     statements: list[StatementClaim] = added(
-        [], "The claims on statement templates that take a share of the time, in a study of a replay."
+        [], "In a study of a replay, the claims on the statement templates that take a notable share of the time."
     )
     queries: list[QueryClaim] = added(
-        [], "The claim on the geometric mean and then those on each query, in a study of a suite."
+        [], "In a study of a suite, the claim on the geometric mean, followed by the claims on each query."
     )
 
     scaling: list[Scaling] = added([], "The scalability law of each arm, if there are six or more numbers of clients.")
@@ -472,11 +496,11 @@ class StudyResult(Record):
 
     @property
     def exit_status(self) -> int:
-        """Returns the exit status. 0: no regression; 1: an arm is worse than the baseline by more than the margin
-        excludes, or it fails a larger share of its transactions; 2: no verdict.
+        """Returns the exit status. 0: no regression; 1: an arm is worse than the baseline and a loss of the margin or
+        more is not excluded, or the arm fails a larger share of its transactions; 2: no verdict.
 
-        An arm that is worse in one regime counts as worse. A study of one arm alone has 0 if each of its levels has an
-        interval, and 2 if one has none or a finding withholds the result.
+        An arm that is worse in one regime counts as worse. For a study of a single arm, the status is 0 if each of its
+        levels has an interval; it is 2 if a level has none, or if a finding withholds the result.
         """
         if not self.primary:
             stands = not any(finding.severity == "withhold" for finding in self.findings)
@@ -484,5 +508,5 @@ class StudyResult(Record):
         return 1 if any(claim.verdict == "worse" for claim in self.failure_claims) else exit_status_of(self.primary)
 
     def claims(self, arm: str) -> list[Claim]:
-        """Returns one arm's claims per load point, in the order of the load points."""
+        """Returns the claims on one arm at each load point, in the order of the load points."""
         return [claim for claim in self.by_load_point if claim.arm == arm]

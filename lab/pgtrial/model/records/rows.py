@@ -1,4 +1,4 @@
-"""The type for what is known about the rows of a table: how many there are, and digests that do not depend on their
+"""The type for what pgtrial knows about the rows of a table: their number, and digests that do not depend on their
 order."""
 
 from __future__ import annotations
@@ -9,21 +9,25 @@ from pgtrial.model.records import Record, added
 
 
 class TableRows(Record):
-    """The count and the digest of the rows of a table on one server or in one copy of an arm's data. Equal rows have
-    equal digests on all versions of PostgreSQL."""
+    """The number and the digest of a table's rows, on one server or in one copy of an arm's data. Equal rows have equal
+    digests in all versions of PostgreSQL."""
 
     rows: int | None = Field(
         None,
-        description="The number of rows in the table, or the number of rows of a sample that were found; None if "
-        "they were not read.",
+        description="The number of rows in the table or, for a sample, the number of its rows that were found; None "
+        "if the rows were not read.",
     )
-    digest: str | None = Field(None, description="The digest of these rows in any order; None if they were not read.")
-    columns: dict[str, str] = Field({}, description="The digest of each column, if the rows of the arms differ.")
+    digest: str | None = Field(
+        None, description="The digest of the rows that `rows` counts, in any order; None if they were not read."
+    )
+    columns: dict[str, str] = Field({}, description="The digest of each column, only if the rows of the arms differ.")
     sample: int = Field(
         0, description="The number of keys that were looked up in a large table; 0 if all rows were read."
     )
     changed_by_load: bool = Field(
-        False, description="True if the load changes the table on a given server, where the changes of trials stay."
+        False,
+        description="True if the load changes the table, and the table is on a given server, where the changes of "
+        "earlier trials stay.",
     )
     unread: str | None = added(
         None, "The server's message if the rows could not be read; None if they were read, or if the record is older."

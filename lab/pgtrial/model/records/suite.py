@@ -1,4 +1,4 @@
-"""Types for what is stored of suites of queries: the load, and the outcome of each query in a trial."""
+"""Types for what pgtrial stores about suites of queries: the load, and the results of each query in a trial."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pgtrial.model.records.kind import Measure, PointKind
 from pgtrial.model.units import plural
 
 Cache = Literal["warm", "os", "cold"]
-"""The state of the caches when a query starts: `warm` has all its data in memory, `os` only what the kernel's cache
-holds, and `cold` nothing."""
+"""The state of the caches when a query starts: with `warm`, all data that the query reads is in memory as far as it
+fits; with `os`, only the kernel's cache of files has data; with `cold`, all caches are empty."""
 
 
 QUERY_ENDING = ".sql"
 
 
 class SuiteLoad(PointKind, Record):
-    """The suite of a load point."""
+    """The suite of a load point, which is a list of queries that a trial runs one after the other."""
 
     key: ClassVar[str] = "suite"
     called: ClassVar[str] = "the suite"
@@ -35,11 +35,11 @@ class SuiteLoad(PointKind, Record):
     queries: list[str] = Field(description="The names of the queries, in the order of their files.")
     runs: int = Field(description="The number of measured runs of each query in a trial.")
     limit_s: float = Field(
-        description="The time in seconds after which a query is cancelled, and with which it then counts."
+        description="The time in seconds after which pgtrial cancels a query. The query then counts with this time."
     )
     cache: Cache
     data: str | None = Field(
-        description="The name of the generator of the engine that made the data; None for other data."
+        description="The name of the data generator in the load engine that made the data; None for other data."
     )
     unchecked: list[str] = Field(description="The queries whose results are not compared.")
 
@@ -49,7 +49,7 @@ class SuiteLoad(PointKind, Record):
 
     @property
     def label(self) -> str:
-        """Returns the suite's name for reports: `22 queries, 2 runs of each, caches warm`."""
+        """Returns the description of the suite for reports: `22 queries, 2 runs of each, caches warm`."""
         runs = f", {self.runs} runs of each" if self.runs > 1 else ""
         return f"{plural(len(self.queries), 'query')}{runs}, {CACHES[self.cache]}"
 
@@ -86,15 +86,15 @@ CACHES: dict[Cache, str] = {
     "os": "shared buffers empty before each query",
     "cold": "shared buffers and the kernel's cache empty before each query",
 }
-"""The state of the caches in words, for reports."""
+"""The description of each state of the caches, for reports."""
 
 
 class QueryAnswer(Record):
     """The answer that a run of a query returned."""
 
-    rows: int = Field(description="The number of rows of the last statement.")
+    rows: int = Field(description="The number of rows that the last statement of the query returned.")
     rows_hash: str | None = Field(
-        description="A hash of their values, in any order; None if the query returns no rows."
+        description="A hash of the values of these rows, in any order; None if the query returns no rows."
     )
 
 
@@ -103,23 +103,23 @@ class QueryResult(Record):
 
     query: str = Field(description="The name of the query's file, without `.sql`.")
     times_us: list[float] = Field(
-        description="The times of the runs without an error, from sending to the answer, in the order of the runs."
+        description="The times in microseconds of the runs that had no error, from sending the query to its answer, "
+        "in the order of the runs."
     )
-    over_limit: int = added(
-        0, "The number of runs that were cancelled at the limit. They have the limit as their time."
-    )
+    over_limit: int = added(0, "The number of runs that were cancelled at the time limit. Their time is the limit.")
     failures: dict[str, int] = added({}, "The number of runs that ended with an error and have no time, by SQLSTATE.")
-    message: str | None = added(None, "The first error, in the server's words.")
-    answers: list[QueryAnswer] = Field([], description="The different answers that the runs returned.")
+    message: str | None = added(None, "The server's message for the first error.")
+    answers: list[QueryAnswer] = Field([], description="The distinct answers that the runs returned.")
 
     @property
     def is_bound(self) -> bool:
-        """True if a run was cancelled at the limit or failed: the query's time is then at least what `time_us` says."""
+        """True if a run was cancelled at the limit or failed. `time_us` is then only a lower bound of the query's
+        time."""
         return bool(self.over_limit or self.failures)
 
     def time_us(self, limit_s: float) -> float | None:
-        """Returns the geometric mean over the runs, microseconds, where a run with an error counts as the limit; None
-        if no run has a time."""
+        """Returns the geometric mean of the runs' times in microseconds, where a run with an error counts with the
+        limit; None if no run has a time."""
         if not self.times_us:
             return None
         times = [*self.times_us, *[1e6 * limit_s] * sum(self.failures.values())]
@@ -129,15 +129,17 @@ class QueryResult(Record):
 
 
 class SuiteSummary(Record):
-    """The outcome of a suite in one trial."""
+    """The results of a suite in one trial."""
 
     queries: list[QueryResult]
-    limit_s: float = Field(description="The time in seconds after which a query is cancelled, as in the load point.")
+    limit_s: float = Field(
+        description="The time in seconds after which a query is cancelled, as the load point has it."
+    )
 
     @property
     def mean_us(self) -> float | None:
-        """Returns the geometric mean of the queries' times, microseconds, where a failed query counts as the limit;
-        None if all of them failed."""
+        """Returns the geometric mean of the queries' times in microseconds, where a failed query counts with the limit;
+        None if all queries failed."""
         times = [query.time_us(self.limit_s) for query in self.queries]
         if all(time is None for time in times):
             return None

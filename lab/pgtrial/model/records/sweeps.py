@@ -1,4 +1,5 @@
-"""Types for an arm over several numbers of clients or sizes of its data: the scalability law, and cliffs."""
+"""Types for studies of an arm over several numbers of clients or several sizes of its data: the scalability law, and
+cliffs."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pgtrial.model.records.claims import Estimate, Word
 
 
 class Bounds(Record):
-    """A quantity with its 95% interval. None: without limit on that side."""
+    """A quantity with its 95% interval. None stands for infinity: the interval has no limit on that side."""
 
     low: float | None
     value: float | None
@@ -20,22 +21,24 @@ class Law(Record):
     """The universal scalability law of an arm: throughput over clients as g n / (1 + a (n - 1) + b n (n - 1))."""
 
     single: Bounds = Field(description="The parameter g: the tps of one client.")
-    serial: Bounds = Field(description="The parameter a: the share of the work that is done one after the other.")
+    serial: Bounds = Field(description="The parameter a: the share of the work that cannot be done in parallel.")
     mutual: Bounds = Field(
         description="The parameter b: the cost of the coordination between clients. If it is 0, the throughput "
         "does not fall with more clients."
     )
     peak_clients: Bounds = Field(
-        description="The number of clients with the largest throughput; None if the throughput does not fall "
-        "with more clients."
+        description="The number of clients with the largest throughput; `value` is None if the throughput does not "
+        "fall with more clients."
     )
-    highest: Bounds = Field(description="The largest tps within the tested numbers of clients.")
+    highest: Bounds = Field(description="The largest tps of the curve within the tested numbers of clients.")
     tps: list[Bounds] = Field(description="The tps of the curve at each tested number of clients.")
-    misfit: float = Field(description="The root of the mean square distance of the means from the curve, in ln tps.")
-    noise: float = Field(description="The standard deviation of ln tps of a block about the means.")
+    misfit: float = Field(
+        description="The root of the mean square distance between the means of the blocks and the curve, in ln tps."
+    )
+    noise: float = Field(description="The standard deviation of ln tps of single blocks about the means of the blocks.")
     fits: bool = Field(
-        description="True if the blocks do not contradict the law (test at 10%). Otherwise the curve must not be "
-        "trusted. In studies by the rule P8, true if the misfit is at most twice the noise."
+        description="True if the blocks do not contradict the law (by a test at 10%). Otherwise the curve must not "
+        "be trusted. In studies by the rule P8, true if the misfit is at most twice the noise."
     )
 
 
@@ -43,7 +46,9 @@ class Scaling(Record):
     """The throughput of an arm over six or more numbers of clients."""
 
     arm: str
-    load_points: list[int] = Field(description="The indexes of the load points in load_points, by number of clients.")
+    load_points: list[int] = Field(
+        description="The indexes of the load points in load_points, in the order of their numbers of clients."
+    )
     clients: list[int]
     blocks: int = Field(
         description="The number of blocks, or deployments, in which no trial of the arm at these load points failed."
@@ -53,10 +58,13 @@ class Scaling(Record):
         description="The geometric mean of tps at each number of clients; empty if there are no blocks."
     )
     law: Law | None = Field(
-        description="The law of the curve; None if there are too few blocks, the regime changes, or no law comes near."
+        description="The scalability law that fits the values; None if there are too few blocks, if the regime "
+        "changes, or if no such law comes near the values."
     )
     verdict: Word | None = Field(
-        None, description="The verdict on the peak against that of the baseline; None for the baseline itself."
+        None,
+        description="The verdict on the largest throughput compared with that of the baseline; None for the "
+        "baseline itself.",
     )
     difference: Estimate | None = Field(
         None,
@@ -70,10 +78,10 @@ class Cliff(Record):
     """A size of the data beyond which the throughput of an arm falls by 20% or more while the size doubles."""
 
     scale: Bounds
-    change: float = Field(description="The relative change of tps from this size to twice this size.")
+    change: float = Field(description="The relative change of tps from the size of the cliff to twice this size.")
     reads: list[str] | None = Field(
-        description="The kinds of reads per transaction that begin to rise there: `buffers read` or `device "
-        "reads`. Empty if none rises, so that the cause is another one; None if reads are not known."
+        description="The kinds of reads per transaction that begin to rise at the cliff: `buffers read` or `device "
+        "reads`. Empty if neither rises, so that the cliff has another cause; None if reads are not known."
     )
 
 
@@ -81,25 +89,27 @@ class SizeCurve(Record):
     """The throughput of an arm over six or more sizes of its data."""
 
     arm: str
-    load_points: list[int] = Field(description="The indexes of the load points in load_points, by scale.")
+    load_points: list[int] = Field(
+        description="The indexes of the load points in load_points, in the order of their scales."
+    )
     scales: list[int]
     blocks: int = Field(
         description="The number of blocks, or deployments, in which no trial of the arm at these load points failed."
     )
     left_out: int = Field(description="The number of blocks with a failed trial, which the line does not use.")
     line: list[tuple[float, float]] = Field(
-        description="Scale and tps of the broken line at its ends, its knots and the tested sizes; empty if "
-        "there are too few blocks, or if the regime changes."
+        description="Points of the broken line that fits the values, each with its scale and tps: the ends, the "
+        "knots, and the tested sizes. Empty if there are too few blocks, or if the regime changes."
     )
     cliffs: list[Cliff]
     between: list[int] = Field(
-        description="Further scales that would locate the first cliff more precisely, by bisection; empty if "
-        "there are none."
+        description="Further scales whose measurement would locate the first cliff more precisely, by bisection; "
+        "empty if there are none."
     )
     verdict: Word | None = Field(
         None,
-        description="The verdict on the size of the cliff against that of the baseline, where a larger size is "
-        "better; None if one of the two has no cliff.",
+        description="The verdict on the size at the cliff compared with that of the baseline, where a larger size "
+        "is better; None if the arm or the baseline has no cliff.",
     )
     difference: Estimate | None = Field(
         None,

@@ -1,4 +1,4 @@
-"""The tasks of a load point, as they are frozen in the plan."""
+"""The type of a load point's tasks, as the plan stores them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pgtrial.model.units import plural
 
 
 class TaskLoad(PointKind, Record):
-    """The tasks of a load point. All numbers of tasks, connections and rows are per application."""
+    """The tasks of a load point. All numbers of tasks, connections and rows are for one application."""
 
     key: ClassVar[str] = "tasks"
     repeats: ClassVar[bool] = False
@@ -21,13 +21,15 @@ class TaskLoad(PointKind, Record):
     apps: int
     tasks: int
     arrival: str = Field(
-        description="When tasks arrive: `at-once`, or a number of tasks per second, `50` at equal distances or "
-        "`poisson:50` at random."
+        description="When the tasks of an application arrive: `at-once`, or a number of tasks per second, either "
+        "`50` at equal distances or `poisson:50` at random."
     )
-    pool: int = Field(description="The largest number of connections.")
-    pool_timeout_s: float = Field(description="The time in seconds after which a task without a connection has failed.")
+    pool: int = Field(description="The largest number of connections in the pool of an application.")
+    pool_timeout_s: float = Field(
+        description="The time in seconds after which a task that has not got a connection fails."
+    )
     threads_in_table: int
-    rows: int = Field(description="The number of rows of each thread_id in the table.")
+    rows: int = Field(description="The number of rows for each thread_id in the table.")
 
     @property
     def label(self) -> str:

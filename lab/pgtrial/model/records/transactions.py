@@ -1,4 +1,5 @@
-"""A load of transactions for a given time: pgbench's scripts, sysbench's tests, order entry or a pack."""
+"""The kind of a load of transactions that run for a given time: pgbench's scripts, sysbench's tests, order entry or a
+pack."""
 
 from __future__ import annotations
 
@@ -11,12 +12,13 @@ from pgtrial.model.records.kind import Measure, PointKind
 
 @dataclass(frozen=True)
 class Transactions(PointKind):
-    """The transactions of a load point."""
+    """The transactions of a load point, which its clients repeat for a given time."""
 
     key: ClassVar[str] = "transactions"
     clients: int = 1
     rate: float | None = None
-    """The given rate, transactions per second; None for a closed loop."""
+    """The given rate in transactions per second; None if each client starts a transaction as soon as its last one has
+    ended (a closed loop)."""
 
     @property
     def measure(self) -> Measure:

@@ -1,4 +1,4 @@
-"""Types for what is known about a trial: its outcome, tasks, seconds and slices, and the levels that it went
+"""Types for the results of a trial: its outcome, its tasks, seconds and slices, and the levels of speed that it went
 through."""
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """A measured amount: a finite number that is not negative."""
 
 LONGEST_S = 2_000_000
-"""The length of the longest phase that is read, seconds (23 days). Readers take memory for each second, which this
-bounds."""
+"""The longest phase in seconds (23 days) that pgtrial accepts when it reads a trial. It limits the memory that readers
+use, since they store a value for each second."""
 
 
 class Latency(Record):
-    """Latency of one trial's committed transactions, microseconds."""
+    """The latencies of one trial's committed transactions, in microseconds."""
 
     mean: float
     stddev: float
@@ -39,8 +39,8 @@ class Latency(Record):
 
 
 class ServiceTime(Record):
-    """Times of one trial's committed transactions from their actual start, microseconds: the server's part of the
-    response time."""
+    """The times of one trial's committed transactions from their actual start to their end, in microseconds. This is
+    the server's part of the response time."""
 
     p50: float
     p90: float
@@ -50,8 +50,8 @@ class ServiceTime(Record):
 
 
 class Percentiles(Record):
-    """Percentiles of all transactions of one trial, microseconds. Failed transactions count as slower than all
-    committed ones.
+    """Percentiles of the response times of all transactions of one trial, in microseconds. Failed transactions count as
+    slower than all committed transactions.
 
     A percentile is None if it falls on a failed transaction.
     """
@@ -64,7 +64,7 @@ class Percentiles(Record):
 
 
 class Phase(Record):
-    """The engine's measurements of one phase (warm-up or measured part)."""
+    """What the load engine measured in one phase, which is the warm-up or the measured part of a trial."""
 
     duration_s: Amount = Field(
         le=LONGEST_S,
@@ -72,23 +72,23 @@ class Phase(Record):
         "client was active, without the slices of other arms.",
     )
     transactions: Count = Field(description="The number of committed transactions.")
-    failures: dict[str, Count] = Field(description="The number of failed transactions by SQLSTATE or kind.")
+    failures: dict[str, Count] = Field(description="The number of failed transactions by SQLSTATE or kind of failure.")
     tps: Amount = Field(description="The goodput: committed transactions per second of the phase.")
     latency_us: Latency | None = Field(
         description="The latencies of committed transactions; None if nothing was committed."
     )
     service_us: ServiceTime | None = added(
         None,
-        "The time from the actual start to the end, at a rate; latency_us is then the response time. None "
-        "for trials that are older than this field.",
+        "For loads with a rate, the time from the actual start to the end; latency_us is then the "
+        "response time. None for trials that are older than this field.",
     )
     with_failures_us: Percentiles | None = added(
         None,
-        "The percentiles in which failed transactions count too, for the measured part; None if nothing "
-        "failed, or if they are not known.",
+        "For the measured part, the percentiles in which failed transactions count too; None if no "
+        "transaction failed, or if the percentiles are not known.",
     )
     retries: Count | None = added(
-        None, "The number of tries of transactions after the first one; None for trials that are older than this field."
+        None, "The number of times that transactions were tried again; None for trials that are older than this field."
     )
     statement_errors: Count | None = added(
         None,
@@ -98,55 +98,55 @@ class Phase(Record):
 
 
 class TransactionKind(Record):
-    """One of several kinds of transaction in a load. It counts the measured part and the transactions in progress at
-    its end."""
+    """The measurements of one of several kinds of transaction in a load. They include transactions that were in
+    progress at the end of the measured part."""
 
     name: str
     transactions: Count = Field(description="The number of transactions that ended as intended.")
-    failures: dict[str, Count] = Field(description="The number of failed transactions by SQLSTATE or kind.")
+    failures: dict[str, Count] = Field(description="The number of failed transactions by SQLSTATE or kind of failure.")
     latency_us: Latency | None = Field(
         description="The latencies; None if no transaction ended, or if a machine of a fleet has no histogram."
     )
 
 
 class ClientWarning(Record):
-    """A warning of the engine about its own measurement."""
+    """A warning of the load engine that it may have distorted the measurement itself."""
 
     kind: str = Field(description="The kind of the warning: `client-busy`, `schedule-lag` or `output-slow`.")
-    message: str = Field(description="The warning as a sentence.")
+    message: str = Field(description="The text of the warning, as a sentence.")
 
 
 class ClientUse(Record):
-    """The resources that the engine itself used in the measured part."""
+    """The resources that the load engine itself used in the measured part."""
 
     cpu_user_s: Amount
     cpu_system_s: Amount
     busiest_thread_share: float = Field(description="The CPU time of the busiest thread divided by the wall time.")
     cpu_per_transaction_us: float | None = Field(
         None,
-        description="The CPU time of the load threads for each transaction; None if nothing was measured, or if "
-        "the trial is older than the self-check of the engine.",
+        description="The CPU time of the load threads for each transaction, in microseconds; None if nothing was "
+        "measured, or if the trial is older than the self-check of the engine.",
     )
     warnings: list[ClientWarning] = Field(
         [],
-        description="The reasons for which the engine may have been the bottleneck. It is also empty for trials "
-        "that are older than the self-check of the engine.",
+        description="The reasons why the load engine may have been the bottleneck. The list is also empty for "
+        "trials that are older than the self-check of the engine.",
     )
 
 
 class FailureSpan(Record):
-    """The time span in which transactions of a trial failed in one way; engine.jsonl has the failures of each
-    second."""
+    """The first and the last second in which transactions of a trial failed in one way. engine.jsonl has the failures
+    of each second."""
 
     phase: Literal["warmup", "measure"]
     kind: str = Field(description="The SQLSTATE or kind of the failure.")
-    first_s: Count = Field(description="The first second of the phase with such a failure.")
+    first_s: Count = Field(description="The first second of the phase in which a transaction failed in this way.")
     last_s: Count
     failures: Count
 
 
 class TaskTimes(Record):
-    """Times of tasks in one trial, microseconds."""
+    """The times of tasks in one trial, in microseconds."""
 
     mean: float
     min: float
@@ -160,28 +160,28 @@ class TaskTimes(Record):
 
 
 class TaskSummary(Record):
-    """The outcome of a trial's tasks. Times are those of the completed tasks unless a field says otherwise."""
+    """The results of a trial's tasks. Times are those of the completed tasks unless a field says otherwise."""
 
     planned: int
     completed: int
     failed: int
     failures: dict[str, int] = Field(
-        description="The number of failed tasks by SQLSTATE or kind. `pool-timeout` means that a task got no "
-        "connection in time."
+        description="The number of failed tasks by SQLSTATE or kind of failure. `pool-timeout` means that a task "
+        "got no connection in time."
     )
     unfinished: int = Field(
-        description="The number of tasks that neither completed nor failed, because of an interrupt."
+        description="The number of tasks that neither completed nor failed, because the load was interrupted."
     )
     response_us: TaskTimes | None = Field(
-        description="The time from the arrival to the end; None if no task completed."
+        description="The time from a task's arrival to its end; None if no task completed."
     )
-    queue_us: TaskTimes | None = Field(description="The time from the arrival to the connection.")
-    service_us: TaskTimes | None = Field(description="The time from the connection to the end.")
+    queue_us: TaskTimes | None = Field(description="The time from a task's arrival until it got a connection.")
+    service_us: TaskTimes | None = Field(description="The time from a task's getting a connection to its end.")
     timeout_waited_us: TaskTimes | None = Field(
-        description="The waiting time of tasks that got no connection; None if all got one."
+        description="How long the tasks that got no connection waited; None if all tasks got a connection."
     )
     failed_after_us: float | None = Field(
-        description="The mean time from the arrival to the failure; None if no task failed."
+        description="The mean time from a task's arrival to its failure, in microseconds; None if no task failed."
     )
     under_5_s: int = Field(description="The number of tasks that completed in less than five seconds.")
     classes: dict[str, int] = Field(
@@ -191,24 +191,25 @@ class TaskSummary(Record):
 
     @property
     def mean_us(self) -> float | None:
-        """Returns the mean response time of all tasks, microseconds, where a failed task counts with the time until it
-        failed; None if no task ended."""
+        """Returns the mean response time of all tasks in microseconds, where a failed task counts with the time until
+        it failed; None if no task ended."""
         done = self.response_us.mean * self.completed if self.response_us else 0.0
         lost = self.failed_after_us * self.failed if self.failed_after_us is not None else 0.0
         ended = self.completed + self.failed
         return (done + lost) / ended if ended else None
 
     def within(self, limit: Literal["0.1_s", "1_s", "10_s"]) -> int:
-        """Returns the number of tasks that were completed within the limit."""
+        """Returns the number of tasks that were completed within a time limit."""
         names = ("up_to_0.1_s", "up_to_1_s", "up_to_10_s")
         return sum(self.classes[name] for name in names[: names.index(f"up_to_{limit}") + 1])
 
 
 class JobSummary(Record):
-    """The effects of a job on its server. The time of the job is the latency of the measured part."""
+    """What a job did to its server. The time of the job itself is the latency in the trial's measured part."""
 
     wal_bytes: Amount | None = Field(
-        description="The WAL that was written during the job; None if the role is not allowed to ask for it."
+        description="The bytes of WAL that were written during the job; None if the role is not allowed to ask the "
+        "server for them."
     )
     size_before_bytes: Amount = Field(description="The size of the database on disk before the job.")
     size_bytes: Amount | None = Field(
@@ -221,46 +222,50 @@ class JobSummary(Record):
     )
     beside: Phase | None = added(
         None,
-        "The measurements of the load beside the job, from the start of the job until the load has caught "
-        "up; None if there was no such load, or if it did not catch up.",
+        "The measurements of the load that ran at the same time as the job, from the start of the job "
+        "until this load has caught up; None if there was no such load, or if it did not catch up.",
     )
 
 
 class Probe(Record):
-    """One open-loop run of a search for the capacity, at a rate of its own."""
+    """One run of the load at one rate, in a search for the capacity. Transactions start at their scheduled times (an
+    open loop)."""
 
-    rate: float = Field(description="The intended rate, in transactions per second.")
+    rate: float = Field(description="The rate that the search chose, in transactions per second.")
     duration_s: Amount = Field(description="The length of the part that counts, in seconds.")
     tps: Amount = Field(description="The committed transactions per second.")
     transactions: Amount = Field(
-        description="The number of transactions that committed or failed, or that had waited longer than the "
-        "limit at the end."
+        description="The number of transactions that committed or failed, or that had waited longer than the limit "
+        "when the probe ended."
     )
     slower: Amount = Field(
-        description="The number of transactions that took longer than the limit from their scheduled start, "
-        "including those that failed or still waited."
+        description="The number of transactions that took longer than the limit, counted from their scheduled "
+        "start. It includes transactions that failed or still waited when the probe ended."
     )
     failed: Count
     waiting: Count = Field(
-        description="The number of transactions at the end whose scheduled start had passed and that no client "
-        "had begun."
+        description="The number of transactions whose scheduled start had passed when the probe ended, and that no "
+        "client had begun."
     )
     at_percentile_us: float | None = Field(
-        description="The response time at the percentile of the promise; None if the transaction at this place "
-        "has no response time."
+        description="The response time in microseconds at the percentile of the promise; None if the transaction at "
+        "this percentile has no response time."
     )
-    lag_p99_us: float | None = Field(description="The 99th percentile of the delay between scheduled and actual start.")
+    lag_p99_us: float | None = Field(
+        description="The 99th percentile of the delay between the scheduled and the actual start, in microseconds."
+    )
     kept: bool = Field(description="True if the promise was kept.")
 
 
 PLAN_NODE = re.compile(r"\S|\s*->")
-"""Matches the start of a line of EXPLAIN that names a plan node. The other lines are details of the node above them."""
+"""Matches the start of a line in the output of EXPLAIN that names a plan node. Lines that it does not match are details
+of the node above them."""
 
 
 class LoadStatement(Record):
     """A statement that a load sends, and its plan on the arm's server after the load."""
 
-    text: str = Field(description="The text as it was sent, with its values or with `$1`.")
+    text: str = Field(description="The text as the load sent it, with its values or with `$1`.")
     plan: list[str] = Field(
         [],
         description="The lines of EXPLAIN, without costs, for the plan that the server uses, or for the generic "
@@ -268,33 +273,36 @@ class LoadStatement(Record):
     )
     chosen: Literal["literals", "custom", "generic", "unknown"] | None = added(
         None,
-        "The way in which the server plans the statement: with the values in its text; for the values of "
-        "each execution (custom plan); once for all values (generic plan); or unknown, if the values of its "
-        "parameters are not known. None if the trial is older than this field, and the plan is the generic "
-        "one for NULLs.",
+        "How the server plans the statement. `literals`: with the values in its text. `custom`: for the "
+        "values of each execution. `generic`: once for all values. `unknown`: the values of its parameters are not "
+        "known. None if the trial is older than this field; the plan is then the generic one for NULLs.",
     )
     hides_statements: bool = added(
         False,
         "True if the statement calls functions or fires triggers, whose statements have plans that EXPLAIN "
         "does not show.",
     )
-    not_chosen: list[str] = added([], "The plan of the other kind, if `chosen` is a custom or a generic plan.")
+    not_chosen: list[str] = added(
+        [], "The plan of the kind that the server did not choose, if `chosen` is `custom` or `generic`."
+    )
     planning_ms: float | None = added(
         None,
-        "The shortest time in which the server made a custom plan of the statement after the load; None if "
-        "it made none.",
+        "The shortest time in milliseconds in which the server made a custom plan of the statement "
+        "after the load; None if the server made no custom plan.",
     )
 
 
 class StatementRows(Record):
-    """The calls and rows of a statement of the load, warm-up included, by the server's pg_stat_statements."""
+    """How often a statement of the load ran and how many rows it processed, warm-up included, according to the server's
+    pg_stat_statements."""
 
     calls: Count
-    rows: Count = Field(description="The number of rows that the statement returned or changed in all calls together.")
+    rows: Count = Field(description="The number of rows that all calls of the statement together returned or changed.")
 
 
 class Trial(Record):
-    """trial.json: the outcome of one trial. A failed trial is kept, and counts as the worst possible rank."""
+    """The content of trial.json: the results of one trial. A failed trial is kept too, and counts with the worst
+    possible rank."""
 
     format: int = FORMAT
     index: int
@@ -306,41 +314,42 @@ class Trial(Record):
     layout: DrawnLayout = None
     status: Literal["completed", "failed"]
     reason: str | None = Field(
-        None, description="The reason for which the trial failed, as a sentence; None if it did not fail."
+        None, description="The reason why the trial failed, as a sentence; None if it did not fail."
     )
     started: Moment
     ended: Moment = Field(
-        description="The time of the end by the clock as it was at the start, even if the clock was set in between."
+        description="The time of the end. If the clock was set during the trial, the time is by the clock as it was "
+        "at the start."
     )
     phases_s: dict[str, float] = Field(
-        description="The wall time in seconds of restore, start, statistics, warm, load, collect and stop; for a "
-        "pack also of check and measure."
+        description="The wall time in seconds of each step of the trial: restore, start, statistics, warm, load, "
+        "collect and stop; for a pack also check and measure."
     )
     checkpoint_s: float | None = Field(
-        None, description="The time that the CHECKPOINT in the middle of the warm-up took, in seconds."
+        None, description="The duration of the CHECKPOINT in the middle of the warm-up, in seconds."
     )
     warmup: Phase | None = None
     measured: Phase | None = None
     capacity: float | None = added(
         None,
-        "The highest rate that keeps the promise, in transactions per second, in a study of capacity. "
-        "`measured` is the probe that is nearest to it.",
+        "In a study of capacity, the highest rate that keeps the promise, in transactions per second. "
+        "`measured` then has the probe whose rate is nearest to it.",
     )
-    probes: list[Probe] = added([], "The probes in the order of time, in a study of capacity.")
-    tasks: TaskSummary | None = added(None, "The outcome of the tasks, if the workload is app-tasks.")
+    probes: list[Probe] = added([], "In a study of capacity, the probes in the order of time.")
+    tasks: TaskSummary | None = added(None, "The results of the tasks, if the workload is app-tasks.")
     kinds: list[TransactionKind] = added(
         [], "The measurements of each kind of transaction, if the workload is order-entry."
     )
-    replay: ReplaySummary | None = added(None, "The outcome of the statements of a replay.")
-    job: JobSummary | None = added(None, "The outcome of a job.")
-    suite: SuiteSummary | None = added(None, "The outcome of the queries of a suite.")
+    replay: ReplaySummary | None = added(None, "The results of the statements of a replay.")
+    job: JobSummary | None = added(None, "What a job did to its server.")
+    suite: SuiteSummary | None = added(None, "The results of the queries of a suite.")
     own_metrics: dict[str, float] = added({}, "The values of the metrics that the study itself defines, by name.")
     quality: float | None = added(
         None, "The number that measure.sql of a pack returned after the load, such as the recall."
     )
     table_created_s: float | None = added(
         None,
-        "The time that it took to make the table of the workload, once for all trials on the same data, in seconds.",
+        "The time in seconds for making the table of the workload, which all trials on the same data share.",
     )
     aborted_clients: Count = 0
     client: ClientUse | None = None
@@ -352,30 +361,31 @@ class Trial(Record):
     )
     shared_deltas: dict[str, dict[str, Amount]] = added(
         {},
-        "The changes of counters, like server_deltas, for all arms together if they are sessions of one "
-        "server. They are in the trial of the arm that began first.",
+        "The changes of counters, like server_deltas, for all arms together, if the arms are sessions "
+        "of one server. Only the trial of the arm that began first has them.",
     )
     statements: dict[str, LoadStatement] = added(
-        {}, "The statements of the load by their text without values, in the trials of the first block."
+        {}, "In the trials of the first block, the statements of the load. The keys are their texts without values."
     )
     plan_nodes: dict[str, list[str]] = added(
         {},
-        "The nodes of the plan of each statement in this trial, by the key in `statements`, if the planner's "
-        "statistics were drawn for the trial.",
+        "The plan nodes of each statement in this trial, with the keys of `statements`, if the "
+        "planner's statistics were drawn for each trial.",
     )
     statements_left_out: bool = added(
         False,
-        "True if the load sends further statements, or may do so, because they are many or were found by a short run.",
+        "True if `statements` does not have all statements of the load, or may not have all, because "
+        "there are many or because a short run was used to find them.",
     )
     statement_rows: dict[str, StatementRows] = added(
         {},
-        "Calls and rows of the statements that took longest, by the first 100 characters of their texts "
-        "without values, on servers with pg_stat_statements.",
+        "The calls and rows of the statements that took the most time, on servers with "
+        "pg_stat_statements. The keys are the first 100 characters of their texts without values.",
     )
     sessions_seen: Count = added(
         0,
-        "The number of times at which the last statement of a session of the load was read; 0 if the "
-        "statements are those of the scripts.",
+        "How many times pgtrial read the last statement of a session of the load, in order to find the "
+        "statements; 0 if the statements are those of the scripts.",
     )
     relations_before: dict[str, dict[str, float]] = Field(
         {}, description="The values of `relations` before the load; empty for trials that are older than this record."
@@ -383,40 +393,40 @@ class Trial(Record):
     relations: dict[str, dict[str, float]] = Field(
         {},
         description="The tables after the run. Each has bytes_table, bytes_indexes, live_tuples, dead_tuples and "
-        "toast_tables, which is the number of tables of this name that have a TOAST table.",
+        "toast_tables, which is the number of tables with this name that have a TOAST table.",
     )
     huge_pages: dict[str, dict[str, int]] = added(
-        {}, "The kernel's counters `before`, `during` and `after` the trial, for an arm with huge pages."
+        {}, "For an arm with huge pages, the kernel's counters `before`, `during` and `after` the trial."
     )
     round_trip_us: float | None = added(
-        None, "The median of 20 round trips (SELECT 1) before the load; None for trials that are older than this field."
+        None,
+        "The median time of 20 round trips (SELECT 1) before the load, in microseconds; None for trials "
+        "that are older than this field.",
     )
     start_failures: list[str] = added(
         [],
-        "The server's messages for each attempt at which it did not start. If there is one, the second "
-        "attempt succeeded; if there are two, the trial has failed.",
+        "The server's messages for each attempt to start it that failed. With one entry, the second "
+        "attempt succeeded; with two, the trial has failed.",
     )
     not_permitted: list[str] = added(
-        [], "The actions that the arm's server did not permit to pgtrial, and that the trial left out."
+        [], "The actions of pgtrial that the arm's server did not permit, and that the trial therefore left out."
     )
     notes: list[str] = Field(
-        [], description="Sentences that a reader should know, such as one on a checkpoint in the measured part."
+        [], description="Sentences that a reader needs to know, for example that a checkpoint ran in the measured part."
     )
-    machines: list[MachineShare] = added([], "The share of each machine, if a fleet made the load.")
+    machines: list[MachineShare] = added([], "The share of each machine in the load, if a fleet made the load.")
     program: str | None = added(None, "The name and version that the arm's client program reports: `psycopg 3.2.1`.")
-    failure_spans: list[FailureSpan] = added(
-        [], "The times at which transactions failed, by kind, in the order of time."
-    )
+    failure_spans: list[FailureSpan] = added([], "When transactions failed, by kind of failure, in the order of time.")
     server_log_tail: list[str] = added(
         [],
-        "The last lines of the server's log during the load about PANIC, FATAL and processes that ended. "
-        "They contain no statements.",
+        "The last lines that the server logged during the load about PANIC, FATAL and processes that "
+        "ended. The lines contain no statements.",
     )
 
     @property
     def served(self) -> Phase | None:
-        """Returns the measured part of the load whose response times are compared. For a job, that is the load that
-        runs at the same time."""
+        """Returns the measured part of the load whose response times are compared. In a trial of a job, this is the
+        load that runs at the same time as the job."""
         if self.load_point.kind.is_watched_beside:
             return self.job.beside if self.job is not None else None
         return self.measured
@@ -428,33 +438,34 @@ class Trial(Record):
 
 
 class SliceRow(Record):
-    """One row of slices.parquet: one slice of an interleaved trial. Times in seconds since the start of the load.
+    """One row of slices.parquet: one slice of an interleaved trial. Times are in seconds since the start of the load.
 
-    The start is the same for all trials that alternate.
+    The start of the load is the same for all trials that alternate.
     """
 
     phase: Literal["warmup", "measure"]
     round: int = Field(
-        description="The number of the round, counted from 0 at the start of the load. Each arm has one slice in it."
+        description="The number of the round, counted from 0 at the start of the load. Each arm has one slice in a "
+        "round."
     )
     planned_begin_s: float
     planned_end_s: float
     begin_s: float | None = Field(
-        description="The time at which the first client became active; None if no client did."
+        description="The time at which the first client became active; None if no client became active."
     )
     end_s: float | None = Field(
-        description="The time at which the last client stopped being active. It includes transactions that took "
-        "longer than the slice."
+        description="The time at which the last client stopped being active. It may be later than planned, since "
+        "clients finish their transactions."
     )
-    client_s: float = Field(description="The sum over all clients of the time for which they were active, in seconds.")
+    client_s: float = Field(description="The sum over all clients of the time for which each was active, in seconds.")
     transactions: int
     failures: int
     mean_us: float | None
 
 
 class TimelineRow(Record):
-    """One row of timeline.parquet: one second of one phase. In interleaved trials these are seconds of the arm's own
-    time."""
+    """One row of timeline.parquet: one second of one phase. In interleaved trials only the time in the arm's own slices
+    counts."""
 
     phase: Literal["warmup", "measure"]
     second: int
@@ -468,22 +479,23 @@ class TimelineRow(Record):
 
 
 Shape = Literal["flat", "warm-up", "slow-down", "collapse", "recovery", "cyclic", "no steady state"]
-"""The class of a trial's timeline. Only `flat` timelines keep one level from start to end."""
+"""The shape of a trial's timeline. Only a `flat` timeline keeps one level from start to end."""
 
 
 class Segment(Record):
-    """A part of a trial in which it kept one level. Seconds count from the start of the measured part."""
+    """A part of a trial in which the speed kept one level. Seconds count from the start of the measured part."""
 
     start_s: int
     end_s: int
-    tps: float = Field(description="The median tps of the seconds.")
+    tps: float = Field(description="The median tps of the seconds of this part.")
     committed: int = Field(
-        description="The number of transactions committed up to the end, which is the work done when the level changed."
+        description="The number of transactions that were committed from the start of the measured part to the end "
+        "of this segment."
     )
 
 
 class Regime(Record):
-    """The levels that one trial went through."""
+    """The levels of speed that one trial went through."""
 
     shape: Shape
     settled: bool = Field(description="True if the trial kept its last level.")
@@ -491,7 +503,7 @@ class Regime(Record):
 
 
 class TrialRegime(Record):
-    """A trial that did not keep one level."""
+    """A trial whose speed did not keep one level."""
 
     index: int
     block: int

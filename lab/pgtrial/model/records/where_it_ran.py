@@ -1,5 +1,5 @@
-"""Types for the machines on which each piece of a study is to run, and on which it ran. Clock offsets and round trips
-are in microseconds."""
+"""Types for the machines on which the pieces of a study should run, and on which they ran. Clock offsets and round
+trips are in microseconds."""
 
 from __future__ import annotations
 
@@ -11,24 +11,31 @@ from pgtrial.model.records import Record, added
 
 
 class ServerHost(Record):
-    """The host of a server as the study names it. No name is resolved and no host is contacted to find it out."""
+    """The host of a server, as the study file names it. pgtrial resolves no name and contacts no host to fill in this
+    record."""
 
     label: str = Field(
-        description="The name of the host: `this machine`, `user@host` for ssh, or the name of a given server."
+        description="The name of the host: `this machine`, `user@host` for a host that is reached by ssh, or the "
+        "name of a given server."
     )
-    by: Literal["this machine", "ssh", "dsn"] = Field(description="The way by which pgtrial got the server.")
+    by: Literal["this machine", "ssh", "dsn"] = Field(
+        description="How pgtrial got the server: it makes the server on this machine or by ssh, or a connection "
+        "string (`dsn`) names it."
+    )
     address: str | None = Field(
         None,
-        description="The address at which the load reaches the server, as far as the study file has it; for a "
-        "socket its directory.",
+        description="The address at which the load reaches the server, if the study file has it; for a Unix socket "
+        "its directory.",
     )
-    data: str | None = Field(None, description="With ssh: the folder on the host that holds everything of pgtrial.")
-    looked_at: str | None = added(None, "The login by which the host of a given server is read. Nothing is made there.")
+    data: str | None = Field(None, description="With ssh: the folder on the host in which pgtrial keeps everything.")
+    looked_at: str | None = added(
+        None, "The login with which pgtrial reads the host of a given server. It makes nothing there."
+    )
 
 
 class MachineShare(Record):
-    """The share of one machine of a fleet in a trial's load. Values are None if the machine was lost before it reported
-    them."""
+    """The share of one machine of a fleet in the load of a trial. Values are None if the machine was lost before it
+    reported them."""
 
     machine: str
     address: str = Field(description="The address at which the fleet reaches the machine.")
@@ -49,9 +56,11 @@ class MachineShare(Record):
         None, description="The CPU time of the busiest thread divided by the wall time."
     )
     lag_p99_us: float | None = Field(
-        None, description="With a rate: the 99th percentile of the delay from scheduled to actual start."
+        None,
+        description="For loads with a rate: the 99th percentile of the delay from the scheduled to the actual start "
+        "of a transaction.",
     )
-    status: int | None = Field(None, description="The exit status of the engine on the machine.")
+    status: int | None = Field(None, description="The exit status of the load engine on the machine.")
     began_at: float | None = Field(
         None, description="The time at which the first phase began, in Unix seconds of the machine's own clock."
     )
@@ -61,28 +70,29 @@ class MachineShare(Record):
     offset_error_us: float = Field(description="The possible error of the offset, which is half a round trip.")
     start_skew_us: float | None = Field(
         None,
-        description="The delay from the planned common start to the start of the machine, by the clock of "
-        "pgtrial's machine.",
+        description="The delay of the machine's start after the planned common start, by the clock of pgtrial's "
+        "machine.",
     )
 
 
 class ServerPlace(Record):
-    """The host of an arm's server, and the network path from the lab to it. None means that a value is not known."""
+    """The host of an arm's server, and the network path to it from the machine of pgtrial. None means that a value is
+    not known."""
 
     arm: str
     host: str = Field(description="The host, as the study names it. Several deployments are separated by commas.")
     by: Literal["this machine", "ssh", "dsn"]
     address: str | None
-    looked_at: str | None = added(None, "The login by which the host of a given server was read.")
-    system: str | None = Field(description="The distribution and the kernel.")
-    with_lab: bool | None = Field(description="True if it is the machine of pgtrial itself.")
+    looked_at: str | None = added(None, "The login with which pgtrial read the host of a given server.")
+    system: str | None = Field(description="The distribution and the kernel of the host.")
+    with_lab: bool | None = Field(description="True if the host is the machine on which pgtrial runs.")
     path: str | None = Field(description="The kind of network path: unix socket, loopback, own address or network.")
-    interface: str | None = Field(description="The network device of pgtrial's machine on the route.")
+    interface: str | None = Field(description="The network device of pgtrial's machine on the route to the host.")
     mtu: int | None
     tls: str | None
     trials: int = Field(description="The number of trials before which the round trip was measured.")
     round_trip_us: float | None = Field(
-        description="The round trip of a SELECT 1: the median over these trials, of the median in each."
+        description="The time of a SELECT 1: the median over these trials of each trial's median."
     )
     round_trip_lowest_us: float | None
     round_trip_highest_us: float | None
@@ -96,8 +106,8 @@ class ServerPlace(Record):
 
 
 class MachinePart(Record):
-    """The part of one machine of the fleet in the load, over all trials in which it took part. None means that a value
-    is not known."""
+    """What one machine of the fleet did for the load, over all trials in which it took part. None means that a value is
+    not known."""
 
     machine: str
     address: str | None
@@ -106,11 +116,11 @@ class MachinePart(Record):
     lost: int = Field(description="The number of trials in which the machine was lost.")
     clients: int | None = Field(description="The largest number of clients at one time.")
     transactions: int
-    share: float | None = Field(description="The share of all transactions of these trials.")
-    tps: float | None = Field(description="The tps of the median trial. Different load points are mixed.")
+    share: float | None = Field(description="The machine's share of all transactions of these trials.")
+    tps: float | None = Field(description="The tps of the median trial. Trials of different load points are mixed.")
     speed: float | None = Field(
-        description="The transactions per second and client, divided by those of the median machine of the "
-        "trial: the median over the trials. None if the machine was alone."
+        description="The transactions per second and client, divided by those of the median machine of the same "
+        "trial; the median over the trials. None if the machine was alone."
     )
     slower_by: float | None = Field(
         description="For a slow machine, the share by which its speed is below the median of the other machines; "
@@ -121,11 +131,12 @@ class MachinePart(Record):
         description="The CPU time of the busiest thread divided by the wall time, in the trial in which it was highest."
     )
     lag_p99_us: float | None = Field(
-        description="The 99th percentile of the delay from scheduled to actual start, in the trial in which it "
-        "was highest; None without a rate."
+        description="The 99th percentile of the delay from the scheduled to the actual start of a transaction, in "
+        "the trial in which it was highest; None without a rate."
     )
     start_skew_us: float | None = Field(
-        description="The delay of the start after the planned time, in the trial in which it differed most from zero."
+        description="The delay of the machine's start after the planned common start, in the trial in which the "
+        "delay differed most from zero."
     )
     clock_offset_us: float | None = Field(
         description="The difference of the machine's clock from that of pgtrial's machine: the median over the trials."
@@ -134,30 +145,30 @@ class MachinePart(Record):
 
 
 class MachineWay(Record):
-    """The network path from one machine of the fleet to one arm's server, measured by TCP connects before the
+    """The network path from one machine of the fleet to one arm's server. It was measured by TCP connects before the
     trials."""
 
     machine: str
     arm: str
     trials: int = Field(description="The number of trials before which the path was measured.")
-    round_trip_us: float = Field(description="The round trip: the median over these trials, of the median in each.")
+    round_trip_us: float = Field(
+        description="The time of a TCP connect: the median over these trials of each trial's median."
+    )
     round_trip_lowest_us: float
     round_trip_highest_us: float
 
 
 class WhereItRan(Record):
-    """The machines on which a study ran and what each of them did, if there is more than one."""
+    """The machines on which a study ran and what each of them did. It is recorded if there is more than one machine."""
 
-    lab: str | None = Field(description="The system of pgtrial's machine; None if it is not known.")
-    load: Literal["lab", "fleet"] = Field(
-        description="The maker of the load: pgtrial's own machine (`lab`) or a `fleet`."
-    )
+    lab: str | None = Field(description="The operating system of pgtrial's machine; None if it is not known.")
+    load: Literal["lab", "fleet"] = Field(description="What made the load: pgtrial's own machine (`lab`) or a `fleet`.")
     servers: list[ServerPlace]
     machines: list[MachinePart] = Field(
         [], description="The machines of the fleet, in the order in which they first took part."
     )
     ways: list[MachineWay] = added(
         [],
-        "The network path from each machine of the fleet to each server; empty if clients used Unix sockets, "
-        "or if it is not known.",
+        "The network path from each machine of the fleet to each server; empty if clients used Unix "
+        "sockets, or if the paths are not known.",
     )
