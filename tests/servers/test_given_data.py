@@ -59,7 +59,9 @@ def test_tables_of_somebody_else_are_used_but_never_replaced(given, workspace, t
         connection.execute("UPDATE pgbench_accounts SET filler = 'precious' WHERE aid = 1")
     checked(spec_of(dsn_of(given)), workspace).prepare(PgbenchTables(1), silent)
     arms = {name: {"dsn": dsn_of(given), "storage_limit": "60MB"} for name in "AB"}
-    with pytest.raises(StudyError, match=r"scale 1 is there, and the WAL of its load does not fit: .* = 60 MB"):
+    with pytest.raises(
+        StudyError, match=r"scale 1 is loaded, but the WAL of the load does not fit on the server: .* = 60 MB"
+    ):
         checked(StudySpec.model_validate({"load": {"scale": 1, "clients": 2}, "arms": arms}), workspace)
     spec = spec_of(dsn_of(given), scale=2)
     arm = arm_of(spec, workspace)

@@ -56,7 +56,7 @@ def test_what_a_role_may_not_do_is_one_sentence_before_anything_is_loaded(given,
         connection.execute("ALTER ROLE kim SET default_transaction_read_only = on")
     for role, words in (
         ("bob", "the role bob may not create tables in the schema public of the database postgres; grant it"),
-        ("eve", "no schema of the search path of eve exists"),
+        ("eve", "no schema in the search path of eve exists"),
         ("kim", "default_transaction_read_only is on for the role kim"),
     ):
         with pytest.raises(StudyError, match=words):

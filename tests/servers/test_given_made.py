@@ -200,7 +200,7 @@ class TestWhatIsGone:
         execute(given, "ALTER ROLE bob NOLOGIN")
         _, [told] = data_journal(state).undo()
         assert 'role "bob" is not permitted to log in' in told
-        assert "(and PGUSER, if the role is gone)" in told
+        assert "(and PGUSER, if the role no longer exists)" in told
         monkeypatch.setenv("PGUSER", "postgres")
         assert data_journal(state).undo()[1] == []
         with replace(given.target, dbname="theirs").connect_as_user() as session:

@@ -117,8 +117,8 @@ def test_an_absent_database_is_told(given, workspace):
 @pytest.mark.parametrize(
     ("dsn", "words"),
     [
-        ("hst=x passwort=geheim", "the dsn is no connection string"),
-        ("host=x password=very geheim", "the dsn is no connection string"),
+        ("hst=x passwort=geheim", "the dsn is not a connection string"),
+        ("host=x password=very geheim", "the dsn is not a connection string"),
         ("postgresql://ann:with@geheim:x@127.0.0.1/db", "more than one @"),
     ],
 )
@@ -159,4 +159,6 @@ def test_a_version_that_is_too_old_is_named(workspace):
         dsn = f"host={ADDRESS} port={server.port} user=a dbname=a sslmode=disable gssencmode=disable"
         with pytest.raises(StudyError) as error:
             checked(spec_of(dsn), workspace)
-    assert str(error.value) == ("arms.A: the server is PostgreSQL 9.5.25, and pgtrial needs 9.6 or later; name another")
+    assert str(error.value) == (
+        "arms.A: the server is PostgreSQL 9.5.25, but pgtrial needs 9.6 or later; name another server"
+    )

@@ -1,6 +1,6 @@
-"""One PostgreSQL cluster that pgtrial makes, on any machine: initdb, configuration, start, access, and stop.
+"""A PostgreSQL cluster that pgtrial makes on any machine: its initdb, configuration, start, access and stop.
 
-The settings that the lab itself makes are the same in every cluster. All of them are in this module.
+pgtrial itself sets some settings, the same in every cluster. All of them are in this module.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from pgtrial.servers.postmaster import DATABASE, OWNER, SUPERUSER, Child, Hosted
 from pgtrial.servers.room import Room
 
 _INITDB = ("--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "-N")
-"""The options of initdb. C is the one locale that every host has, the same on all; the study's own initdb options come
-later and take precedence. -N is --no-sync, whose long name is another one before PostgreSQL 10."""
+"""The options of initdb. The locale is C, since it is the only locale that exists on every host and sorts the same on
+all of them. The study's own initdb options come later and take precedence. -N is --no-sync; the short option is used
+because the long one had another name before PostgreSQL 10."""
 
 
 @dataclass
 class Cluster:
-    """A data directory with the server that serves it. `settings` come after the lab's own."""
+    """A data directory and the server that runs on it. `settings` take precedence over the lab's own settings."""
 
     room: Room
     server: ServerBinaries
@@ -38,41 +39,44 @@ class Cluster:
     socket_directory: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     access: Access | None = None
-    """How clients reach the server over TCP, with a new password at each start; None: only by the private socket."""
+    """The addresses by which clients reach the server over TCP, with a new password at each start. With None, the
+    server is reached only by its private Unix socket."""
     launcher: tuple[str, ...] = ()
-    """The words in front of the server's command, such as `taskset -c 0-3`."""
+    """The words that precede the server's command, such as `taskset -c 0-3`."""
     _password: str | None = field(default=None, init=False, repr=False)
     _owner_password: str | None = field(default=None, init=False, repr=False)
     _postmaster: Postmaster | None = field(default=None, init=False, repr=False)
 
     @property
     def port(self) -> int:
-        """The server's port, which is also in the socket's name."""
+        """The server's port, which is also part of the name of its Unix socket."""
         port = None if self.access is None else self.access.port
         return port or int(self.settings.get("port", 5432))
 
     @property
     def target(self) -> Target:
-        """The server's address for its superuser."""
+        """The server's address, for connections as the superuser."""
         host = str(self.socket_directory) if self.access is None else self.access.address
         programs = self.server.bin if self.room.machine is LOCAL else None
         return Target(host, self.port, SUPERUSER, DATABASE, self._password, {"sslmode": "disable"}, programs=programs)
 
     @property
     def served(self) -> Target:
-        """The server's address for trials. It names the superuser, and the role that owns the data and runs the
+        """The server's address for trials. It has both the superuser, and the role that owns the data and runs the
         load."""
         return replace(self.target, owner=OWNER, owner_password=self._owner_password)
 
     def start(self, log: Path) -> None:
-        """Starts the server, appends its log to `log` on this machine, and waits until it accepts connections.
+        """Starts the server, appends its log to the file `log` on this machine, and waits until the server accepts
+        connections.
 
-        Raises ArmError with the server's own message, or saying that it runs and cannot be reached. No server is left
-        then.
+        Raises ArmError with the server's own message if it does not start, or with a message that the server runs but
+        clients cannot reach it. In both cases no server process is left.
         """
         with ExitStack() as stack:
             if self.access is not None and not self.access.port:
-                # any port will do: a free one of the loopback address is reserved meanwhile
+                # no port is prescribed: a free port of the loopback address stays reserved until the server listens on
+                # it
                 port = stack.enter_context(reserved_port())
                 self.access = replace(self.access, port=int(self.settings.get("port", port)))
             self._configure(self._listening())
@@ -91,7 +95,8 @@ class Cluster:
             postmaster.fetch_log(log)
 
     def stop(self, *, immediate: bool = False) -> None:
-        """Stops the server: fast (its data stays clean), or immediate (its data is thrown away next). Never hangs."""
+        """Stops the server. The mode is fast, which leaves a cleanly shut down cluster, or with `immediate` it is
+        immediate, for data that is removed afterwards. Kills the server if it does not stop in time."""
         postmaster, self._postmaster = self._postmaster, None
         self._password = self._owner_password = None
         if postmaster is not None:
@@ -100,7 +105,7 @@ class Cluster:
     def restart(self, log: Path, between: Callable[[], None]) -> None:
         """Stops the server, calls `between`, and starts the server again with the same data, address and password.
 
-        Raises what `start` and `between` raise; the server is stopped then.
+        Raises the errors of `start` and `between`; in that case the server is not running any more.
         """
         postmaster = self._postmaster
         if postmaster is None:
@@ -114,7 +119,7 @@ class Cluster:
 
     @contextmanager
     def running(self, log: Path, *, immediate: bool = False) -> Iterator[Target]:
-        """Runs the server within the context, and yields its address."""
+        """Starts the server, yields its address, and stops the server on exit from the context."""
         self.start(log)
         try:
             yield self.target
@@ -122,28 +127,29 @@ class Cluster:
             self.stop(immediate=immediate)
 
     def fetch_log(self, log: Path) -> None:
-        """Appends to `log` here what the server has logged since the last time, if the server does not write there
-        itself."""
+        """Appends to the file `log` on this machine what the server has logged since the last call. Does nothing if the
+        server writes to that file itself."""
         if self._postmaster is not None:
             self._postmaster.fetch_log(log)
 
     def huge_pages_needed(self) -> int:
-        """Returns how many huge pages of the configured size the shared memory takes. Raises ArmError."""
+        """Returns how many huge pages of the configured size the server's shared memory takes. Raises ArmError."""
         if self.server.major < 15:
             raise ArmError(
-                f"PostgreSQL {self.server.version} does not tell how many huge pages it needs, as 15 and later do; "
-                "leave huge_pages out, or take a later version"
+                f"PostgreSQL {self.server.version} cannot tell how many huge pages it needs, as versions 15 and later "
+                "do; leave huge_pages out, or choose a later version"
             )
         self._configure(self.settings)
         postgres, asking = self.server.bin / "postgres", ("-C", "shared_memory_size_in_huge_pages")
         done = self.room.run([postgres, "-D", self.data_directory, *asking])
         if done.status != 0 or not done.stdout.strip().isdecimal():
             words = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
-            raise ArmError(f"PostgreSQL {self.server.version} does not tell how many huge pages it needs: {words}")
+            raise ArmError(f"PostgreSQL {self.server.version} did not tell how many huge pages it needs: {words}")
         return int(done.stdout)
 
     def _listening(self) -> Mapping[str, str]:
-        """Returns the settings with those of the access, and writes the pg_hba.conf that lets its clients in."""
+        """Writes the pg_hba.conf that admits the clients of `access`. Returns the cluster's settings together with the
+        listen address and the port."""
         if self.access is None:
             return self.settings
         self.room.write(self.data_directory / "pg_hba.conf", self.access.hba)
@@ -155,14 +161,16 @@ class Cluster:
         )
 
     def _set_password(self, postmaster: Postmaster) -> None:
-        """Gives both roles a new password. The server, and so its log, sees only what SCRAM stores of it."""
+        """Gives a new password to each of the two roles. pgtrial sends only the SCRAM verifier, so that neither the
+        server nor its log gets the password itself."""
         passwords = {role: secrets.token_urlsafe(24) for role in (SUPERUSER, OWNER)}
         for role, password in passwords.items():
             postmaster.execute(f"ALTER ROLE {role} PASSWORD '{verifier(password)}'")
         self._password, self._owner_password = passwords[SUPERUSER], passwords[OWNER]
 
     def _check_reached(self, access: Access) -> None:
-        """Checks that the server that runs on the machine answers queries from here. Raises ArmError."""
+        """Checks that a connection from this machine to the server's address reaches the server that was started, and
+        not another one. Raises ArmError."""
         machine = self.room.machine
         try:
             with self.target.connect() as connection:
@@ -171,8 +179,8 @@ class Cluster:
             raise self._unreached(access, str(error)) from None
         if not ours:
             raise ArmError(
-                f"another server than the one on {machine.label} answers at {access.address}:{access.port}; "
-                "set address to where clients reach that host"
+                f"the server that answers at {access.address}:{access.port} is not the one that pgtrial has started on "
+                f"{machine.label}; set address to an address by which clients reach that host"
             )
 
     def _unreached(self, access: Access, words: str) -> ArmError:
@@ -181,7 +189,8 @@ class Cluster:
         if "pg_hba.conf" in words:
             return ArmError(
                 f"the server on {label} runs, but sees clients from another address than "
-                f"{', '.join(access.clients)}: {reason}; set address to one that is reached without translation"
+                f"{', '.join(access.clients)}: {reason}; set address to an address that clients reach without address "
+                "translation (NAT)"
             )
         return ArmError(
             f"PostgreSQL runs on {label}, but {access.address}:{access.port} cannot be reached from here ({reason}): a "
@@ -191,8 +200,8 @@ class Cluster:
 
 
 def create_cluster(room: Room, server: ServerBinaries, data: Path, options: Sequence[str] = ()) -> None:
-    """Runs initdb in a new directory, and makes the role that owns the data. Raises ArmError with the programs'
-    messages."""
+    """Makes a cluster by initdb in a new directory, and makes the role that owns its database. Raises ArmError with the
+    message of the program that failed."""
     room.private_directory(data)
     done = room.run([server.bin / "initdb", "--pgdata", data, *_INITDB, *options])
     if done.status != 0:
@@ -206,7 +215,8 @@ def create_cluster(room: Room, server: ServerBinaries, data: Path, options: Sequ
 
 
 def _make_owner(room: Room, server: ServerBinaries, data: Path) -> None:
-    """Makes the role that owns the database, in the server's single-user mode: no other session exists yet."""
+    """Makes the role that owns the database. Uses the server's single-user mode, since no server runs on the cluster
+    yet."""
     statements = [
         f"CREATE ROLE {OWNER} LOGIN CREATEDB",
         f"ALTER DATABASE {DATABASE} OWNER TO {OWNER}",
@@ -225,18 +235,19 @@ def _make_owner(room: Room, server: ServerBinaries, data: Path) -> None:
 
 
 LAB_SETTINGS = {
-    "listen_addresses": "",  # nobody but the private socket's owner can connect
-    "log_checkpoints": "on",  # a checkpoint inside the measured part has to be seen
-    "log_autovacuum_min_duration": "0",  # an autovacuum has to be seen too
+    "listen_addresses": "",  # only accounts that can enter the private socket directory can connect
+    "log_checkpoints": "on",  # pgtrial has to see a checkpoint within the measured part
+    "log_autovacuum_min_duration": "0",  # pgtrial has to see an autovacuum too
     "log_line_prefix": "%m [%p] ",
     "log_timezone": "UTC",
     "lc_messages": "C",
 }
-"""The settings that the lab gives every server. Otherwise an arm has PostgreSQL's defaults and what the study says; a
-study's own value takes precedence."""
+"""The settings that the lab gives to every server. All other settings of an arm have PostgreSQL's defaults or the
+values of the study. A value of the study takes precedence over a value here."""
 
 _LAB_SETTINGS_SINCE_19 = {"log_autoanalyze_min_duration": "0"}
-"""Further settings since PostgreSQL 19. Before, `log_autovacuum_min_duration` applied to both VACUUM and ANALYZE."""
+"""Further settings for PostgreSQL 19 and later. In earlier versions, `log_autovacuum_min_duration` applies to both
+VACUUM and ANALYZE."""
 
 _RESERVED = {
     "data_directory": "every trial has a data directory of its own",
@@ -249,19 +260,20 @@ _RESERVED = {
     "external_pid_file": "pgtrial finds its servers by their data directory",
     "logging_collector": "the server's log belongs to the trial",
     "log_destination": "the server's log belongs to the trial",
-    "include": "it is a directive and no setting",
-    "include_dir": "it is a directive and no setting",
-    "include_if_exists": "it is a directive and no setting",
+    "include": "it is a directive and not a setting",
+    "include_dir": "it is a directive and not a setting",
+    "include_if_exists": "it is a directive and not a setting",
 }
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)?")
 
 CONFIGURATION = "pgtrial.conf"
-"""The file in the data directory with the lab's settings and the arm's; postgresql.conf includes it last."""
+"""The name of the file in the data directory that has the settings of the lab and of the arm. postgresql.conf includes
+this file at its end."""
 
 
 def loading_settings(data: Data) -> dict[str, str]:
-    """Returns the settings while a template is loaded: fast and not durable, since the template is flushed as a whole
-    afterwards."""
+    """Returns the settings of the server that loads a template. They make loading fast and not durable, since pgtrial
+    flushes the whole template to disk afterwards."""
     return {
         "fsync": "off",
         "synchronous_commit": "off",
@@ -274,11 +286,15 @@ def loading_settings(data: Data) -> dict[str, str]:
 
 
 def check_settings(arm: str, settings: Mapping[str, str]) -> None:
-    """Raises StudyError for a name that no setting can have, that occurs twice, or that only pgtrial may set."""
+    """Raises StudyError if a name cannot be the name of a setting, occurs twice, or is a setting that only pgtrial may
+    set."""
     lowered = [name.lower() for name in settings]
     for name in settings:
         if lowered.count(name.lower()) > 1:
-            raise StudyError(f"arms.{arm}: {name} is set twice, since names of settings have no case; remove one")
+            raise StudyError(
+                f"arms.{arm}: {name} is set twice, since upper and lower case do not matter in names of settings; "
+                "remove one of them"
+            )
         if not _NAME.fullmatch(name):
             raise StudyError(f"arms.{arm}: {name!r} is not the name of a PostgreSQL setting; correct it")
         if name.lower() in _RESERVED:
@@ -286,7 +302,7 @@ def check_settings(arm: str, settings: Mapping[str, str]) -> None:
 
 
 def configuration(settings: Mapping[str, str], socket_directory: Path, major: int) -> str:
-    """Returns the text of the included file: the lab's settings, then the arm's."""
+    """Returns the content of the file that postgresql.conf includes: the settings of the lab and those of the arm."""
     chosen = {name.lower(): value for name, value in settings.items()}
     newer = _LAB_SETTINGS_SINCE_19 if major >= 19 else {}
     everything = {**LAB_SETTINGS, **newer, **chosen, "unix_socket_directories": str(socket_directory)}

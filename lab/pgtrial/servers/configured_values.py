@@ -1,6 +1,8 @@
-"""Asks an installed server about settings before it is started: unknown names, values out of range, equal values.
+"""Checks settings with an installed server before it is started: whether it knows their names, accepts their values,
+and takes the values of two arms for equal.
 
-`postgres -C NAME -c NAME=VALUE` reads a setting as a server's start does, and prints the value.
+The command `postgres -C NAME -c NAME=VALUE` reads a setting in the same way as the start of a server does, and prints
+its value.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ _UNKNOWN = "unrecognized configuration parameter"
 
 
 def check_configured(design: Design) -> None:
-    """Raises StudyError for settings with which a server of this machine could not start, and if there is no such
-    server."""
+    """Raises StudyError for settings with which a server of this machine could not start, and if the server that an arm
+    names is not installed."""
     for arm, server in design.servers.items():
         if isinstance(server, MadeHere) and not is_source(server.postgres):  # a source is not built yet
             found = resolve(server.postgres)
@@ -43,7 +45,8 @@ def _cure_of_value(wanted: str) -> str:
 
 
 def unknown_setting(name: str, known: list[str]) -> str:
-    """Returns what a user can do about the name of a setting that the server does not know."""
+    """Returns the advice for a user who has set a setting that the server does not know: the most similar name among
+    `known`, or to correct the name."""
     near = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     return f"did you mean {near[0]}?" if near else "correct its name"
 
@@ -57,8 +60,8 @@ def equal_arms(design: Design) -> Iterator[str]:
 
 
 def why_equal(design: Design, first: str, second: str) -> str | None:
-    """Returns `identical`, or `equal in effect` with the values of the settings; None if two arms differ, or may
-    differ."""
+    """Returns how two arms are equal: `identical`, or `equal in effect` with the values of the settings. Returns None
+    if the two arms differ or may differ."""
     one, other = design.servers[first], design.servers[second]
     if one == other:
         return "identical"
@@ -69,11 +72,12 @@ def why_equal(design: Design, first: str, second: str) -> str | None:
 
 
 def _equal_values(server: Server, others: dict[str, str]) -> str | None:
-    """Returns a text with the settings that the arms write differently, but that have the same value; None if a setting
-    has, or may have, different values in the two arms.
+    """Compares the settings of two arms, of which those of the second are in `others`. Returns a text with the settings
+    that the arms write differently although the value is the same. Returns None if a setting has, or may have,
+    different values in the two arms.
 
-    A server that is elsewhere is assumed to read them as one of this machine does, if there is any; its own values are
-    not known.
+    For a server that does not run on this machine, the values are read by an installed server of this machine, if there
+    is one. Its defaults are not known, so that a setting which only one of the arms has may differ.
     """
     here = isinstance(server, MadeHere)
     try:
@@ -96,9 +100,10 @@ def _equal_values(server: Server, others: dict[str, str]) -> str | None:
 
 @lru_cache
 def _asked(programs: Path, name: str, wanted: str | None) -> tuple[str | None, str | None]:
-    """Returns the value of a setting as the server reads it, and the server's message if it rejects that value.
+    """Asks the postgres program in a bin directory to read a setting with the value `wanted`, or with its default if
+    that is None. Returns the value that the server uses, or None and the server's message if it rejects the value.
 
-    Both are None for a setting of an extension, and if the server gives no answer.
+    Both results are None for a setting of an extension, and if the program gives no usable answer.
     """
     if "." in name:
         return None, None

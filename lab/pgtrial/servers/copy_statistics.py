@@ -1,4 +1,4 @@
-"""Gives a fresh copy of the data its planner statistics, before the trial's own SQL and its load."""
+"""Gives a fresh copy of the data its planner statistics, before a trial runs its own SQL and its load."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from pgtrial.model.errors import ArmError, TrialError, one_line
 
 
 class CopyStatistics(Protocol):
-    """Changes the statistics of a fresh copy that a server has just begun to serve."""
+    """Changes the planner statistics of a fresh copy of the data, just after its server has started."""
 
     def give(self, tables: Data, target: Target) -> None:
-        """Changes the statistics of a copy of this data. Raises TrialError."""
+        """Changes the planner statistics of a copy of the data `tables`, which the server `target` has. Raises
+        TrialError."""
 
 
 class DrawnStatistics:
-    """Statistics that ANALYZE draws for each copy, under the settings of the arm's server."""
+    """Gives each copy statistics of its own: ANALYZE draws a new random sample, under the settings of the arm's
+    server."""
 
     def give(self, tables: Data, target: Target) -> None:
-        """Analyses the tables as the role that owns them, so that functions of their indexes do not run with a
-        superuser's rights."""
+        """Runs ANALYZE as the role that owns the tables, so that functions in their indexes do not run with the rights
+        of a superuser."""
         del tables
         try:
             with target.for_load.connect() as session:
@@ -37,10 +39,10 @@ class DrawnStatistics:
 
 @dataclass(frozen=True)
 class SameStatistics:
-    """Statistics of the first arm, which all arms get."""
+    """Gives the copies of all arms the same statistics: those of the first arm."""
 
     statements: Mapping[Data, Sequence[str]]
-    """The statements that give a copy the statistics, by data."""
+    """The SQL statements that write the statistics into a copy, by the data for which they are."""
 
     def give(self, tables: Data, target: Target) -> None:
         """Gives the copy the statistics of the first arm."""
@@ -48,4 +50,6 @@ class SameStatistics:
             with target.for_load.connect() as session:
                 take_statistics(session, self.statements.get(tables, ()))
         except (ArmError, psycopg.Error) as error:
-            raise TrialError(f"the fresh copy does not take the first arm's statistics: {one_line(error)}") from None
+            raise TrialError(
+                f"the first arm's statistics cannot be written into the fresh copy: {one_line(error)}"
+            ) from None

@@ -1,8 +1,9 @@
-"""Takes the dump of a database that is the data of a study: once, by the pg_dump that fits its server best.
+"""Dumps an existing database that a study uses as its data. The dump is taken once, by the pg_dump that fits best.
 
-That is a pg_dump of the server's own major version, or of the nearest later one. It must not be later than the oldest
-arm, whose pg_restore has to read the dump. Newer servers restore what an older pg_dump has written, so that all arms
-have the same data. The dump stays in the state directory until the templates are made.
+The best is a pg_dump of the database server's own major version, or of the nearest later version. It must not be later
+than the version of the oldest arm, whose pg_restore has to read the dump. Newer servers can restore what an older
+pg_dump has written, so that all arms get the same data. The dump stays in the state directory until the templates are
+made from it.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ _VERSION = re.compile(r"\(PostgreSQL\) (\d[\d.]*)")
 
 
 def take_dump(design: Design) -> str | None:
-    """Dumps the database of a study, unless that is done. Returns a sentence on what was done, or None.
+    """Dumps the database that the study names as its data. Returns a sentence on the dump for the user. Returns None if
+    the study names no database, or if the dump exists already.
 
-    The study has the password, if the user has given one in the connection string; it is passed only in the environment
-    of pg_dump. Raises StudyError and ArmError.
+    `design` contains the password if the user has given one in the connection string; pg_dump gets it in its
+    environment only. Raises StudyError and ArmError.
     """
     spec = design.spec
     if not is_to_be_dumped(spec) or size_of_dumped(spec) is not None:
@@ -62,15 +64,15 @@ def take_dump(design: Design) -> str | None:
     server = _oldest([resolve(made.postgres) for made in design.made.values() if isinstance(made, MadeHere)])
     if server.major < major:
         raise StudyError(
-            f"{marks.key('load', 'data')}: {shown} is PostgreSQL {major}, and the pg_dump of the oldest arm is "
-            f"{server.version}, which cannot dump it; take no older server as an arm, or name a dump or files of SQL "
-            "that it can load"
+            f"{marks.key('load', 'data')}: {shown} is PostgreSQL {major}, and the oldest arm is PostgreSQL "
+            f"{server.version}, whose pg_dump cannot dump it; name no arm that is older than the database, or name as "
+            "data a dump or SQL files that the oldest arm can load"
         )
     candidates = [program for program in _pg_dumps() if major <= program.major <= server.major]
     if not candidates:
         raise StudyError(
-            f"{marks.key('load', 'data')}: {shown} is PostgreSQL {major}, and no pg_dump of "
-            f"{_range(major, server.major)} is here to dump it; install your system's package "
+            f"{marks.key('load', 'data')}: {shown} is PostgreSQL {major}, and this machine has no pg_dump of "
+            f"{_range(major, server.major)} that could dump it; install your system's package "
             f"postgresql-client-{major}, or name a dump of it"
         )
     own_directory(path.parent)
@@ -78,7 +80,7 @@ def take_dump(design: Design) -> str | None:
     free = shutil.disk_usage(path.parent).free
     if free < size:
         raise StudyError(
-            f"{marks.key('load', 'data')}: {shown} has {format_size(size)}, and {format_size(free)} are free in "
+            f"{marks.key('load', 'data')}: {shown} has {format_size(size)}, but only {format_size(free)} are free in "
             f"{path.parent}; set PGTRIAL_STATE to a directory on a larger disk"
         )
     by = _first_that_works(candidates, path, source.environment(), shown)
@@ -88,7 +90,7 @@ def take_dump(design: Design) -> str | None:
 
 @dataclass(frozen=True)
 class _PgDump:
-    """A pg_dump of this machine, and its version."""
+    """A pg_dump program of this machine, and its version."""
 
     program: Path
     version: str
@@ -99,16 +101,16 @@ class _PgDump:
 
 
 def _pg_dumps() -> list[_PgDump]:
-    """Returns every pg_dump of this machine, the oldest major version first, and within each version the latest release
-    first.
+    """Returns every pg_dump of this machine: the oldest major version first, and within a major version the latest
+    minor release first.
 
-    A system may have the client programs of a version without its server.
+    Also looks at directories that have client programs but no server.
     """
     found: dict[Path, _PgDump] = {}
     for directory in [*(server.bin for server in find_servers()), *map(Path, client_directories())]:
         program = directory / "pg_dump"
         if program.is_file() and (real := program.resolve()) not in found:
-            with suppress(HostError):  # skip one that root does not run, or that does not run here
+            with suppress(HostError):  # skip a pg_dump that root must not run, or that does not run on this machine
                 check_program(program)
                 version = _VERSION.search(LOCAL.run([program, "--version"]).stdout)
                 if version is not None:
@@ -122,8 +124,8 @@ def _range(oldest: int, newest: int) -> str:
 
 
 def _first_that_works(candidates: Sequence[_PgDump], path: Path, environment: dict[str, str], shown: str) -> _PgDump:
-    """Dumps by the first pg_dump that succeeds, and returns that one. Raises ArmError with the message of the first
-    one."""
+    """Dumps the database by the first of these pg_dump programs that succeeds, and returns that program. If all fail,
+    raises ArmError with the message of the first program."""
     first: ArmError | None = None
     for candidate in candidates:
         try:

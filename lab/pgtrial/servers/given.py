@@ -1,4 +1,4 @@
-"""A server that somebody else runs, reached by its connection string."""
+"""A given server: a server that somebody else runs, and that pgtrial reaches by a connection string."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ _T = TypeVar("_T")
 
 
 class GivenServer:
-    """A given server. Its settings are changed only if the study says so, during a trial, and are put back."""
+    """A given server. pgtrial changes its settings only if the study says so, and only during a trial; afterwards it
+    restores the former settings."""
 
     def __init__(
         self, name: str, setup: Given, needs: Needs, workspace: Workspace, maker: LoadMaker, *, notes: list[str]
     ) -> None:
-        """`maker` makes data; `notes` receives sentences on what somebody else has done to the settings during a
-        trial."""
+        """`maker` starts the engine that loads the data. `notes` receives sentences for the user, such as those on
+        settings that somebody else has changed during a trial."""
         check_settings(name, setup.settings)
         self.name = name
         self.setup = setup
@@ -59,13 +60,14 @@ class GivenServer:
         self._workspace = workspace
         self._maker = maker
         self.machine: RemoteMachine | RemoteWindows | None = None
-        """The host, if the study names one and it was reached; pgtrial changes nothing there."""
+        """The server's host, if the study names it and pgtrial has reached it. pgtrial changes nothing on that host."""
         self._notes = notes
         self.tables_of_others: list[str] = []
-        """The tables that the load uses and pgtrial has not made; known once the server has been checked."""
+        """Descriptions of the tables that the load uses and pgtrial has not made. `check` finds them out."""
 
     def check(self, needs: Needs) -> None:
-        """Connects, and checks connections, tables, settings, rights, free space and the host. Raises StudyError."""
+        """Connects to the server, and checks its limits of connections, tables, settings, rights and free space, and
+        its host. Raises StudyError."""
         self._reach_host()
         with self._connect() as connection:
             if (against := obstacle(connection, needs)) is not None:
@@ -94,10 +96,11 @@ class GivenServer:
         check_prepared(self.name, needs, self.target)
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
-        """Loads the data unless the server already has it. Raises StudyError rather than replace someone's tables.
+        """Loads the data unless the server already has it. Raises StudyError if it would have to replace tables that
+        somebody else has made.
 
-        pgbench's tables are loaded phase by phase, and an interrupted load goes on with the phase it was in; an
-        unfinished sysbench test is dropped and prepared again.
+        pgbench's tables are loaded in phases. If loading was interrupted, it continues with the unfinished phase.
+        Tables of an unfinished sysbench test are dropped and loaded again.
         """
         with self._connect() as connection:
             if self._is_there(connection, tables):
@@ -112,10 +115,11 @@ class GivenServer:
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float]) -> Iterator[Target]:
-        """Provides the server with the study's settings in force and the tables reset; on exit the settings are put
-        back."""
+        """Resets the tables, sets the arm's settings, and yields the server's address. On exit from the context,
+        restores the former settings."""
         if self.machine is not None:
-            self.machine.connection.forget_loss()  # an unreachable host fails no trial: it is only observed
+            # pgtrial only observes this host, so a host that cannot be reached must not fail the trial
+            self.machine.connection.forget_loss()
         log.write_text(f"The log of the given server {self.target.label} stays there.\n")
         if tables != NO_TABLES:
             with timed(timings, "restore"):
@@ -144,14 +148,17 @@ class GivenServer:
             try:
                 yield target
             except BaseException as error:
-                with timed(timings, "stop"), leave:  # the undo of a job looks at the error
+                with (
+                    timed(timings, "stop"),
+                    leave,
+                ):  # the error is raised within `leave`, since the undo of a job depends on it
                     raise error
             else:
                 with timed(timings, "stop"):
                     leave.close()
 
     def close(self) -> None:
-        """Closes the connection to the host."""
+        """Closes the ssh connection to the host."""
         machine, self.machine = self.machine, None
         if machine is not None:
             machine.close()
@@ -165,13 +172,14 @@ class GivenServer:
 
     @cached_property
     def target(self) -> Target:
-        """The address that the connection string led to, with the password that libpq found. Raises StudyError."""
+        """The address of the server to which the connection string has led, with the password that libpq found. Raises
+        StudyError."""
         with self._open() as connection:
             return target_of(connection)
 
     def _reach_host(self) -> None:
         if self.machine is None and self.setup.ssh is not None:
-            # ssh takes a fifth of a second to import, and most studies reach no other host
+            # importing ssh takes a fifth of a second, and most studies use no other host
             from pgtrial.machines.ssh.windows import machine_to_look_at  # noqa: PLC0415
 
             patience_s = self._needs.patience_s or PATIENCE_S
@@ -186,17 +194,18 @@ class GivenServer:
 
     @property
     def _unhurried(self) -> Target:
-        """The server's address for sessions that load data, without time limits of the role or the server, which are
-        meant for ordinary use."""
+        """The server's address for sessions that load data. Time limits of the role or the server, such as
+        statement_timeout, are off in these sessions, since loading can take longer than ordinary statements."""
         with self._connect() as connection:
-            if is_pooled(connection):  # a pooler accepts no options
+            if is_pooled(connection):  # a pooler does not accept settings in the connection's options
                 return self.target
             limits = connection.execute(
                 "SELECT name FROM pg_settings WHERE name = ANY (%s) AND reset_val <> '0'", (list(TIME_LIMITS),)
             ).fetchall()
         settings = {name: "0" for (name,) in limits}
         if "transaction_timeout" in settings:
-            # a worker process begins with the role's own limit, and one that starts slowly ends the statement
+            # a parallel worker begins with the limit of the role, and a worker that exceeds it while starting ends the
+            # statement
             settings["max_parallel_maintenance_workers"] = "0"
         return self.target.with_settings(settings)
 
@@ -222,16 +231,16 @@ class GivenServer:
 
     @contextmanager
     def _told(self, what: str) -> Iterator[None]:
-        """Turns an error of the server or of libpq within the context into an ArmError, whose message begins with
-        `what`: what went wrong."""
+        """Turns an error of the server or of libpq within the context into an ArmError. Its message begins with `what`,
+        a clause that says what went wrong."""
         try:
             yield
         except psycopg.Error as error:
             raise ArmError(f"arms.{self.name}: {what}: {reason_of(error)}") from None
 
     def _patiently(self, act: Callable[[], _T]) -> _T:
-        """Returns what `act` returns; waits for a server that may come back for as long as the study says. Raises
-        psycopg.Error."""
+        """Calls `act` and returns its result. If the server does not answer but may come back, calls `act` again, for
+        as long as the study permits. Raises psycopg.Error."""
         deadline = time.monotonic() + self._needs.patience_s
         while True:
             try:
@@ -250,9 +259,9 @@ class GivenServer:
         try:
             conninfo_to_dict(self.setup.conninfo)
         except psycopg.ProgrammingError:
-            # libpq's own words may repeat a part of it, and that part may be a password
+            # libpq's own message may repeat a part of the dsn, and that part may be a password
             raise StudyError(
-                f"arms.{self.name}: the dsn is no connection string; "
+                f"arms.{self.name}: the dsn is not a connection string; "
                 'write for example "postgresql://user@host:5432/database"'
             ) from None
         try:
@@ -262,8 +271,8 @@ class GivenServer:
                 version = connection.info.parameter_status("server_version")
                 connection.close()
                 raise StudyError(
-                    f"arms.{self.name}: the server is PostgreSQL {version}, and pgtrial needs 9.6 or later; name "
-                    "another"
+                    f"arms.{self.name}: the server is PostgreSQL {version}, but pgtrial needs 9.6 or later; name "
+                    "another server"
                 )
         except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
             raise StudyError(self._unreachable(error)) from None
@@ -285,7 +294,8 @@ def _as_found(tables: str) -> str:
 
 
 def without_password(dsn: str) -> str:
-    """Returns the connection string without secrets, in key=value form. An unreadable one is not repeated."""
+    """Returns the connection string in the form key=value without its secrets. A connection string that cannot be
+    parsed is replaced by a remark, since it could contain a password anywhere."""
     try:
         parameters = {} if _ambiguous(dsn) else conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
@@ -297,13 +307,14 @@ def without_password(dsn: str) -> str:
 
 
 def _ambiguous(dsn: str) -> bool:
-    """True if an @ in a password would be read as the start of the host, which messages show."""
+    """True if libpq could take an @ in the password for the end of the password. It would then take the rest of the
+    password for the host name, which messages show."""
     _, scheme, rest = dsn.partition("://")
     return bool(scheme) and rest.partition("/")[0].count("@") > 1
 
 
 def target_of(connection: Session) -> Target:
-    """Returns the address that a connection string led to, with the password that libpq found."""
+    """Returns the address of the server that a connection has reached, with the password that libpq found."""
     info = connection.info
     named = {"host", "port", "user", "dbname", "hostaddr", "passfile", "service", "servicefile", "application_name"}
     extra = {name: given for name, given in info.get_parameters().items() if name not in named and given}

@@ -1,7 +1,8 @@
-"""The records of what pgtrial has made in databases of given servers, and its removal.
+"""Records the tables and other objects that pgtrial has made in databases of given servers, and removes them.
 
-There is a record for each database, in a journal of undo in the state directory: what was made outlives its study, and
-only `pgtrial cleanup` removes it. Only tables that have a mark of the recorded kinds are dropped.
+The journal of undo in the state directory has a record for each database. The tables stay after their study, for later
+studies; only `pgtrial cleanup` drops them. It drops only tables that have one of the recorded marks, which are comments
+by which pgtrial marks its tables.
 """
 
 from __future__ import annotations
@@ -29,18 +30,19 @@ from pgtrial.servers.server_locks import ServerLocks
 
 _FOLDER = "given-data"
 _ALWAYS_THERE = ("postgres", "template1")
-"""Databases that initdb creates. The lab connects to one of them to find out whether another database still exists."""
+"""Databases that initdb creates. The lab connects to one of these to find out whether another database of the server
+still exists."""
 
 
 @dataclass(frozen=True)
 class DataRecord(UndoRecord):
-    """The record of what may have been made in one database."""
+    """The record of the tables that pgtrial has made, or was about to make, in one database."""
 
     of_what = "data"
 
     target: Target
     made: Mapping[str, tuple[str, ...]]
-    """The marks of the tables that were made, by a description for people."""
+    """The marks of the tables that pgtrial has made, by a description of these tables for messages."""
 
     @classmethod
     def files(cls, folder: Path, machine: Machine) -> list[Path]:
@@ -63,26 +65,29 @@ class DataRecord(UndoRecord):
         return f"{'; '.join(self.made)} in the database {self.target.dbname} ({self.target.label})"
 
     def undo(self, machine: Machine, occasion: Occasion) -> Sequence[str]:
-        """Drops what pgtrial has made. Returns a sentence on that and on what stays."""
+        """Drops the tables that pgtrial has made. Returns a sentence on what was dropped and what stays."""
         try:
             return [f"Removed {self.what}{drop(self)}."]
         except (StudyError, ArmError, psycopg.Error) as error:
             raise NotUndone(
-                f"Not removed: {self.what}: {one_line(error).removesuffix('.')}. Once that is mended, run pgtrial "
-                "cleanup with PGPASSWORD or .pgpass (and PGUSER, if the role is gone) set for it",
+                f"Not removed: {self.what}: {one_line(error).removesuffix('.')}. Once the cause is corrected, run "
+                "pgtrial "
+                "cleanup with PGPASSWORD or .pgpass (and PGUSER, if the role no longer exists) set for that server",
                 "if that server is gone for good",
             ) from None
 
 
 def data_journal(state: Path) -> Journal[DataRecord]:
-    """Returns the journal of what pgtrial has made on given servers."""
+    """Returns the journal with the records of the tables that pgtrial has made on given servers."""
     return Journal(state / _FOLDER, (DataRecord,))
 
 
 def note_made(state: Path, target: Target, data: Data) -> None:
-    """Records data that is about to be made. The record is on disk on return, and has no password. Raises ArmError.
+    """Records the data that the caller is about to load. The record is on disk when the function returns, and contains
+    no password. Raises ArmError.
 
-    The record says where to look for objects with marks. Nothing without a mark is dropped because of it.
+    The record only says in which database to look for objects with pgtrial's marks. An object without a mark is never
+    dropped.
     """
     journal = data_journal(state)
     path = _file(journal.folder, target)
@@ -94,7 +99,7 @@ def note_made(state: Path, target: Target, data: Data) -> None:
 
 
 def made_for(state: Path, arms: Mapping[str, Arm]) -> Iterator[str]:
-    """Yields a sentence for each given server of these arms that has data made by pgtrial."""
+    """Yields a sentence for the user for each database of these arms' given servers in which pgtrial has made data."""
     folder = data_journal(state).folder
     paths = {_file(folder, target) for arm in arms.values() for target in arm.targets or ()}
     for path in sorted(path for path in paths if path.exists()):
@@ -103,11 +108,11 @@ def made_for(state: Path, arms: Mapping[str, Arm]) -> Iterator[str]:
 
 
 def drop(record: DataRecord) -> str:
-    """Drops what pgtrial has made. A database that is gone has nothing left to drop.
+    """Drops the tables of a record. Does nothing if the database no longer exists.
 
-    If the role cannot connect any more, PGUSER is tried. Returns what stays and why, for people, or "". Raises
-    StudyError if another lab has a study on that server or something else depends on a table, ArmError and
-    psycopg.Error if the server cannot be reached or refuses.
+    If the recorded role cannot connect any more, tries the role of PGUSER. Returns a phrase on what stays and why, or
+    "". Raises StudyError if another lab runs a study on that server or another object depends on a table; raises
+    ArmError and psycopg.Error if the server cannot be reached or refuses.
     """
     target = _way_in(record.target)
     if target is None:
@@ -131,10 +136,10 @@ def _stays(extensions: list[str], copies: list[str]) -> str:
 
 
 def _way_in(target: Target) -> Target | None:
-    """Returns the database's address with a role that can connect, the recorded one or PGUSER; None if the server has
-    no such database any more.
+    """Returns the database's address with a role that can connect: the recorded role or that of PGUSER. Returns None if
+    the server no longer has the database.
 
-    Raises the psycopg.OperationalError of the first connection.
+    If neither role can connect, raises the psycopg.OperationalError of the first attempt.
     """
     user = os.environ.get("PGUSER") or target.user
     ways = [target, *([replace(target, user=user)] if user != target.user else [])]

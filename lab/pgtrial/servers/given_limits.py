@@ -1,5 +1,5 @@
-"""Checks that a given server permits what a study needs: connections, writing, making tables, and the space for them.
-Each refusal is one sentence."""
+"""Checks that a given server permits what a study needs: enough connections, write access, the right to make tables,
+and the space for them. If it does not, an error tells the user in one sentence why, and what to do."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import LAB_CONNECTIONS, Needs
 
 LOCK_APPLICATION = "pgtrial study "
-"""The beginning of the application_name of the session that holds the lock of a server. It is one of the lab's own
-sessions."""
+"""The beginning of the application_name of the session by which a lab holds its lock on a given server. This session
+does not count as a connection of others."""
 
 _USED = """SELECT
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
@@ -35,21 +35,24 @@ _USED = """SELECT
             AND coalesce({backend_type}, 'client backend') = 'client backend'
             AND NOT coalesce(application_name LIKE 'pgtrial study %', false)) used
     WHERE role.rolname = current_user AND base.datname = current_database()"""
-"""The query for the limits of connections, and how many are taken. Without pg_read_all_stats the kind of others'
-sessions is null."""
+"""The query for the limits of connections, and the number of connections in use. Without the rights of
+pg_read_all_stats, backend_type is null for sessions of other roles, so that these count as client connections."""
 
 LEAVING_S = 5.0
-"""How long a session that has ended, such as that of a lab that was killed, may still be there, in seconds."""
+"""How long the server may still list a session whose client has ended, such as a killed lab, in seconds."""
 
 _STATEMENT = b"pgtrial_check"
 
 
 def check_connections(arm: str, setup: Given, needs: Needs, connection: Session) -> None:
-    """Raises StudyError if clients and lab need more connections than the server, the database or the role permits.
+    """Raises StudyError if the clients and the lab together need more connections than the server, the database or the
+    role permits.
 
-    If the role may not see roles or sessions, nothing is known, and nothing is refused.
+    If the role may not read pg_roles or the sessions, the limits are not known, and no error is raised.
     """
-    of_lab = LAB_CONNECTIONS + bool(setup.settings)  # the session that has changed them stays open
+    of_lab = LAB_CONNECTIONS + bool(
+        setup.settings
+    )  # one more session, since the one that has changed the settings stays open
     wanted, deadline = needs.clients + of_lab, time.monotonic() + LEAVING_S
     while passed := [limit for limit in _limits(connection) if 0 <= limit[0] < wanted + limit[1]]:
         limit, taken, what, cure = passed[0]
@@ -63,8 +66,8 @@ def check_connections(arm: str, setup: Given, needs: Needs, connection: Session)
 
 
 def _limits(connection: Session) -> list[tuple[int, int, str, str]]:
-    """Returns each limit of connections (negative: there is none), how many of them are taken, its name, and how to
-    raise it."""
+    """Returns the limits of connections. Each has the limit (negative if there is none), the number of connections in
+    use, a phrase that names the limit, and a phrase that says how to raise it."""
     try:
         row = connection.execute(_USED.format(backend_type=backend_type(connection)).encode()).fetchone()
     except psycopg.errors.InsufficientPrivilege:
@@ -82,16 +85,16 @@ def _limits(connection: Session) -> list[tuple[int, int, str, str]]:
 
 
 _READ_ONLY = "SELECT reset_val FROM pg_settings WHERE name = 'default_transaction_read_only'"
-"""The query for the value of default_transaction_read_only that the role or the database sets (reset_val), since the
-lab's own sessions override it."""
+"""The query for the value that the role or the database sets for default_transaction_read_only. It reads reset_val,
+since the lab's own sessions override the current value."""
 
 
 def check_writable(arm: str, connection: Session) -> None:
     """Raises StudyError for a standby, and for a role or database whose transactions are read-only."""
     if value(connection, "SELECT pg_is_in_recovery()"):
         raise StudyError(
-            f"arms.{arm}: the server is a read-only standby, and tables must be loaded or put back there; name the "
-            'primary in the dsn, or load it there and use reset = "none" with workloads that only read'
+            f"arms.{arm}: the server is a read-only standby, but pgtrial has to load or reset tables there; name the "
+            'primary in the dsn, or load the tables on the primary and use reset = "none" with workloads that only read'
         )
     if value(connection, _READ_ONLY) == "on":
         raise StudyError(
@@ -101,7 +104,9 @@ def check_writable(arm: str, connection: Session) -> None:
 
 
 def check_prepared(arm: str, needs: Needs, target: Target) -> None:
-    """Raises StudyError if clients prepare statements behind a pooler that lends its sessions without them."""
+    """Raises StudyError if the clients prepare statements and the dsn leads to a pooler that does not keep prepared
+    statements apart: with pooling by transaction, a client can get a server session that lacks its statements or has
+    those of others."""
     if not needs.prepared:
         return
     with closing(target.connect()) as first, closing(target.connect()) as second:
@@ -114,19 +119,21 @@ def check_prepared(arm: str, needs: Needs, target: Target) -> None:
             first.execute(b"DEALLOCATE " + _STATEMENT)
     if is_shared:
         raise StudyError(
-            f"arms.{arm}: the dsn leads to a pooler that lends a session from transaction to transaction with the "
-            f"statements that others have prepared; set {marks.key_in('load', 'protocol', 'simple')}, have the pooler "
-            "know prepared statements (pgbouncer since 1.21: max_prepared_statements), or name the server itself"
+            f"arms.{arm}: the dsn leads to a pooler that gives a client another server session for each transaction, "
+            f"with statements that others have prepared; set {marks.key_in('load', 'protocol', 'simple')}, make the "
+            "pooler support prepared statements (pgbouncer since 1.21: max_prepared_statements), or name the server "
+            "itself"
         )
 
 
 def check_may_create(arm: str, connection: Session) -> None:
-    """Raises StudyError for a role that may not make tables in the schema that unqualified names would put them in."""
+    """Raises StudyError if the role may not create tables in the schema in which CREATE TABLE with an unqualified name
+    would create them."""
     user, database = connection.info.user, connection.info.dbname
     [(schema,)] = values_for_users(connection, "SELECT pg_catalog.current_schema()", ["search_path"])
     if schema is None:
         raise StudyError(
-            f"arms.{arm}: no schema of the search path of {user} exists in the database {database}; create one, e.g. "
+            f"arms.{arm}: no schema in the search path of {user} exists in the database {database}; create one, e.g. "
             f"CREATE SCHEMA AUTHORIZATION {user}"
         )
     if not value(connection, "SELECT has_schema_privilege(%s, 'CREATE')", schema):
@@ -137,10 +144,11 @@ def check_may_create(arm: str, connection: Session) -> None:
 
 
 def check_room(arm: str, setup: Given, reached: tuple[Target, Session], missing: Sequence[Data], needs: Needs) -> None:
-    """Raises StudyError if the largest data would not fit into the free space, as far as that is known.
+    """Raises StudyError if the data of the study would not fit into the server's free space, as far as that space is
+    known.
 
-    Data that is loaded already still writes WAL under load, for which a storage_limit has to leave space. For a file
-    system this is not checked, since part of that WAL's files may be there already.
+    If all data is loaded already, the load still writes WAL, for which a storage_limit has to leave space. Without a
+    storage_limit this is not checked, since the file system may contain part of the WAL files already.
     """
     target, connection = reached
     if not missing and setup.storage_limit is None:
@@ -151,9 +159,13 @@ def check_room(arm: str, setup: Given, reached: tuple[Target, Session], missing:
     free, known_by = _free_mb(setup, connection, target)
     if free is not None and tables + wal > free:
         largest = max(missing or needs.data, key=lambda data: data.mb).label
-        what = f"{largest} does not fit the server: it needs about {tables:,} MB for tables and {wal:,.0f} MB for WAL"
+        what = (
+            f"{largest} does not fit on the server: it needs about {tables:,} MB for tables and {wal:,.0f} MB for WAL"
+        )
         if not missing:
-            what = f"{largest} is there, and the WAL of its load does not fit: it needs about {wal:,.0f} MB"
+            what = (
+                f"{largest} is loaded, but the WAL of the load does not fit on the server: it needs about {wal:,.0f} MB"
+            )
         raise StudyError(
             f"arms.{arm}: {what}, and {max(0.0, free):,.0f} MB are free {known_by}; choose less data, or a larger "
             "storage"
@@ -161,8 +173,8 @@ def check_room(arm: str, setup: Given, reached: tuple[Target, Session], missing:
 
 
 def _megabytes(data: Sequence[Data]) -> int:
-    """Returns the largest size that the data of a study takes at one time, in megabytes: a server holds one set of
-    pgbench's tables and one set of other data at a time."""
+    """Returns the most space that the data takes at one time, in megabytes. A server has at most one set of pgbench's
+    tables and one set of other data at a time, so this is the sum of the largest of each."""
     return sum(
         max((kept.mb for kept in data if isinstance(kept, PgbenchTables) is pgbenchs), default=0)
         for pgbenchs in (True, False)
@@ -170,10 +182,10 @@ def _megabytes(data: Sequence[Data]) -> int:
 
 
 def _free_mb(setup: Given, connection: Session, target: Target) -> tuple[float | None, str]:
-    """Returns the free megabytes, and a phrase on how they are known. The megabytes are None if they cannot be found
-    out."""
+    """Returns the free space in megabytes, or None if it cannot be found out, and a phrase that says where it is
+    free."""
     if setup.storage_limit is not None:
-        # the size of databases to which the role may not connect is unknown
+        # databases to which the role may not connect are left out, since it may not read their size
         used = value(
             connection,
             "SELECT coalesce(sum(pg_database_size(oid)), 0) FROM pg_database "
@@ -181,7 +193,7 @@ def _free_mb(setup: Given, connection: Session, target: Target) -> tuple[float |
         )
         return (setup.storage_limit - float(used)) / 1e6, f"of storage_limit = {_size(setup.storage_limit)}"
     if target.local:
-        # the role may not know where the data is, and the lab may not be able to read there
+        # the role may lack the right to read data_directory, and the lab the right to read that directory
         with suppress(psycopg.errors.InsufficientPrivilege, OSError):
             directory = Path(value(connection, "SELECT current_setting('data_directory', true)") or "/nonexistent")
             if directory.is_dir():
