@@ -1,1 +1,2 @@
-"""The only package that decides: what a study compares, what its looks say, and which findings forbid a verdict."""
+"""Decides what a study has found: which claims it makes, what each look says about them, and which findings forbid a
+verdict. No other package makes these decisions."""

@@ -1,4 +1,4 @@
-"""The capacity of a trial as a metric, and the objection to a capacity whose probes were too short."""
+"""The capacity of a trial as a metric, and the check that its probes were long enough."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ def capacity_of(plan: Plan) -> Metric:
 
 
 def capacity(plan: Plan, trial: Trial) -> float:
-    """Returns the highest rate at which a trial kept the promise, transactions per second; 0 for a failed trial."""
+    """Returns the highest rate at which a trial kept the limits of its promise, in transactions per second; 0 for a
+    failed trial."""
     return trial.capacity or 0.0 if goodput(plan, trial) else 0.0
 
 
 def few_slower(trials: Sequence[Trial]) -> str | None:
-    """Returns why a claim does not stand: a trial's probes have too few transactions beyond the percentile. Else None.
+    """Returns the reason if a claim on capacities is not reliable because the probes of some trial have too few
+    transactions beyond the percentile; otherwise None.
 
-    The transactions of all probes of a trial count together, since the capacity is a fit of all of them.
+    The transactions of all probes of a trial are added up, since the capacity is fitted to all of them.
     """
     counts = [(sum(probe.transactions for probe in trial.probes) * _slower(trial), trial) for trial in trials]
     least, trial = min(counts, key=lambda pair: pair[0], default=(None, None))

@@ -1,15 +1,18 @@
-"""Carry-over between slices: how much slower an arm is next to another arm's slices than it would be among its own.
+"""Measures carry-over between slices: how much slower an arm is when the slice before its own belonged to another arm.
 
-Where a study is interleaved, the order within each round is random. So an arm has runs of one slice, between slices of
-others, and runs of two, across the border of two rounds; which of them is drawn by the coin. In a run of two only half
-of the slices follow another arm. With c for the loss of a slice that does, the logarithms of the speeds are m - c in
-runs of one and m - c/2 in runs of two, so m = 2 ln(speed of runs of two) - ln(speed of runs of one) is that of the arm
-among its own slices alone. Runs and not slices are compared, because a transaction across the border of two own slices
-is counted where it ends: that moves transactions from one slice to the next, which would look like carry-over. The
-clients finish their transactions at the end of a run, so that its transactions and its time belong together. The speed
-of a run is its transactions by the time of its clients or, at a rate, the inverse of their mean response time.
+In an interleaved study the order of the slices within each round is random. Therefore an arm sometimes has one slice
+between slices of other arms (a run of one), and sometimes two slices in succession, across the border of two rounds (a
+run of two). In a run of one every slice follows another arm, in a run of two only half of the slices do. If c is the
+loss of the log speed in a slice that follows another arm, and m the log speed without carry-over, runs of one have the
+mean log speed m - c and runs of two m - c/2. So m = 2 ln(speed of runs of two) - ln(speed of runs of one).
 
-What an arm leaves behind for longer than a slice is not seen.
+Runs are compared and not single slices, because a transaction that crosses the border of two slices of one arm is
+counted in the slice in which it ends. This moves transactions from one slice to the next and would look like
+carry-over. At the end of a run the clients finish their transactions, so that the transactions and the time of a run
+belong together. The speed of a run is the number of its transactions divided by the time of its clients or, for a load
+at a given rate, the inverse of their mean response time.
+
+Effects that last longer than one slice are not detected.
 """
 
 from __future__ import annotations
@@ -27,19 +30,20 @@ from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.series import described
 
 Slices = Mapping[int, Sequence[SliceRow]]
-"""The slices of interleaved trials, by index of the trial."""
+"""The slices of interleaved trials, by the index of the trial."""
 
 
 @dataclass(frozen=True)
 class Speeds:
-    """The logarithms of an arm's speeds in one trial, where a speed is transactions divided by seconds."""
+    """The logarithms of an arm's speeds in one trial. A speed is a number of transactions divided by seconds."""
 
     alone: float
-    """The speed that the arm would have among its own slices alone, extrapolated from runs of one and of two slices."""
+    """The speed that the arm would have if no other arm's slices came between its own. It is extrapolated from runs of
+    one slice and of two slices."""
     whole: float
     """The speed over all runs of the arm."""
     after: dict[str, float]
-    """The speed over the arm's runs of one slice, by the arm whose slice came before."""
+    """The speed over the arm's runs of one slice, by the arm to which the preceding slice belonged."""
 
 
 CellSpeeds = Mapping[tuple[int, int, str], Speeds]
@@ -65,9 +69,10 @@ def carry_over(grid: Grid, speeds: CellSpeeds) -> list[CarryOver]:
 
 
 def shifts(grid: Grid, speeds: CellSpeeds) -> list[CarryOverShift]:
-    """Returns how far carry-over moves each comparison: at each load point and, if there are several, in their mean.
+    """Returns by how much carry-over changes each comparison, at each load point and, if there are several, for their
+    mean.
 
-    A loss that both arms share leaves their ratio as it is; only the difference of the losses moves it.
+    A loss that both arms have in common does not change their ratio; only the difference of the two losses changes it.
     """
     baseline, points = grid.plan.baseline, grid.points
     moved = []
@@ -88,7 +93,8 @@ def _shift(speeds: CellSpeeds, arm: str, baseline: str, block: int, point: int) 
 
 
 def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
-    """Returns the speeds of trials that alternated, except failed trials and trials that lack runs of one length."""
+    """Returns the speeds of the trials that alternated in slices. Failed trials, and trials that lack runs of one slice
+    or runs of two slices, are left out."""
     if grid.plan.interleaving is None:
         return {}
     speeds: dict[tuple[int, int, str], Speeds] = {}
@@ -101,9 +107,11 @@ def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
 
 
 def speeds_of(rows: Mapping[str, Sequence[SliceRow]], slice_s: float, *, paced: bool = False) -> dict[str, Speeds]:
-    """Returns the speeds of trials that alternated, by arm; an arm that lacks runs of one of the lengths is left out.
+    """Returns the speeds of trials that alternated in slices, by arm. An arm that lacks runs of one slice or runs of
+    two slices is left out.
 
-    `paced` is true for a load at a given rate, in which the arms differ in response times and not in transactions.
+    `paced` is true for a load at a given rate, in which the arms differ in response times and not in numbers of
+    transactions.
     """
     arms = {_slot(row, slice_s): arm for arm, slices in rows.items() for row in slices}
     of_arms = {arm: _speeds_of_runs(list(_runs(slices, arms, slice_s)), paced=paced) for arm, slices in rows.items()}
@@ -112,19 +120,20 @@ def speeds_of(rows: Mapping[str, Sequence[SliceRow]], slice_s: float, *, paced: 
 
 @dataclass(frozen=True)
 class _Run:
-    """Consecutive slices of one arm, with no other arm's slice between them."""
+    """Consecutive slices of one arm. `after` is the arm whose slice came before them."""
 
     after: str
     rows: Sequence[SliceRow]
 
 
 def _slot(row: SliceRow, slice_s: float) -> int:
-    """Returns the number of a slice in the sequence of all arms' slices."""
+    """Returns the position of a slice in the sequence of the slices of all arms."""
     return round(row.planned_begin_s / slice_s)
 
 
 def _runs(slices: Sequence[SliceRow], arms: Mapping[int, str], slice_s: float) -> Iterator[_Run]:
-    """Yields the runs within the measured part, except those whose preceding arm is not known."""
+    """Yields the runs of slices within the measured part. A run is left out if it is not known which arm's slice came
+    before it."""
     ordered = sorted(slices, key=lambda row: row.planned_begin_s)
     for _, group in groupby(enumerate(ordered), lambda numbered: _slot(numbered[1], slice_s) - numbered[0]):
         rows = [row for _, row in group]
@@ -147,9 +156,10 @@ def _speeds_of_runs(runs: Sequence[_Run], *, paced: bool) -> Speeds | None:
 
 
 def log_speed(rows: Sequence[SliceRow], *, paced: bool) -> float | None:
-    """Returns the logarithm of the speed of some slices together; None without transactions.
+    """Returns the logarithm of the common speed of some slices, or None if they have no transactions.
 
-    The speed is transactions divided by the time of the clients or, at a given rate, the inverse mean response time.
+    The speed is the number of transactions divided by the time of the clients or, for a load at a given rate, the
+    inverse of the mean response time.
     """
     if paced:
         rows = [row for row in rows if row.mean_us]

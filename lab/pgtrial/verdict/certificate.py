@@ -1,13 +1,13 @@
-"""The evaluation of a self-test's blocks: consecutive studies, measured differences, and the reach of the machine.
+"""Evaluates the blocks of a self-test in three ways.
 
-The blocks are recorded once and read in three ways.
-
-- Consecutive studies: the first blocks up to the look that decides are a study, the next blocks another one. Servers
-  are started anew for every block, so consecutive studies are as independent as studies that are run one after the
-  other.
-- Measured differences: all blocks of an arm and the baseline. Two equal arms should not differ, and a planted
-  difference should be found. What was planted is known from a calibration, whose error is part of the comparison.
-- Reach: the sample sizes of `precision` for the spread of these blocks.
+- Consecutive studies: the first blocks, up to the look that decides, count as one study, the next blocks as another
+  study, and so on. Servers are started again for every block, so consecutive studies are as independent as separate
+  studies.
+- Measured differences: the difference of each arm from the baseline over all blocks. Two equal arms should not differ,
+  and the difference that was built into an arm should be found. The size of the built-in difference is known from a
+  calibration, whose error is part of the comparison.
+- Reach: the numbers of blocks that studies on this machine need, computed by `precision` from the spread of these
+  blocks.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from pgtrial.verdict.series import as_difference
 
 _DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.1)
 SAME_BLOCKS = 12
-"""The number of blocks of an A/A study, whose looks are at 8, 10 and 12."""
+"""The number of blocks of a study of two equal arms, with looks at 8, 10 and 12 blocks."""
 PLANTED_BLOCKS = 40
-"""The largest number of blocks of a study with a planted difference."""
+"""The largest number of blocks of a study in which one arm is slower by a built-in difference."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """The complete blocks of an arm and the baseline, in order."""
+    """The log-ratios and the times of the complete blocks of an arm and the baseline, in order."""
 
     log_ratios: list[float]
     seconds: list[float]
-    """The wall time of each block of two arms, seconds."""
+    """The wall time of each block in seconds, as if the block had only two arms."""
 
     @property
     def spread(self) -> float:
@@ -51,14 +51,15 @@ class Series:
 
     @property
     def block_s(self) -> float:
-        """Returns the mean wall time of a block of two arms, seconds."""
+        """Returns the mean wall time in seconds of a block with two arms."""
         return math.fsum(self.seconds) / len(self.seconds)
 
 
 def series(grid: Grid, arm: str) -> Series:
     """Returns the log-ratios and the times of the complete blocks of an arm and the baseline.
 
-    The time of a block is the part of its wall time that two of its arms take, if all arms take equally long.
+    The time of a block is the share of its wall time that two of its arms take, on the assumption that all arms take
+    equally long.
     """
     times, share = block_seconds(grid), 2 / len(grid.plan.arms)
     known = counting(grid.ratios(arm, grid.points))
@@ -66,10 +67,10 @@ def series(grid: Grid, arm: str) -> Series:
 
 
 def consecutive(of: Series, longest: int, margin: float) -> list[StudyRun]:
-    """Returns the studies into which these blocks divide, one after the other.
+    """Returns the studies into which the blocks are divided, one after the other.
 
-    Each study is planned for `longest` blocks, or for all that remain. Too few remaining blocks for a verdict are no
-    study.
+    Each study is planned for `longest` blocks, or for all remaining blocks if these are fewer. If the remaining blocks
+    are too few for a verdict, they form no study.
     """
     runs = []
     at = 0
@@ -82,7 +83,7 @@ def consecutive(of: Series, longest: int, margin: float) -> list[StudyRun]:
 
 
 def _last_reading(log_ratios: Sequence[float], looks: Looks, margin: float) -> p8.Reading:
-    """Returns what the first look that decides says, or the last one."""
+    """Returns the reading of the first look that decides, or of the last look if none decides."""
     read: list[p8.Reading] = []
     for reading in looks.readings(log_ratios, p8.ratio_limits(margin)):
         read.append(reading)
@@ -92,12 +93,12 @@ def _last_reading(log_ratios: Sequence[float], looks: Looks, margin: float) -> p
 
 
 def measured(of: Series) -> Estimate:
-    """Returns the difference of an arm and the baseline by all blocks."""
+    """Returns the difference of an arm from the baseline over all blocks."""
     return as_difference(p8.interval(of.log_ratios, ALPHA))
 
 
 def found(of: Series, planted: Planted, margin: float) -> Found:
-    """Returns what the blocks of an arm say about its planted difference."""
+    """Returns how the blocks of an arm show the difference that was built into this arm."""
     return Found(
         planted=planted,
         difference=measured(of),
@@ -107,7 +108,8 @@ def found(of: Series, planted: Planted, margin: float) -> Found:
 
 
 def _gap(of: Series, planted: Planted) -> Estimate | None:
-    """Returns how far the measured difference is from the planted one, with the errors of both."""
+    """Returns the difference between the measured and the built-in difference, with an interval that includes the
+    errors of both. Returns None if the built-in difference has no interval."""
     if planted.low is None or planted.high is None:
         return None
     ends = (planted.high, planted.slower_by, planted.low)
@@ -116,7 +118,7 @@ def _gap(of: Series, planted: Planted) -> Estimate | None:
 
 
 def reach(deviation: float, block_s: float) -> list[Reach]:
-    """Returns the blocks and the time that a study needs to find a difference, for differences of several sizes.
+    """Returns how many blocks and how much time a study on this machine needs to find differences of several sizes.
 
     Differences that would need more blocks than a study can have are left out.
     """

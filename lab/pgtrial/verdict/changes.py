@@ -1,4 +1,5 @@
-"""Changes of speed within trials: changes of regime by arm and load point, and the trend of the other trials."""
+"""Detects changes of speed within trials: changes of regime, by arm and load point, and a trend in trials without such
+a change."""
 
 from __future__ import annotations
 
@@ -23,44 +24,50 @@ from pgtrial.verdict.grid import Grid
 from pgtrial.verdict.metric import Metric
 
 Seconds = Mapping[int, Sequence[int]]
-"""The committed transactions in each second of the measured part, by index of the trial."""
+"""The number of committed transactions in each second of the measured part, by the index of the trial."""
 
 Regimes = Mapping[int, Regime]
-"""The regimes of the trials that are long enough to have one, by index of the trial."""
+"""The regime of each trial that is long enough to have one, by the index of the trial."""
 
 TOLERATED_BLOCKS = 2 * TOLERATED
-"""The share of blocks that may hold a trial whose regime changes: one in four, as many as two spoilt arms may spoil.
+"""The share of blocks that may contain a trial with a change of regime: one in four. This is twice the tolerated share
+of one arm, since both arms of a comparison may have such trials.
 
-For a comparison a block counts once, whichever of its two trials changes: then the choice between one claim and one for
-each regime does not depend on which arm is which, and the coin stays fair under it.
+In a comparison a block counts once, whichever of its two trials changes. Therefore the choice between a single claim
+and a claim for each regime does not depend on which arm is which. If the arms do not differ, the sign of each block's
+log-ratio is then still as random as a coin.
 """
 
 WHEN: tuple[When, ...] = ("before", "after")
 
 _CHANGING: tuple[Shape, ...] = ("warm-up", "slow-down", "collapse", "recovery", "no steady state")
-"""The shapes of trials that end on another level than they began on. A cyclic trial returns, so its mean is a level."""
+"""The shapes of trials that end at another speed than they began with. A cyclic trial is not among them: it returns to
+its first speed, so that its mean describes it."""
 
 _NEGLIGIBLE = 0.01
 """The change of tps within a trial, as a share, up to which it does not count as a trend."""
 
 _FEWEST_SECONDS = 4
-"""The number of whole seconds below which a slope is not computed."""
+"""A slope is computed only for trials with at least this number of whole seconds."""
 
 _MOST_SPANS = 600
 
 _FEWEST_BLOCKS = 6
-"""The number of blocks below which the sign test cannot find a trend, so that finding none means nothing."""
+"""With fewer blocks than this, the sign test cannot find a trend, so that an arm without a trend does not count as
+steady."""
 
 
 def may_change(plan: Plan) -> bool:
-    """True if trials of a study can change their regime; at a given rate the throughput is steady by construction."""
+    """True if the regime of a study's trials can change. For a load at a given rate it cannot, since the rate fixes the
+    throughput."""
     return plan.measure == "goodput"
 
 
 def regime_of(trial: Trial, committed: Sequence[int]) -> Regime | None:
-    """Returns the regime of a trial, from its commits in each second; None if it failed or has too few seconds.
+    """Returns the regime of a trial, computed from its commits in each second. Returns None if the trial failed or has
+    too few seconds.
 
-    Only whole seconds count; a second without a row had no commit.
+    Only whole seconds count. A second that is missing in `committed` had no commit.
     """
     if trial.status == "failed" or trial.measured is None:
         return None
@@ -71,15 +78,15 @@ def regime_of(trial: Trial, committed: Sequence[int]) -> Regime | None:
 
 
 def regimes_of(trials: Iterable[Trial], seconds: Seconds) -> dict[int, Regime]:
-    """Returns the regimes of all trials whose seconds are given, by index of the trial."""
+    """Returns the regimes of all trials for which `seconds` has data, by the index of the trial."""
     known = {trial.index: regime_of(trial, seconds[trial.index]) for trial in trials if trial.index in seconds}
     return {index: regime for index, regime in known.items() if regime is not None}
 
 
 class Changes:
-    """The regimes of a study's trials. If they are not given, no trial counts as one that changes.
+    """The regimes of a study's trials. If `regimes` is None, no trial counts as one that changes.
 
-    The seconds show the trend of trials that keep one level.
+    `seconds` is used for the trend of trials that keep one speed.
     """
 
     def __init__(self, grid: Grid, regimes: Regimes | None, seconds: Seconds | None = None):
@@ -90,18 +97,20 @@ class Changes:
         self._ratios: dict[tuple[str, int | None, frozenset[int], When], list[BlockRatio]] = {}
 
     def changes(self, trial: Trial) -> bool:
-        """True if the trial ended in another regime than it began in."""
+        """True if the trial ended in another regime than it began with."""
         regime = self._regimes.get(trial.index)
         return regime is not None and regime.shape in _CHANGING
 
     def between(self, arm: str, point: int, blocks: Collection[int]) -> bool:
-        """True if these blocks show that `arm` and the baseline have to be compared by regime at a load point."""
+        """True if these blocks show that, at a load point, `arm` and the baseline must be compared separately before
+        and after a change of regime."""
         changed = self._changed_blocks(arm, point)
         known = [changed[block] for block in blocks if block in changed]
         return _many(sum(known), len(known))
 
     def _changed_blocks(self, arm: str, point: int) -> dict[int, bool]:
-        """Returns for each block that has both trials whether one of them changes its regime."""
+        """Returns, for each block that has a trial of the arm and one of the baseline, whether the regime changes in
+        one of them."""
         if (arm, point) not in self._changed:
             pairs = ((block, *self._grid.pair(block, point, arm)) for block in self._grid.blocks)
             self._changed[arm, point] = {
@@ -112,11 +121,12 @@ class Changes:
         return self._changed[arm, point]
 
     def ratios(self, arm: str, point: int | None, blocks: Collection[int]) -> dict[When, list[BlockRatio]]:
-        """Returns the log-ratios of all stored blocks by regime, at a load point or (None) as the mean over all.
+        """Returns the log-ratios of all stored blocks, separately before and after the change of regime. They are for
+        the load point or, if `point` is None, for the mean over all load points.
 
-        `blocks` are those of a look, and decide which regimes are compared: none if the regime does not change in these
-        blocks, and only the regime before the change if more than the tolerated blocks have no level after it. Load
-        points at which the regime does not change count with their whole trials.
+        `blocks` are the blocks of a look, which decide what is compared. If the regime does not change in these blocks,
+        the result is empty. If too many of these blocks have no level after the change, the result has only the regime
+        before it. Load points at which the regime does not change contribute their whole trials to both.
         """
         split = frozenset(p for p in self._grid.over(point) if self.between(arm, p, blocks))
         if not split:
@@ -127,7 +137,8 @@ class Changes:
         return {"before": before} if _many(unknown, len(at_look)) else {"before": before, "after": after}
 
     def _by_regime(self, arm: str, point: int | None, split: frozenset[int], when: When) -> list[BlockRatio]:
-        """Returns the blocks' log-ratios in one regime, computed once; it changes at the load points in `split`."""
+        """Returns the log-ratios of the blocks before or after the change (`when`). `split` are the load points at
+        which the regime changes. Each result is computed once and then kept."""
         key = (arm, point, split, when)
         if key not in self._ratios:
 
@@ -141,7 +152,8 @@ class Changes:
         return self._ratios[key]
 
     def _speed(self, trial: Trial, when: When) -> float | None:
-        """Returns a trial's goodput in one regime. A trial without a change is wholly in the regime before it."""
+        """Returns the goodput of a trial before or after its change of regime. If a trial has no change, it counts as a
+        whole for `before`, and the value for `after` is None."""
         if not self.changes(trial):
             return self._grid.goodput(trial) if when == "before" else None
         regime = self._regimes[trial.index]
@@ -176,17 +188,19 @@ class Changes:
         )
 
     def cells(self) -> list[CellRegimes]:
-        """Returns the regimes of all arms at the load points where some trial did not keep one level."""
+        """Returns the regimes of all arms, at those load points where at least one trial did not keep one speed."""
         plan = self._grid.plan
         of_points = [[self.cell(arm, point) for arm in plan.arms] for point in self._grid.points]
         return [cell for cells in of_points if any(cell.not_flat for cell in cells) for cell in cells]
 
     def steadiness(self) -> list[Steadiness]:
-        """Returns for each arm whether tps moved within trials that keep their regime; empty without the seconds."""
+        """Returns, for each arm, whether its throughput rose or fell within trials that keep their regime. The result
+        is empty if the commits in each second are not known."""
         return [self._steadiness(arm) for arm in self._grid.plan.arms] if self.seconds is not None else []
 
     def _steadiness(self, arm: str) -> Steadiness:
-        """Tests by signs, at 5% two-sided, whether tps rises or falls by over 1% in more than half of the blocks."""
+        """Tests whether the throughput within trials rises, or falls, by over 1% in more than half of the blocks. It is
+        a two-sided sign test with an error of 5%."""
         trends = []
         for block in self._grid.counted:
             unchanged = [trial for trial in self._grid.in_block(arm, block) if not self.changes(trial)]
@@ -218,10 +232,11 @@ def _many(blocks: int, of: int) -> bool:
 
 
 def trend(trial: Trial, committed: Sequence[int]) -> float | None:
-    """Returns the change of ln tps over the measured part, by the Theil-Sen slope; None for too few seconds.
+    """Returns the change of ln(throughput) over the measured part of a trial, by the Theil-Sen slope. Returns None if
+    there are too few seconds.
 
     The last second counts only if it is whole. A second without a commit counts as half a transaction. In a long trial,
-    seconds are joined to at most _MOST_SPANS spans, which limits the number of pairs.
+    neighbouring seconds are joined into at most _MOST_SPANS spans, which limits the number of pairs to compute.
     """
     if trial.measured is None:
         return None
@@ -237,8 +252,8 @@ def trend(trial: Trial, committed: Sequence[int]) -> float | None:
 
 @lru_cache(maxsize=8)
 def _pairs(spans: int) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Returns all pairs of spans, which are numbered from 0, as three arrays: the number of the earlier span, that of
-    the later one, and the difference of the two numbers."""
+    """Returns all pairs of spans, which are numbered from 0, as three arrays: the number of the earlier span, the
+    number of the later span, and the difference of the two numbers."""
     first, second = np.triu_indices(spans, 1)
     return first, second, second - first
 

@@ -1,4 +1,5 @@
-"""Claims as they are stored: the verdict of the looks on a subject, and the values that stand beside its interval."""
+"""Makes claims in the form in which they are stored: the verdict of the looks on a subject, and the further values that
+are shown with the interval."""
 
 from __future__ import annotations
 
@@ -21,11 +22,13 @@ from pgtrial.verdict.metrics.queries import undecided_queries
 from pgtrial.verdict.series import Series, as_difference, established_margin
 
 _ODD = 3.5
-"""The modified z-score from which a block is odd (Iglewicz and Hoaglin 1993, How to detect and handle outliers)."""
+"""A block whose modified z-score is larger than this counts as an outlier (Iglewicz and Hoaglin 1993, How to detect and
+handle outliers)."""
 
 
 def comparisons(grid: Grid, regimes: Regimes | None = None) -> list[Comparison]:
-    """Returns whether each primary claim is decided, as in the study's result, without computing the whole result."""
+    """Returns the state of each primary claim: whether it is decided, and its estimates so far. This is faster than
+    computing the whole result of the study, and gives the same decisions."""
     changes = Changes(grid, regimes)
     return [
         Comparison(
@@ -41,12 +44,13 @@ def comparisons(grid: Grid, regimes: Regimes | None = None) -> list[Comparison]:
 
 
 def _one_sided(grid: Grid) -> bool:
-    """True if the study ends as soon as an arm is known not to be worse."""
+    """True if the study only asks whether an arm is worse, so that it ends as soon as this is excluded."""
     return grid.plan.spending is not None and grid.plan.spending.one_sided
 
 
 def decided_arms(grid: Grid, regimes: Regimes | None = None) -> list[str]:
-    """Returns the arms whose claims are all decided: primary claims, those at load points, and on declared metrics."""
+    """Returns the arms whose claims are all decided: the primary claims, the claims at single load points, and the
+    claims on declared metrics and queries."""
     changes = Changes(grid, regimes)
     parts = [part for about in chain(*subjects(grid.plan)) for part in parts_of(grid, changes, about)]
     undecided = {part.about.arm for part in parts if not part.series.decided}
@@ -57,16 +61,18 @@ def decided_arms(grid: Grid, regimes: Regimes | None = None) -> list[str]:
 def make_claim(grid: Grid, changes: Changes, about: Subject, block_s: float, *, withheld: bool) -> Claim:
     """Returns the claim on a subject.
 
-    It has parts if the regime changes within trials, or if sizes lie on both sides of a cliff.
+    The claim has parts if the speed changes within trials (one part for each regime), or if the throughput falls off a
+    cliff between two sizes of the data (one part for each side of the cliff).
     """
     claims = [_claim(grid, part, block_s, withheld=withheld) for part in parts_of(grid, changes, about)]
     return claims[0] if claims[0].regime is None else _whole(about, claims)
 
 
 def _whole(about: Subject, parts: list[Claim]) -> Claim:
-    """Joins the claims before and (if levels are known there) after a change, or on both sides of a cliff, into one.
+    """Joins the parts of a claim into one: the claims before and after a change of regime, or on the two sides of a
+    cliff.
 
-    The joint claim has no difference of its own, which would be an average across the change.
+    The joint claim has no difference of its own, because an average across the change would describe neither side.
     """
     verdicts = {part.verdict for part in parts}
     both = len(parts) == 2
@@ -113,8 +119,9 @@ def _claim(grid: Grid, part: Part, block_s: float, *, withheld: bool) -> Claim:
 def claim_of(
     arm: str, baseline: str, series: Series, ratios: list[BlockRatio], fewest: int, *, withheld: bool = False
 ) -> Claim:
-    """Returns what a claim says by the values of its units alone, which `ratios` list; `fewest` is the number of units
-    below which nothing can be decided. A claim of a study says more, by its trials."""
+    """Returns a claim that follows from the values of its units alone, which `ratios` lists. `fewest` is the number of
+    units below which nothing can be decided. A claim of a study has further fields, which are filled in from its
+    trials."""
     used = {unit: series.asked.values[unit] for unit in series.used}
     shown, scale = series.shown, series.asked.scale
     mean = t_interval(list(used.values())) if used else None
@@ -164,7 +171,7 @@ def _odd_blocks(used: list[tuple[int, float]]) -> list[int]:
 
 
 def _totals(grid: Grid, arm: str, point: int | None, blocks: Collection[int]) -> float | None:
-    """Returns the relative difference of the arm's committed transactions, in total, from the baseline's."""
+    """Returns by which share the arm committed more transactions than the baseline, in total over these blocks."""
     sums = {arm: 0, grid.plan.baseline: 0}
     for name in sums:
         stored = (trial for trial in grid.of(name, point) if trial.block in blocks)
@@ -174,6 +181,6 @@ def _totals(grid: Grid, arm: str, point: int | None, blocks: Collection[int]) ->
 
 
 def _so_far(ratios: list[BlockRatio], scale: Scale) -> float | None:
-    """Returns the difference over all blocks so far; None before the first."""
+    """Returns the difference over all blocks so far; None before the first block is complete."""
     values = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
     return scale.shown(p9.estimate(values)) if values else None

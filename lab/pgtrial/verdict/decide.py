@@ -1,4 +1,4 @@
-"""Makes the decision of a study from all that is known of it; the same files always give the same decision."""
+"""Computes the result of a study from its plan, facts and trials. The same files always give the same result."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from pgtrial.verdict.rules.use import beside_the_claims
 from pgtrial.verdict.where_it_ran import where_it_ran
 
 _AS_PLANNED = ("name", "pgtrial", "baseline", "arms", "load_points", "margin", "scope", "seed", "left", "deployments")
-"""The keys that a result copies from its plan."""
+"""The fields that a result copies from its plan."""
 
 
 def decide(case: Case) -> StudyResult:
-    """Returns the result of the trials so far, without sentences. Trials may be missing: only complete blocks count."""
+    """Returns the result of the stored trials, without sentences in words. Trials may be missing: only complete blocks
+    count."""
     plan, grid = case.plan, case.grid
     overall, at_points = subjects(plan)
     block_s = block_time(plan, grid.trials)
@@ -70,37 +71,39 @@ def decide(case: Case) -> StudyResult:
 
 
 def withholds(finding: Finding, arm: str, baseline: str) -> bool:
-    """True if a finding forbids a verdict on an arm: it is grave, and names that arm or none but the baseline."""
+    """True if a finding forbids a verdict on an arm. Such a finding has the severity `withhold`, and concerns either
+    the arm itself or no arm besides the baseline."""
     return finding.severity == "withhold" and (arm in finding.arms or not set(finding.arms) - {baseline})
 
 
 @dataclass(frozen=True)
 class _Objections:
-    """The findings of all rules, and the arms and load points on which they forbid a verdict."""
+    """The findings of all rules, and for which arms and load points they forbid a verdict."""
 
     plan: Plan
     findings: list[Finding]
-    """All findings, the gravest first."""
+    """All findings, with the gravest first."""
     everywhere: list[Finding]
     """The findings that concern all claims on their arms, at every load point."""
     cells: set[tuple[str, int]]
     """The arms and load points at which a rule forbids a comparison."""
 
     def forbid(self, about: Subject) -> bool:
-        """True if there is no verdict on a subject. An objection at a load point also applies to the mean over all."""
+        """True if a finding forbids a verdict on the subject. A finding at one load point also forbids the verdict on
+        the mean over all load points."""
         baseline = self.plan.baseline
         return any(withholds(finding, about.arm, baseline) for finding in self.everywhere) or any(
             arm in (about.arm, baseline) and about.point in (None, point) for arm, point in self.cells
         )
 
     def reasons(self) -> list[str]:
-        """Returns why there is no verdict, arm by arm, with each sentence once."""
+        """Returns the reasons why there is no verdict, arm by arm. A sentence that several arms share occurs once."""
         of_arms = (reasons(self.findings, arm, self.plan.baseline) for arm in self.plan.others)
         return list(dict.fromkeys(reason for of_arm in of_arms for reason in of_arm))
 
 
 def reasons(findings: Sequence[Finding], arm: str, baseline: str) -> list[str]:
-    """Returns why there is no verdict on an arm: what was found, and what to do about it."""
+    """Returns the reasons why there is no verdict on an arm: what was found, and what the user can do about it."""
     return [f"{finding.message} {finding.cure}" for finding in findings if withholds(finding, arm, baseline)]
 
 

@@ -1,4 +1,5 @@
-"""The metrics that a study declares for its claims: how they are measured, and why a claim on one may not stand."""
+"""The metrics that a study declares for its claims: how each metric is computed from a trial, and when a claim on it is
+not reliable."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ _TINY_MB = 0.01
 
 
 def primary_metric(plan: Plan) -> Metric:
-    """Returns the metric that the primary claims of a study compare."""
+    """Returns the metric that the primary claims of the study compare."""
     return declared_metric(plan, plan.metrics[0]) if plan.metrics else speed_of(plan)
 
 
 def declared_metric(plan: Plan, name: str) -> Metric:
-    """Returns a metric by its name in the study."""
+    """Returns the metric with this name, which the study declares."""
     match plan.named_metric(name).kind:
         case "percentile":
             return percentile_of(plan, name)
@@ -48,7 +49,8 @@ def declared_metric(plan: Plan, name: str) -> Metric:
 
 
 def _taken(plan: Plan, metric: MetricName) -> tuple[str, Callable[[Trial], float | None]]:
-    """Returns the unit of what a transaction or a job takes from the server, and the function that finds it."""
+    """Returns the unit of a cost, and the function that computes the cost of a trial. The cost is what a transaction,
+    or a job, takes from the server."""
     if metric.of_job:
         return "MB", partial(_of_job, plan, metric.of_job)
     kind = COSTS[metric.cost]
@@ -56,17 +58,19 @@ def _taken(plan: Plan, metric: MetricName) -> tuple[str, Callable[[Trial], float
 
 
 def _per_cent(plan: Plan, trial: Trial) -> float:
-    """Returns the committed transactions for a hundredth of the currency; 0 for a failed trial."""
+    """Returns the number of committed transactions that a hundredth of the currency unit pays for; 0 for a failed
+    trial."""
     return 3600 * goodput(plan, trial) / plan.prices[trial.arm]
 
 
 def _cost(plan: Plan, kind: Kind, trial: Trial) -> float | None:
-    """Returns a cost of a transaction; infinite if the trial failed, None if the cost is not known."""
+    """Returns a cost per transaction. It is infinite if the trial failed, and None if the cost is not known."""
     return kind.of(trial) if goodput(plan, trial) else math.inf
 
 
 def _of_job(plan: Plan, field: str, trial: Trial) -> float | None:
-    """Returns a quantity of a trial's job, megabytes; infinite if the trial failed, None if it is not known."""
+    """Returns a quantity of a trial's job in megabytes. It is infinite if the trial failed, and None if it is not
+    known."""
     if not goodput(plan, trial):
         return math.inf
     value: float | None = getattr(trial.job, field, None)
@@ -74,15 +78,16 @@ def _of_job(plan: Plan, field: str, trial: Trial) -> float | None:
 
 
 def _of_own(plan: Plan, name: str, own: OwnMetric, trial: Trial) -> float | None:
-    """Returns a trial's value of a metric that the study defines; the worst one if the trial failed, None if the value
-    is not known."""
+    """Returns a trial's value of a metric that the study itself defines. If the trial failed, it is the worst possible
+    value; if the value is not known, None."""
     if not goodput(plan, trial):
         return math.inf if own.better == "less" else 0.0
     return trial.own_metrics.get(name)
 
 
 def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
-    """Returns why a claim on a metric does not stand on these trials, none of which failed; None if it stands."""
+    """Returns the reason if a claim on the metric is not reliable with these trials, none of which failed. Returns None
+    if it is reliable."""
     metric = plan.named_metric(name)
     if metric.kind == "percentile" and (why := _too_few_slower(name, trials) or _cut_off(plan, name, trials)):
         return why
@@ -100,7 +105,8 @@ def objection(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
 
 
 def _too_few_slower(name: str, trials: Sequence[Trial]) -> str | None:
-    """Returns why a percentile does not stand if a trial has too few slower transactions."""
+    """Returns the reason if a percentile is not reliable because some trial has too few slower transactions; otherwise
+    None."""
     measured = [(trial, trial.served) for trial in trials if trial.served is not None]
     few = [(slower(name, phase), trial) for trial, phase in measured if not stands(name, phase)]
     if not few:
@@ -113,7 +119,8 @@ def _too_few_slower(name: str, trials: Sequence[Trial]) -> str | None:
 
 
 def _cut_off(plan: Plan, name: str, trials: Sequence[Trial]) -> str | None:
-    """Returns why a percentile that falls on failed transactions in both arms is not known of either."""
+    """Returns the reason if the percentile falls on failed transactions in both arms, so that its value is known for
+    neither; otherwise None."""
     if plan.spending is None:
         return None
     of_arms = grouped((trial.arm, trial) for trial in trials)

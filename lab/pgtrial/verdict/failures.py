@@ -1,9 +1,9 @@
-"""The claim that an arm fails another share of its transactions than the baseline, beside the claim on its speed.
+"""The claim on the share of failed transactions of an arm, which is made in addition to the claim on its speed.
 
-An arm that fails the transactions that would take long looks fast. So as soon as a transaction has failed in an arm or
-in the baseline, the study makes two primary claims on the arm: one on its speed and one on its share of failures. They
-share the error of each look. The shares of failures are compared block by block, by their difference, whose sign is a
-fair coin if the arms do not differ.
+An arm looks fast if it fails the transactions that would take long. Therefore, as soon as a transaction has failed in
+an arm or in the baseline, the study makes two primary claims on the arm: one on its speed and one on its share of
+failures. The two claims share the error of each look. The shares of failures are compared block by block, by their
+difference. If the arms do not differ, the sign of this difference is as random as a fair coin.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pgtrial.verdict.series import Question, Series, follow
 
 @dataclass(frozen=True)
 class Shares:
-    """The shares of failed transactions of an arm and of the baseline, and the looks' readings of their difference."""
+    """The shares of failed transactions of an arm and of the baseline, and the readings of their difference at the
+    looks."""
 
     arm: float
     baseline: float
@@ -27,18 +28,20 @@ class Shares:
 
     @property
     def excess(self) -> float:
-        """Returns by how much the arm's share is larger than the baseline's; negative if it is smaller."""
+        """Returns by how much the arm's share of failures is larger than the baseline's; negative if it is smaller."""
         return self.arm - self.baseline
 
     def differ_notably(self, margin: float) -> bool:
-        """True if a look found that the shares differ, or if they are further apart than the margin."""
+        """True if a look has found that the two shares differ, or if they differ by more than the margin."""
         return self.series.decided or abs(self.excess) > margin
 
 
 def failed_in(grid: Grid, arm: str, points: Sequence[int], blocks: Collection[int]) -> bool:
-    """True if a transaction of an arm or of the baseline failed in these blocks; never for a study by the rule P8.
+    """True if a transaction of an arm or of the baseline failed in these blocks. Always false for a study that was
+    planned with the older rule P8.
 
-    The answer does not depend on which of the two arms is which, so what follows from it favours neither.
+    The result does not depend on which of the two is the arm and which the baseline, so that a choice that follows from
+    it favours neither.
     """
     if grid.plan.spending is None:
         return False
@@ -47,15 +50,17 @@ def failed_in(grid: Grid, arm: str, points: Sequence[int], blocks: Collection[in
 
 
 def failed(trial: Trial) -> int:
-    """Returns the transactions of a trial's measured part that failed, skipped and timed-out ones among them."""
+    """Returns how many transactions failed in the measured part of a trial, including those that were skipped or timed
+    out."""
     served = trial.served
     return sum(served.failures.values()) if served is not None else 0
 
 
 def shares(grid: Grid, arm: str, family: int) -> Shares | None:
-    """Returns the shares of failures of an arm and the baseline; None if nothing failed, or the rule is P8.
+    """Returns the shares of failures of an arm and of the baseline. Returns None if no transaction failed, or if the
+    study was planned with the older rule P8.
 
-    `family` are the primary claims that share the error, without those on failures.
+    `family` is the number of primary claims on speed that share the error of each look.
     """
     if not failed_in(grid, arm, grid.points, grid.blocks):
         return None
@@ -65,7 +70,7 @@ def shares(grid: Grid, arm: str, family: int) -> Shares | None:
     def choice(blocks: Set[int], _: Set[None]) -> dict[None, Question] | None:
         if not failed_in(grid, arm, grid.points, blocks):
             return None
-        # within a margin of zero no look finds equivalence: a later one may still find a difference
+        # with a margin of zero no look finds equivalence, so that a later look can still find a difference
         return {None: Question(of_units, 2 * family, 0.0, DIFFERENCE)}
 
     series = follow(grid, choice)[None]
@@ -73,7 +78,8 @@ def shares(grid: Grid, arm: str, family: int) -> Shares | None:
 
 
 def _gain(grid: Grid, arm: str, block: int) -> float | None:
-    """Returns by how much the arm's share of failures in a block is smaller; None if a trial of the block failed."""
+    """Returns by how much the arm's share of failures in a block is smaller than the baseline's; None if a trial of the
+    block failed."""
     ours, theirs = grid.in_block(arm, block), grid.in_block(grid.plan.baseline, block)
     if any(not grid.goodput(trial) for trial in (*ours, *theirs)):
         return None
